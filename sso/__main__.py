@@ -1,0 +1,3 @@
+from sso.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Users and how they prove who they are: the login operation, second factors, browser sessions, pages."""

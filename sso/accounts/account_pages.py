@@ -1,0 +1,215 @@
+"""The account page: password, second factors, sessions.
+
+What a borrowed browser must not change asks for the password.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import segno
+from quart import Blueprint, Response, request
+
+from sso.accounts.errors import TooManyAttempts
+from sso.accounts.model import User
+from sso.accounts.pages import Visitor, device, too_many
+from sso.accounts.second_factor import SecondFactors
+from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.signin import SignIn
+from sso.accounts.users import UserStore
+from sso.core.passwords import Hasher
+from sso.core.sealed import Keyring, SealError
+from sso.web import browser
+from sso.web.browser import SESSION
+from sso.web.http import address
+from sso.web.pages import form_fields, page, see_other
+
+PASSWORD_LEAST, PASSWORD_MOST = 8, 1024
+WRONG_PASSWORD = "Your current password is not right."  # noqa: S105 - a sentence
+DONE = {
+    "password": "Your password is changed. You are signed out everywhere else.",
+    "totp": "Two-step sign-in with your app is on.",
+    "totp-removed": "The authenticator app is removed.",
+    "email-2fa": "Your choice is saved.",
+    "ended": "That session is signed out.",
+    "ended-others": "You are signed out everywhere else.",
+}
+
+
+Change = Callable[[User, dict[str, str]], Awaitable[None]]
+
+
+class NotSignedIn(Exception):
+    """To the sign-in page and back."""
+
+
+def account_pages(
+    visitor: Visitor,
+    signin: SignIn,
+    users: UserStore,
+    sessions: SessionStore,
+    factors: SecondFactors,
+    hasher: Hasher,
+    keyring: Keyring,
+    life_s: int,
+) -> Blueprint:
+    routes = Blueprint("account", __name__, url_prefix="/account")
+
+    @routes.errorhandler(NotSignedIn)
+    async def to_sign_in(_: NotSignedIn) -> Response:
+        return see_other("/login?next=/account")
+
+    async def here() -> Session:
+        session = await visitor.session()
+        if session is None:
+            raise NotSignedIn
+        return session
+
+    async def submitted() -> tuple[Session, dict[str, str]]:
+        form = await form_fields()
+        session = await here()
+        browser.check_csrf(session.secret, form.get("csrf"))
+        return session, form
+
+    async def password_confirmed(session: Session, form: dict[str, str]) -> str | None:
+        """None, or what is wrong."""
+        try:
+            good = await signin.confirm_password(session.user, form.get("current_password", ""), address())
+        except TooManyAttempts as error:
+            return too_many(error)
+        return None if good else WRONG_PASSWORD
+
+    async def show(session: Session, status: int = 200, **context: Any) -> Response:
+        return await page(
+            "account.html",
+            status=status,
+            page_title="Your account",
+            user=session.user,
+            csrf=browser.csrf_token(session.secret),
+            password_min=PASSWORD_LEAST,
+            totp_on=session.user.totp_sealed is not None,
+            email_2fa_on=session.user.email_2fa,
+            sessions=[_line(line, session) for line in await sessions.list(session.user.user_id)],
+            **context,
+        )
+
+    @routes.get("")
+    async def account() -> Response:
+        return await show(await here(), notice=DONE.get(request.args.get("done", "")))
+
+    @routes.post("/password")
+    async def change_password() -> Response:
+        session, form = await submitted()
+        new = form.get("new_password", "")
+        problem = password_problem(new, form.get("repeat_password", "")) or await password_confirmed(session, form)
+        if problem:
+            return await show(session, status=422, problem=problem, problem_in="password")
+        await users.set_password(session.user.user_id, await hasher.hash(new))
+        secret = await sessions.start(session.user, session.auth, address(), device(), replaces=session.secret)
+        response = see_other("/account?done=password")
+        browser.set_cookie(response, SESSION, secret, life_s)
+        return response
+
+    @routes.get("/totp")
+    async def totp_form() -> Response:
+        session = await here()
+        return await show_totp(session, factors.new_totp_secret())
+
+    @routes.post("/totp")
+    async def totp() -> Response:
+        session, form = await submitted()
+        try:
+            secret = keyring.open(_setup_purpose(session.user), form.get("setup", ""))
+        except (SealError, ValueError):
+            return see_other("/account/totp")
+        problem = await password_confirmed(session, form)
+        if problem is None and not await factors.enrol_totp(session.user, secret, form.get("otp", "").replace(" ", "")):
+            problem = "That code is not right. Is the clock of your phone right?"
+        if problem:
+            return await show_totp(session, secret, problem, status=422)
+        return see_other("/account?done=totp")
+
+    async def show_totp(session: Session, secret: str, problem: str | None = None, status: int = 200) -> Response:
+        return await page(
+            "totp_setup.html",
+            status=status,
+            page_title="Set up an authenticator app",
+            user=session.user,
+            csrf=browser.csrf_token(session.secret),
+            qr_svg=_qr(factors.totp_uri(session.user, secret)),
+            secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
+            setup=keyring.seal(_setup_purpose(session.user), secret),
+            problem=problem,
+        )
+
+    async def change_factor(name: str, done: str, change: Change) -> Response:
+        session, form = await submitted()
+        problem = await password_confirmed(session, form)
+        if problem:
+            return await show(session, status=422, problem=problem, problem_in=name)
+        await change(session.user, form)
+        return see_other(f"/account?done={done}")
+
+    @routes.post("/totp/remove")
+    async def remove_totp() -> Response:
+        return await change_factor("totp", "totp-removed", lambda user, _: users.set_totp(user.user_id, None))
+
+    @routes.post("/email-2fa")
+    async def email_2fa() -> Response:
+        return await change_factor(
+            "email_2fa",
+            "email-2fa",
+            lambda user, form: users.set_email_2fa(user.user_id, form.get("enable") == "1"),
+        )
+
+    @routes.post("/sessions/end")
+    async def end_session() -> Response:
+        session, form = await submitted()
+        await sessions.end(session.user.user_id, form.get("id", ""))
+        return see_other("/account?done=ended")
+
+    @routes.post("/sessions/end-others")
+    async def end_other_sessions() -> Response:
+        session, _ = await submitted()
+        await sessions.end_others(session.user.user_id, session.id)
+        return see_other("/account?done=ended-others")
+
+    return routes
+
+
+def password_problem(new: str, repeated: str) -> str | None:
+    if new != repeated:
+        return "The two new passwords differ."
+    if not PASSWORD_LEAST <= len(new) <= PASSWORD_MOST:
+        return f"A password has at least {PASSWORD_LEAST} characters."
+    return None
+
+
+def _setup_purpose(user: User) -> str:
+    return f"totp setup:{user.user_id}"
+
+
+def _qr(uri: str) -> str:
+    return str(segno.make(uri, error="m").svg_inline(omitsize=True, border=1))
+
+
+def _line(line: Any, session: Session) -> dict[str, Any]:
+    return {
+        "id": line.id,
+        "current": line.id == session.id,
+        "started": _ago(line.created),
+        "last_seen": _ago(line.last_seen),
+        "address": line.address,
+        "device": line.device,
+    }
+
+
+def _ago(moment: datetime) -> str:
+    minutes = int((datetime.now(UTC) - moment).total_seconds()) // 60
+    if minutes < 1:
+        return "just now"
+    for size, unit in ((1440, "day"), (60, "hour"), (1, "minute")):
+        if minutes >= size:
+            count = minutes // size
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    raise AssertionError("unreachable")

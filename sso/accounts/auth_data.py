@@ -1,0 +1,39 @@
+"""The authentication data of §2.2: built here and nowhere else, for every kind of login."""
+
+from typing import Any
+
+from sso.accounts.model import LoginOptions, SignedIn
+from sso.accounts.session_tokens import SessionTokens, Source
+from sso.accounts.user_jwt import UserJwts
+
+
+class AuthData:
+    def __init__(self, tokens: SessionTokens, jwts: UserJwts, vendor: str) -> None:
+        self._tokens = tokens
+        self._jwts = jwts
+        self._vendor = vendor
+
+    async def issue(self, signed_in: SignedIn, options: LoginOptions, source: Source | None = None) -> dict[str, Any]:
+        """New tokens for somebody who has proved who they are; ``source`` is the token they did it with, if any."""
+        user = signed_in.user
+        issued = await self._tokens.issue(user, options.address, bound=options.short_token, source=source)
+        data: dict[str, Any] = {
+            "status": "OK",
+            "user_id": user.user_id,
+            "auth": signed_in.auth,
+            "nick": user.nick,
+            f"{self._vendor}_nick": user.nick,
+            "country": user.country,
+            "lang": user.lang,
+            "level": user.level,
+            "reg_time": str(int(user.reg_time.timestamp())),
+            "tags": ",".join(user.tags),
+            "token": issued.token,
+            "stoken": issued.stoken,
+            "token_exp": issued.token_exp,
+        }
+        if options.meta:
+            data["meta"] = user.meta
+        if options.factor and not options.nojwt:
+            data["jwt"] = self._jwts.issue(user, options, signed_in.auth)
+        return data

@@ -1,0 +1,31 @@
+"""Why a login is refused."""
+
+from sso.core.refused import Refused
+
+
+class InvalidCredentials(Refused):
+    """The same for an unknown user, a wrong password, a wrong code and a disabled user."""
+
+    status = 401
+    message = "invalid credentials"
+
+
+class TooManyAttempts(Refused):
+    status = 429
+    message = "too many attempts, try again later"
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__()
+        self.retry_after = retry_after
+        self.headers = {"Retry-After": str(retry_after)}
+
+
+class OtpRequired(Refused):
+    """The password was right and the second factor is missing."""
+
+    status = 401
+    message = "otp required"
+
+    def __init__(self, ways: tuple[str, ...]) -> None:
+        super().__init__()
+        self.extra = {"otp": list(ways)}

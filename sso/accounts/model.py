@@ -1,0 +1,75 @@
+"""A user, and what a login may ask for."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sso.core.net import Address
+
+
+@dataclass(frozen=True)
+class User:
+    user_id: str
+    login: str
+    login_key: str
+    password_hash: str | None = field(repr=False)
+    nick: str
+    country: str
+    lang: str
+    level: str
+    tags: tuple[str, ...]
+    purchases: tuple[str, ...]
+    email_verified: bool
+    phone: str
+    phone_verified: bool
+    totp_sealed: str | None = field(repr=False)
+    totp_last_step: int
+    email_2fa: bool
+    meta: dict[str, Any]
+    reg_time: datetime
+    disabled: bool
+    valid_from: int
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The second factors that are on."""
+        return (("totp",) if self.totp_sealed else ()) + (("email",) if self.email_2fa else ())
+
+    @classmethod
+    def from_row(cls, row: Any) -> "User":
+        values = {name: row[name] for name in cls.__dataclass_fields__}
+        return cls(**{**values, "tags": tuple(values["tags"]), "purchases": tuple(values["purchases"])})
+
+
+def login_key(login: str) -> str:
+    """Logins are unique without regard to case."""
+    return login.casefold()
+
+
+@dataclass(frozen=True)
+class LoginOptions:
+    """What the answer of a login shall be like; the same for the login operation and for game sessions."""
+
+    address: Address  # of the client that started it
+    factor: str = ""
+    jwt_public_key: str = ""
+    distr: str = ""
+    nojwt: bool = False
+    short_token: bool = False
+    fixed_ips: tuple[str, ...] = ()  # CIDR; with fixed_ip, the address above is among them
+    meta: bool = False
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """Somebody has proved who they are; ``auth`` says how, in the words of the user JWT."""
+
+    user: User
+    auth: str
+
+
+@dataclass(frozen=True)
+class SecondFactorNeeded:
+    """The password was right; one of ``user.ways`` is still owed."""
+
+    user: User

@@ -1,0 +1,196 @@
+"""Signing in with a browser: the form, the second factor, signing out. Plain HTML; the cookie changes at every step."""
+
+from typing import Any
+from urllib.parse import quote
+
+from quart import Blueprint, Response, request
+
+from sso.accounts.errors import InvalidCredentials, TooManyAttempts
+from sso.accounts.model import SecondFactorNeeded, SignedIn, User
+from sso.accounts.second_factor import SecondFactors
+from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.signin import SignIn
+from sso.web import browser
+from sso.web.browser import SESSION, VISIT
+from sso.web.http import address
+from sso.web.pages import form_fields, page, see_other
+
+WRONG = "The e-mail address or the password is wrong."
+WRONG_CODE = "That code is not right. Codes change every 30 seconds and work once."
+DEVICE_MOST = 200
+
+
+class Visitor:
+    """Who is at the browser of this request."""
+
+    def __init__(self, sessions: SessionStore) -> None:
+        self._sessions = sessions
+
+    async def session(self) -> Session | None:
+        secret = browser.cookie(SESSION)
+        return await self._sessions.look_up(secret, address()) if secret else None
+
+
+def too_many(error: TooManyAttempts) -> str:
+    return f"Too many attempts. Please wait {error.retry_after} seconds and try again."
+
+
+def signin_pages(
+    visitor: Visitor, signin: SignIn, factors: SecondFactors, sessions: SessionStore, life_s: int
+) -> Blueprint:
+    routes = Blueprint("signin", __name__)
+
+    @routes.get("/")
+    async def home() -> Response:
+        return see_other("/account" if await visitor.session() else "/login")
+
+    @routes.get("/login")
+    async def login_form() -> Response:
+        if await visitor.session():
+            return see_other(browser.safe_next(request.args.get("next")))
+        return await show_login(next_path=request.args.get("next"))
+
+    @routes.post("/login")
+    async def login() -> Response:
+        form = await form_fields()
+        browser.check_csrf(browser.cookie(VISIT), form.get("csrf"))
+        name, password = form.get("login", ""), form.get("password", "")
+        try:
+            outcome = await signin.with_password(name, password, address())
+        except InvalidCredentials:
+            return await show_login(next_path=form.get("next"), login=name, problem=WRONG, status=401)
+        except TooManyAttempts as error:
+            return await show_login(
+                next_path=form.get("next"), login=name, problem=too_many(error), status=429, headers=error.headers
+            )
+        if isinstance(outcome, SecondFactorNeeded):
+            return await ask_for_code(outcome.user, form.get("next"))
+        return await enter(outcome, form.get("next"))
+
+    @routes.get("/login/code")
+    async def code_form() -> Response:
+        user = await sessions.challenged(browser.cookie(VISIT))
+        if user is None:
+            return see_other("/login")
+        return await show_code(user, request.args.get("next"))
+
+    @routes.post("/login/code")
+    async def code() -> Response:
+        form = await form_fields()
+        secret = browser.cookie(VISIT)
+        browser.check_csrf(secret, form.get("csrf"))
+        user = await sessions.challenged(secret)
+        if user is None:
+            return await show_login(
+                next_path=form.get("next"), problem="That took too long. Please sign in again.", status=401
+            )
+        try:
+            outcome = await signin.with_code(user, form.get("otp", "").replace(" ", ""), address())
+        except InvalidCredentials:
+            return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
+        except TooManyAttempts as error:
+            return await show_code(user, form.get("next"), problem=too_many(error), status=429, headers=error.headers)
+        return await enter(outcome, form.get("next"))
+
+    @routes.post("/login/code/resend")
+    async def resend() -> Response:
+        form = await form_fields()
+        secret = browser.cookie(VISIT)
+        browser.check_csrf(secret, form.get("csrf"))
+        user = await sessions.challenged(secret)
+        if user is None:
+            return see_other("/login")
+        if user.email_2fa:
+            await factors.send_code(user)
+        return await show_code(user, form.get("next"), notice="A code was sent. Look into your mailbox.")
+
+    @routes.post("/logout")
+    async def logout() -> Response:
+        form = await form_fields()
+        session = await visitor.session()
+        if session:
+            browser.check_csrf(session.secret, form.get("csrf"))
+            await sessions.end(session.user.user_id, session.id)
+        elif visit := browser.cookie(VISIT):
+            browser.check_csrf(visit, form.get("csrf"))
+            await sessions.drop_challenge(visit)
+        response = see_other("/login")
+        browser.drop_cookie(response, SESSION)
+        browser.drop_cookie(response, VISIT)
+        return response
+
+    async def show_login(*, next_path: str | None, status: int = 200, **context: Any) -> Response:
+        secret, is_new = browser.visit()
+        response = await page(
+            "signin.html",
+            status=status,
+            page_title="Sign in",
+            csrf=browser.csrf_token(secret),
+            action="/login",
+            next=browser.safe_next(next_path) if next_path else "",
+            **context,
+        )
+        if is_new:
+            browser.set_cookie(response, VISIT, secret)
+        return response
+
+    async def ask_for_code(user: User, next_path: str | None) -> Response:
+        if user.email_2fa:
+            await factors.send_code(user)
+        response = see_other("/login/code" + (f"?next={quote(browser.safe_next(next_path))}" if next_path else ""))
+        browser.set_cookie(response, VISIT, await sessions.challenge(user))
+        return response
+
+    async def show_code(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
+        return await page(
+            "second_factor.html",
+            status=status,
+            page_title="Second step",
+            csrf=browser.csrf_token(browser.cookie(VISIT)),
+            action="/login/code",
+            resend_action="/login/code/resend",
+            next=browser.safe_next(next_path) if next_path else "",
+            ways=user.ways,
+            email_hint=masked(user.login),
+            **context,
+        )
+
+    async def enter(signed_in: SignedIn, next_path: str | None) -> Response:
+        """A new session with a new name; whatever the browser came with is worth nothing any more."""
+        secret = await sessions.start(
+            signed_in.user,
+            signed_in.auth,
+            address(),
+            device(),
+            replaces=browser.cookie(SESSION) or browser.cookie(VISIT),
+        )
+        response = see_other(browser.safe_next(next_path))
+        browser.set_cookie(response, SESSION, secret, life_s)
+        browser.drop_cookie(response, VISIT)
+        return response
+
+    return routes
+
+
+def masked(login: str) -> str:
+    name, _, domain = login.rpartition("@")
+    return f"{name[:1]}…@{domain}"
+
+
+def device() -> str:
+    """What the browser calls itself, in a few words."""
+    agent = request.headers.get("User-Agent", "")[:1000]
+    name = next((label for mark, label in _BROWSERS if mark in agent), "Browser")
+    system = next((label for mark, label in _SYSTEMS if mark in agent), "")
+    return f"{name} on {system}" if system else name
+
+
+_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)

@@ -1,0 +1,125 @@
+"""Browser sessions, and logins that still owe their second factor. Cookies hold the secret, the database its digest."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sso.accounts.model import User
+from sso.core.ids import digest, record_id, secret_token
+from sso.core.net import Address
+from sso.db.batch import Batch
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+
+CHALLENGE_S = 600
+SEEN_EVERY = timedelta(minutes=1)
+
+_LOOK_UP = Statement(
+    """SELECT item.n, u.*, s.id, s.created, s.last_seen, s.auth, s.last_seen < now() - interval '1 minute' AS stale
+    FROM unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
+    JOIN browser_sessions s ON s.digest = item.digest JOIN users u ON u.user_id = s.user_id
+    WHERE s.expires > now() AND NOT u.disabled"""
+)
+_TOUCH = Statement(
+    """UPDATE browser_sessions SET last_seen = now(), address = :address
+    WHERE id = :id AND last_seen < now() - interval '1 minute'"""
+)
+_START = Statement(
+    """WITH replaced AS (DELETE FROM browser_sessions WHERE digest = :replaced),
+    finished AS (DELETE FROM login_challenges WHERE digest = :replaced)
+    INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
+    VALUES (:digest, :id, :user_id, now(), now() + make_interval(secs => :life), :address, :device, :auth)"""
+)
+_LIST = Statement(
+    """SELECT id, created, last_seen, address, device FROM browser_sessions
+    WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
+)
+_END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING id")
+_END_OTHERS = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id <> :id")
+_CHALLENGE = Statement(
+    """INSERT INTO login_challenges (digest, user_id, expires)
+    VALUES (:digest, :user_id, now() + make_interval(secs => :life))"""
+)
+_CHALLENGED = Statement(
+    """SELECT u.* FROM login_challenges c JOIN users u USING (user_id)
+    WHERE c.digest = :digest AND c.expires > now() AND NOT u.disabled"""
+)
+_DROP_CHALLENGE = Statement("DELETE FROM login_challenges WHERE digest = :digest")
+
+
+@dataclass(frozen=True)
+class Session:
+    id: str
+    user: User
+    created: datetime
+    auth: str
+    secret: str
+
+
+@dataclass(frozen=True)
+class SessionLine:
+    """A row of the account page."""
+
+    id: str
+    created: datetime
+    last_seen: datetime
+    address: str
+    device: str
+
+
+class SessionStore:
+    def __init__(self, database: Database, life_s: int) -> None:
+        self._database = database
+        self._life_s = life_s
+        self._look_up = Batch(database, _LOOK_UP)
+
+    async def look_up(self, secret: str, address: Address) -> Session | None:
+        """Who this cookie is, if it is anybody: read from the database each time, so an ended session is ended."""
+        row = await self._look_up(digest(secret))
+        if row is None:
+            return None
+        if row["stale"]:
+            await self._database.value(_TOUCH, id=row["id"], address=str(address))
+        return Session(row["id"], User.from_row(row), row["created"], row["auth"], secret)
+
+    async def start(self, user: User, auth: str, address: Address, device: str, replaces: str) -> str:
+        """The secret of a new session. Whatever the browser came with is worth nothing any more."""
+        secret = secret_token()
+        await self._database.value(
+            _START,
+            replaced=digest(replaces),
+            digest=digest(secret),
+            id=record_id(),
+            user_id=user.user_id,
+            life=float(self._life_s),
+            address=str(address),
+            device=device,
+            auth=auth,
+        )
+        return secret
+
+    async def list(self, user_id: str) -> list[SessionLine]:
+        return [SessionLine(**_values(row)) for row in await self._database.rows(_LIST, user_id=user_id)]
+
+    async def end(self, user_id: str, session_id: str) -> bool:
+        return await self._database.value(_END, user_id=user_id, id=session_id) is not None
+
+    async def end_others(self, user_id: str, session_id: str) -> None:
+        await self._database.value(_END_OTHERS, user_id=user_id, id=session_id)
+
+    async def challenge(self, user: User) -> str:
+        """The secret with which this browser, and only it, may give the second factor."""
+        secret = secret_token()
+        await self._database.value(_CHALLENGE, digest=digest(secret), user_id=user.user_id, life=float(CHALLENGE_S))
+        return secret
+
+    async def challenged(self, secret: str) -> User | None:
+        row = await self._database.row(_CHALLENGED, digest=digest(secret))
+        return User.from_row(row) if row else None
+
+    async def drop_challenge(self, secret: str) -> None:
+        await self._database.value(_DROP_CHALLENGE, digest=digest(secret))
+
+
+def _values(row: Any) -> dict[str, Any]:
+    return dict(row)

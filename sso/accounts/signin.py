@@ -1,0 +1,51 @@
+"""Proving who you are: the one way to a session or a token, for the login operation, pages and game sessions alike."""
+
+from sso.accounts.errors import InvalidCredentials
+from sso.accounts.model import SecondFactorNeeded, SignedIn, User, login_key
+from sso.accounts.second_factor import SecondFactors
+from sso.accounts.throttle import Throttle
+from sso.accounts.users import UserStore
+from sso.core.net import Address
+from sso.core.passwords import Hasher
+
+
+class SignIn:
+    def __init__(self, users: UserStore, hasher: Hasher, factors: SecondFactors, throttle: Throttle) -> None:
+        self._users = users
+        self._hasher = hasher
+        self._factors = factors
+        self._throttle = throttle
+
+    async def with_password(self, login: str, password: str, address: Address) -> SignedIn | SecondFactorNeeded:
+        """InvalidCredentials takes as long and says the same whether or not there is such a user."""
+        account = login_key(login)
+        async with self._hasher.slots:
+            await self._throttle.charge(account, address)
+            user = await self._users.by_login(login)
+            good = await self._hasher.matches(user.password_hash if user else None, password)
+            if not good or user is None or user.disabled:
+                raise InvalidCredentials
+        if user.password_hash and self._hasher.needs_rehash(user.password_hash):
+            await self._users.rehash(user, await self._hasher.hash(password))
+        if user.ways:
+            await self._throttle.refund(account, address)
+            return SecondFactorNeeded(user)
+        await self._throttle.clear(account, address)
+        return SignedIn(user, "login")
+
+    async def with_code(self, user: User, code: str, address: Address) -> SignedIn:
+        """The second step, for a user whose password was right."""
+        await self._throttle.charge(user.login_key, address)
+        if not await self._factors.check(user, code):
+            raise InvalidCredentials
+        await self._throttle.clear(user.login_key, address)
+        return SignedIn(user, "otp")
+
+    async def confirm_password(self, user: User, password: str, address: Address) -> bool:
+        """Before something is changed that a borrowed browser must not change."""
+        async with self._hasher.slots:
+            await self._throttle.charge(user.login_key, address)
+            good = await self._hasher.matches(user.password_hash, password)
+        if good:
+            await self._throttle.clear(user.login_key, address)
+        return good

@@ -1,0 +1,76 @@
+"""The user JWT: issued to a device that has a factor, and the one place where it is believed."""
+
+import base64
+import hashlib
+import hmac
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sso.accounts.model import LoginOptions, User
+from sso.accounts.users import UserStore
+from sso.core.ids import record_id
+from sso.core.jwt import InvalidToken, Verifier
+from sso.core.net import Address, contains, parse_network
+from sso.keys.keyset import KeySet
+
+TYP = "user_token"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who a user JWT speaks for."""
+
+    user: User
+    claims: dict[str, Any]
+
+
+class UserJwts:
+    def __init__(self, keys: KeySet, users: UserStore, issuer: str, life_s: int) -> None:
+        self._keys = keys
+        self._users = users
+        self._issuer = issuer
+        self._life_s = life_s
+        self._verifier = Verifier(typ=TYP, issuer=issuer)
+
+    def issue(self, user: User, options: LoginOptions, auth: str, app_id: int = 0) -> str:
+        # A password changed within this very second must not void what is issued after it.
+        now = max(int(time.time()), user.valid_from)
+        claims: dict[str, Any] = {
+            "typ": TYP,
+            "iss": self._issuer,
+            "sub": user.user_id,
+            "uid": user.user_id,
+            "iat": now,
+            "exp": now + self._life_s,
+            "jti": record_id(),
+            "nick": user.nick,
+            "auth": auth,
+            "fac": factor_digest(options.factor),
+        }
+        if options.fixed_ips:
+            claims["ips"] = list(options.fixed_ips)
+        if options.jwt_public_key:
+            claims["pub"] = options.jwt_public_key
+        if app_id:
+            claims["app_id"] = app_id
+        return self._keys.signer().sign(claims)
+
+    async def verify(self, token: str, address: Address, *, factor: str | None, expired_for: int = 0) -> Caller:
+        """InvalidToken unless it is a live user JWT of a live user, used from where it may be used.
+
+        ``factor`` is what the device says; None where a service JWT stands in for it.
+        """
+        claims = self._verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
+        if factor is not None and not hmac.compare_digest(str(claims.get("fac")), factor_digest(factor)):
+            raise InvalidToken("wrong factor")
+        if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
+            raise InvalidToken("wrong address")
+        user = await self._users.get(claims["sub"])
+        if user is None or user.disabled or claims["iat"] < user.valid_from:
+            raise InvalidToken("void")
+        return Caller(user, claims)
+
+
+def factor_digest(factor: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(factor.encode()).digest()).decode().rstrip("=")

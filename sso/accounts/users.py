@@ -1,0 +1,126 @@
+"""Users in the database. One method, one promise."""
+
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from sso.accounts.model import User, login_key
+from sso.db.batch import Batch
+from sso.db.bridge import Database, Runner, Transaction
+from sso.db.statement import Statement
+from sso.db.tables import users
+
+_BY_ID = Statement(select(users).where(users.c.user_id == bindparam("user_id")))
+_BY_LOGIN = Statement(select(users).where(users.c.login_key == bindparam("login_key")))
+_LIST = Statement(
+    """SELECT * FROM users WHERE :search = '' OR login_key LIKE :pattern OR user_id = :search
+    ORDER BY length(user_id), user_id LIMIT :most OFFSET :skip"""
+)
+_BY_IDS = Statement(
+    """SELECT item.n, u.* FROM unnest(CAST(:user_ids AS text[])) WITH ORDINALITY AS item (id, n)
+    JOIN users u ON u.user_id = item.id"""
+)
+_SET_PASSWORD = Statement("UPDATE users SET password_hash = :password_hash WHERE user_id = :user_id")
+_REHASH = Statement(
+    "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
+)
+_SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
+_VOID = Statement("UPDATE users SET valid_from = ceil(extract(epoch FROM clock_timestamp())) WHERE user_id = :user_id")
+_SET_TOTP = Statement(
+    """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step
+    WHERE user_id = :user_id RETURNING user_id"""
+)
+_USE_TOTP_STEP = Statement(
+    """UPDATE users SET totp_last_step = :step
+    WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
+)
+_SET_EMAIL_2FA = Statement("UPDATE users SET email_2fa = :on WHERE user_id = :user_id RETURNING user_id")
+_END = tuple(
+    Statement(f"DELETE FROM {table} WHERE user_id = :user_id")  # noqa: S608 - the names are ours
+    for table in ("browser_sessions", "session_tokens", "login_challenges", "email_codes")
+)
+
+
+class UserStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._by_id = Batch(database, _BY_IDS)
+
+    async def get(self, user_id: str) -> User | None:
+        row = await self._by_id(user_id)
+        return User.from_row(row) if row else None
+
+    async def by_login(self, login: str) -> User | None:
+        row = await self._database.row(_BY_LOGIN, login_key=login_key(login))
+        return User.from_row(row) if row else None
+
+    async def find(self, id_or_login: str) -> User | None:
+        return await self.get(id_or_login) or await self.by_login(id_or_login)
+
+    async def list(self, search: str = "", most: int = 100, skip: int = 0) -> list[User]:
+        escaped = search.casefold().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        found = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", most=most, skip=skip)
+        return [User.from_row(row) for row in found]
+
+    async def set_password(self, user_id: str, password_hash: str) -> None:
+        """From now on only the new password works, and everything issued before is void."""
+
+        async def work(tx: Transaction) -> None:
+            await tx.value(_SET_PASSWORD, user_id=user_id, password_hash=password_hash)
+            await end_everything(tx, user_id)
+
+        await self._database.transaction(work)
+
+    async def rehash(self, user: User, new_hash: str) -> None:
+        """The same password under a hash of today's cost; nothing else changes."""
+        await self._database.value(_REHASH, user_id=user.user_id, old=user.password_hash, new=new_hash)
+
+    async def set_disabled(self, user_id: str, disabled: bool) -> None:
+        """A disabled user can do nothing, and everything issued before is void, also after they are enabled again."""
+
+        async def work(tx: Transaction) -> None:
+            await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled)
+            if disabled:
+                await end_everything(tx, user_id)
+
+        await self._database.transaction(work)
+
+    async def void(self, user_id: str) -> None:
+        """Everything issued before is void; the password stays."""
+        await self._database.transaction(lambda tx: end_everything(tx, user_id))
+
+    async def set_totp(self, user_id: str, totp_sealed: str | None, step: int = 0) -> None:
+        await self._database.value(_SET_TOTP, user_id=user_id, totp_sealed=totp_sealed, step=step)
+
+    async def use_totp_step(self, user_id: str, step: int) -> bool:
+        """False if this step or a later one has been used: a code works once."""
+        return await self._database.value(_USE_TOTP_STEP, user_id=user_id, step=step) is not None
+
+    async def set_email_2fa(self, user_id: str, on: bool) -> None:
+        await self._database.value(_SET_EMAIL_2FA, user_id=user_id, on=on)
+
+
+async def end_everything(tx: Runner, user_id: str) -> None:
+    """From now on, whatever was issued to the user before is void: sessions, tokens, half-finished logins, codes."""
+    await tx.value(_VOID, user_id=user_id)
+    for statement in _END:
+        await tx.value(statement, user_id=user_id)
+
+
+def facts(user: User) -> dict[str, Any]:
+    """What may be shown of a user: no hash, no secret."""
+    return {
+        "user_id": user.user_id,
+        "login": user.login,
+        "nick": user.nick,
+        "country": user.country,
+        "lang": user.lang,
+        "level": user.level,
+        "tags": list(user.tags),
+        "purchases": list(user.purchases),
+        "email_verified": user.email_verified,
+        "phone": user.phone,
+        "phone_verified": user.phone_verified,
+        "email_2fa": user.email_2fa,
+        "meta": user.meta,
+    }

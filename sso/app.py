@@ -1,0 +1,151 @@
+"""The Quart application, built from the services: routes in, answers and errors out."""
+
+import time
+from typing import Any
+
+import orjson
+import structlog
+from quart import Response, g, request
+from quart.json.provider import JSONProvider
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+
+from sso.accounts.account_pages import account_pages
+from sso.accounts.pages import Visitor, signin_pages
+from sso.accounts.routes import login_routes
+from sso.core.ids import record_id
+from sso.core.refused import Refused
+from sso.db.errors import DatabaseError
+from sso.health import Health, health_routes
+from sso.keys.routes import key_routes
+from sso.metrics import Metrics
+from sso.services import SERVICE_NAME, Services
+from sso.web.address import Proxies
+from sso.web.errors import Family, error_body, family_of
+from sso.web.gate import BadBody
+from sso.web.headers import add_security_headers
+from sso.web.http import reply
+from sso.web.pages import page
+
+BODY_S = 30
+log = structlog.get_logger()
+
+
+class OrjsonProvider(JSONProvider):
+    def dumps(self, obj: Any, **_: Any) -> str:
+        return orjson.dumps(obj).decode()
+
+    def loads(self, s: str | bytes, **_: Any) -> Any:
+        return orjson.loads(s)
+
+
+def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio:
+    settings = services.settings
+    app = QuartTrio("sso", template_folder="web/templates", static_folder="web/static")
+    app.json = OrjsonProvider(app)
+    app.config.update(
+        PROXIES=Proxies(settings.trusted_proxies, settings.proxy_header.lower()),
+        BASE_URL=settings.base_url,
+        HTTPS=settings.https,
+        SERVICE_NAME=SERVICE_NAME,
+        MAX_CONTENT_LENGTH=1024 * 1024,  # a route may lower it
+        BODY_TIMEOUT=BODY_S,
+        SEND_FILE_MAX_AGE_DEFAULT=3600,
+    )
+    _register_routes(app, services, health)
+    _register_edge(app, settings.https, metrics)
+    return app
+
+
+def _register_routes(app: QuartTrio, services: Services, health: Health) -> None:
+    s = services
+    visitor = Visitor(s.sessions)
+    life_s = s.settings.browser_ttl_s
+    app.register_blueprint(health_routes(health, s.database))
+    app.register_blueprint(key_routes(s.keys))
+    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data))
+    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, life_s))
+    app.register_blueprint(
+        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, life_s)
+    )
+
+
+def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
+    @app.before_request
+    async def begin() -> None:
+        g.started = time.perf_counter()
+        g.request_id = record_id()
+        structlog.contextvars.bind_contextvars(request=g.request_id)
+
+    @app.after_request
+    async def finish(response: Response) -> Response:
+        add_security_headers(response.headers, https=https)
+        response.headers["X-Request-Id"] = g.request_id
+        seconds = time.perf_counter() - g.started
+        route = request.url_rule.rule if request.url_rule else "-"
+        metrics.request(request.method, route, response.status_code, seconds)
+        # The rule, not the path or the query: those may hold a secret.
+        log.info("request", method=request.method, route=route, status=response.status_code, ms=round(seconds * 1e3, 1))
+        return response
+
+    @app.errorhandler(Refused)
+    async def refused(error: Refused) -> Response:
+        return await show_error(error.status, error.code, error.message, error.headers, error.extra)
+
+    @app.errorhandler(BadBody)
+    async def bad_body(error: BadBody) -> Response:
+        return await show_error(error.status, "invalid_request", str(error))
+
+    @app.errorhandler(DatabaseError)
+    async def unavailable(error: DatabaseError) -> Response:
+        log.warning("database", error=type(error).__name__, reason=str(error))
+        message = "the service is not available for a moment, try again"
+        return await show_error(503, "temporarily_unavailable", message, {"Retry-After": "1"})
+
+    @app.errorhandler(HTTPException)
+    async def http_error(error: HTTPException) -> Response:
+        status = error.code or 500
+        headers = {name: value for name, value in error.get_headers() if name in ("Allow", "Location")}
+        if 300 <= status < 400:
+            return Response(b"", status, headers)
+        return await show_error(status, "invalid_request", (error.name or "error").lower(), headers)
+
+    @app.errorhandler(Exception)
+    async def failed(error: Exception) -> Response:
+        log.exception("request failed", error=type(error).__name__)
+        return await show_error(500, "server_error", "internal error")
+
+
+HEADINGS = {
+    400: "That request was not understood",
+    403: "That is not allowed",
+    404: "There is no such page",
+    405: "That is not how this page is used",
+    413: "That was too much",
+    429: "Too many attempts",
+    500: "Something went wrong on our side",
+    503: "We will be right back",
+}
+
+
+async def show_error(
+    status: int,
+    code: str,
+    message: str,
+    headers: dict[str, str] | None = None,
+    extra: dict[str, Any] | None = None,
+) -> Response:
+    family = family_of(request.path)
+    if family is Family.PAGE:
+        return await page(
+            "error.html",
+            status=status,
+            headers=headers,
+            page_title=HEADINGS.get(status, "Error"),
+            heading=HEADINGS.get(status, "Error"),
+            message=message[:1].upper() + message[1:],
+            request_id=g.request_id,
+            back="/",
+            back_text="To the start page",
+        )
+    return reply(error_body(family, code, message, extra or {}), status, headers)

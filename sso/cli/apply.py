@@ -1,0 +1,48 @@
+"""sso apply"""
+
+import sys
+from pathlib import Path
+
+import click
+
+from sso.cli.running import Failure, with_services
+from sso.services import Services
+from sso.state.apply import Applier, Counts
+from sso.state.document import DocumentError, parse
+from sso.web.gate import BadBody, read_body
+
+MOST = 64 * 1024 * 1024
+SHOW_FROM = 20  # passwords to hash, before it is worth showing how far it is
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.pass_context
+def command(ctx: click.Context, file: Path) -> None:
+    """Load FILE (or - for standard input), a JSON document of desired state.
+
+    All of it or nothing is applied. What the document does not name is left alone, so applying it again changes
+    nothing. It works while the service runs, which sees the change at once.
+    """
+    try:
+        raw = sys.stdin.buffer.read(MOST + 1) if str(file) == "-" else file.read_bytes()
+        document = parse(read_body(raw, "application/json", max_bytes=MOST).fields)
+    except OSError as error:
+        raise Failure(f"cannot read {file}: {error.strerror}") from None
+    except (BadBody, DocumentError) as error:
+        raise Failure(f"{file}: {error}") from None
+
+    async def apply(services: Services) -> Counts:
+        applier = Applier(services.database, services.hasher, services.keyring)
+        try:
+            return await applier.apply(document, _progress)
+        except DocumentError as error:
+            raise Failure(f"{file}: {error}") from None
+
+    counts = with_services(ctx, apply)
+    click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.same}")
+
+
+def _progress(done: int, total: int) -> None:
+    if total >= SHOW_FROM and sys.stderr.isatty():
+        click.echo(f"\rhashing passwords: {done} of {total}", err=True, nl=done == total)

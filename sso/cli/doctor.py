@@ -1,0 +1,7 @@
+"""sso doctor"""
+import click
+
+
+@click.command()
+def command() -> None:
+    """x"""

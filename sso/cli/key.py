@@ -1,0 +1,109 @@
+"""sso key …"""
+
+import click
+
+from sso.cli.running import Failure, with_services
+from sso.config import Settings
+from sso.core.keys import ALGORITHMS
+from sso.core.sealed import MasterKey
+from sso.keys.reseal import Reseal
+from sso.keys.store import LEAD_S, LastKey, StoredKey
+from sso.services import Services
+
+
+@click.group()
+def command() -> None:
+    """Signing keys and the master key."""
+
+
+@command.command("list")
+@click.pass_context
+def list_keys(ctx: click.Context) -> None:
+    """List the signing keys: id, algorithm, and what each is good for now."""
+
+    async def work(services: Services) -> list[StoredKey]:
+        await services.key_store.ensure_first(ALGORITHMS[0])
+        return await services.key_store.all()
+
+    keys = with_services(ctx, work)
+    started = [key for key in keys if key.published and key.starts_in <= 0]
+    for key in keys:
+        click.echo("\t".join([key.kid, key.algorithm, _state(key, signing=bool(started) and key is started[-1])]))
+
+
+@command.command()
+@click.option("--alg", "algorithm", type=click.Choice(ALGORITHMS), default=ALGORITHMS[0], show_default=True)
+@click.pass_context
+def rotate(ctx: click.Context, algorithm: str) -> None:
+    """Make a new signing key. It is published at once and signs a little later, without a pause.
+
+    The old one stays published until every token it signed has expired, and 30 days more.
+    """
+
+    async def work(services: Services) -> str:
+        return await services.key_store.rotate(algorithm, _longest_token(services.settings))
+
+    click.echo(f"{with_services(ctx, work)} is published and signs in {LEAD_S} seconds")
+
+
+@command.command()
+@click.argument("kid")
+@click.pass_context
+def retire(ctx: click.Context, kid: str) -> None:
+    """Take a signing key out of use at once, for instance because it leaked: what it signed is refused."""
+
+    async def work(services: Services) -> bool:
+        try:
+            return await services.key_store.retire(kid)
+        except LastKey:
+            raise Failure("this is the key that signs: make another first, with `sso key rotate`") from None
+
+    if not with_services(ctx, work):
+        raise Failure(f"there is no key {kid} in use")
+    click.echo(f"{kid} is retired")
+
+
+@command.command()
+def master() -> None:
+    """Print a new master key, for SSO_SECRET_KEY."""
+    click.echo(MasterKey.generate().text())
+
+
+@command.command()
+@click.option("--drop-old", is_flag=True, help="Only forget master keys that seal nothing any more.")
+@click.pass_context
+def reseal(ctx: click.Context, drop_old: bool) -> None:
+    """Change the master key: make a new one and seal every secret in the database with it.
+
+    The service goes on meanwhile. The old key stays in the file until `sso key reseal --drop-old` finds that nothing
+    needs it. With SSO_SECRET_KEY, set it to "new,old", restart, and run this to seal everything with the new one.
+    """
+
+    async def work(services: Services) -> str:
+        change = Reseal(services.database, services.keyring)
+        if drop_old:
+            left = await change.sealed_with_old()
+            if left:
+                raise Failure(f"{left} values are still sealed with an old key: run `sso key reseal` first")
+            services.keyring.keep_only_first()
+            return "only the newest master key is kept"
+        if services.keyring.source is not None:
+            services.keyring.put_first(MasterKey.generate())
+        return f"{await change.run()} values are sealed with the master key {services.keyring.keys[0].id}"
+
+    click.echo(with_services(ctx, work))
+
+
+def _longest_token(settings: Settings) -> int:
+    return max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)
+
+
+def _state(key: StoredKey, *, signing: bool) -> str:
+    if key.retired:
+        return f"retired {key.retired:%Y-%m-%d %H:%M}"
+    if key.starts_in > 0:
+        return f"published, signs in {key.starts_in:.0f} s"
+    if signing:
+        return "signs"
+    until = f"{key.published_until:%Y-%m-%d}" if key.published_until else "for ever"
+    return f"published until {until}" if key.published else f"expired {until}"

@@ -1,0 +1,75 @@
+"""What the verbs share: settings, a database to speak to, and how a failure is said."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+import trio
+
+from sso import log
+from sso.config import ConfigError, Settings, load
+from sso.core.sealed import SealError
+from sso.db.embedded import EmbeddedError, join
+from sso.db.errors import DatabaseError
+from sso.serve.sockets import BindError
+
+if TYPE_CHECKING:
+    from sso.services import Services
+
+T = TypeVar("T")
+
+
+class Failure(Exception):
+    """One line for the person at the terminal."""
+
+
+FAILURES = (Failure, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
+
+
+def settings_of(ctx: click.Context) -> Settings:
+    config_file: Path | None = ctx.find_root().obj
+    settings = load(config_file)
+    log.set_up(settings.log_format, settings.log_level if ctx.info_name == "serve" else "error")
+    return settings
+
+
+@contextmanager
+def database(settings: Settings) -> Iterator[str]:
+    """The address of a running, migrated database: the one of the settings, or the embedded one."""
+    if settings.database_url is not None:
+        dsn = settings.database_url.get_secret_value()
+        _migrate(dsn)
+        yield dsn
+        return
+    embedded = join(settings.data_dir)
+    try:
+        _migrate(embedded.dsn())
+        yield embedded.dsn()
+    finally:
+        embedded.close()
+
+
+def _migrate(dsn: str) -> None:
+    from sso.db.errors import Unavailable
+    from sso.db.migrate import migrate
+
+    try:
+        migrate(dsn)
+    except Unavailable as error:
+        raise Failure(f"the database cannot be reached ({error}): check SSO_DATABASE_URL and that it runs") from None
+
+
+def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]") -> T:
+    """Run ``work`` with the services open, for a verb that does one thing and ends."""
+    from sso.services import open_services
+
+    settings = settings_of(ctx)
+
+    async def run(dsn: str) -> T:
+        async with open_services(settings, dsn) as services:
+            return await work(services)
+
+    with database(settings) as dsn:
+        return trio.run(run, dsn)

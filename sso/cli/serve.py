@@ -1,0 +1,116 @@
+"""sso serve"""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from socket import socket
+
+import click
+import structlog
+import trio
+
+from sso import metrics
+from sso.cli.running import database, settings_of
+from sso.config import ConfigError, Settings, load
+from sso.db.embedded import Embedded, EmbeddedError, join
+from sso.serve.child import ReadyPipe, Role
+from sso.serve.sockets import Bind, listening, parse_binds
+from sso.serve.supervisor import Supervisor
+
+LOOK_EVERY_S = 0.3
+log = structlog.get_logger()
+
+
+@click.command()
+@click.pass_context
+def command(ctx: click.Context) -> int:
+    """Start the service and keep it running.
+
+    \b
+    SIGTERM, Ctrl-C   stop taking requests, finish those in flight, exit 0
+    SIGHUP            read the settings again and replace the workers one by one
+    """
+    settings = settings_of(ctx)
+    with ExitStack() as stack:
+        try:
+            binds = parse_binds(settings.bind)
+        except ValueError as error:
+            raise ConfigError(f"SSO_BIND: {error}") from None
+        sockets = stack.enter_context(listening(binds))
+        settings = _with_real_port(settings, binds[0].bound(sockets[0]))
+        dsn = stack.enter_context(database(settings))
+        if settings.metrics_bind:
+            stack.callback(shutil.rmtree, metrics.prepare(), ignore_errors=True)
+        return _supervise(settings, ctx.find_root().obj, dsn, sockets)
+
+
+def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket]) -> int:
+    # Imported once, here, so that a worker is a fork away.
+    from sso.server import run_worker
+
+    def workers(current: Settings) -> Role:
+        def run(ready: ReadyPipe) -> None:
+            trio.run(partial(run_worker, current, dsn, sockets, ready))
+
+        return Role("worker", run, current.workers)
+
+    def roles(current: Settings) -> list[Role]:
+        minder = [] if current.database_url else [Role("database", partial(_mind_database, current.data_dir))]
+        meter = [Role("metrics", partial(_serve_metrics, current.metrics_bind))] if current.metrics_bind else []
+        return [*minder, *meter, workers(current)]
+
+    def close_sockets() -> None:
+        for listener in sockets:
+            listener.close()
+
+    def announce() -> None:
+        click.echo(f"sso is ready at {settings.base_url} ({settings.workers} worker{'s'[: settings.workers > 1]})")
+
+    def reload() -> list[Role]:
+        return roles(load(config_file).model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
+
+    return Supervisor(roles(settings), on_ready=announce, on_stop=close_sockets, reload=reload).run()
+
+
+def _with_real_port(settings: Settings, bind: Bind) -> Settings:
+    """With port 0 the public address follows the port that was given."""
+    if not settings.base_url.endswith(":0"):
+        return settings
+    address = bind.url_host()
+    return settings.model_copy(update={"base_url": f"http://{address}", "ws_url": f"ws://{address}"})
+
+
+def _mind_database(data_dir: Path, ready: ReadyPipe) -> None:
+    """Start the embedded PostgreSQL again whenever it dies."""
+    _leave_on_sigterm()
+    embedded = join(data_dir)
+    ready()
+    while True:
+        time.sleep(LOOK_EVERY_S)
+        if not embedded.is_alive():
+            _revive(embedded)
+
+
+def _revive(embedded: Embedded) -> None:
+    log.error("the embedded PostgreSQL is gone, starting it again")
+    try:
+        embedded.ensure()
+    except EmbeddedError as error:
+        log.error("the embedded PostgreSQL does not start", reason=str(error))
+    else:
+        log.info("the embedded PostgreSQL is back")
+
+
+def _serve_metrics(bind: str, ready: ReadyPipe) -> None:
+    _leave_on_sigterm()
+    metrics.serve(bind, ready)
+
+
+def _leave_on_sigterm() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))

@@ -1,0 +1,170 @@
+"""sso user …"""
+
+import secrets
+import sys
+from collections.abc import Awaitable, Callable
+
+import click
+import orjson
+
+from sso.accounts.model import User
+from sso.accounts.users import facts
+from sso.cli.running import Failure, with_services
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import DocumentError, parse
+
+ID_OR_LOGIN = click.argument("id_or_login")
+
+
+@click.group()
+def command() -> None:
+    """Add, show, disable users; passwords and second factors."""
+
+
+@command.command()
+@click.argument("login")
+@click.option("--nick", default="", help="Nickname; the part of the login before the @ without it.")
+@click.option("--user-id", help="A decimal number; generated without it.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.option("--verified", is_flag=True, help="The e-mail address is known to be theirs.")
+@click.pass_context
+def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password_stdin: bool, verified: bool) -> None:
+    """Add a user with the e-mail address LOGIN; prints the user id, and the password if it was made up."""
+    password, made_up = _password(password_stdin, confirm=True)
+    part = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
+    try:
+        document = parse({"users": [part | ({"user_id": user_id} if user_id else {})]})
+    except DocumentError as error:
+        raise Failure(str(error).removeprefix("users[0].")) from None
+
+    async def work(services: Services) -> User | None:
+        if await services.users.by_login(login) or (user_id and await services.users.get(user_id)):
+            raise Failure("there is already such a user")
+        await Applier(services.database, services.hasher, services.keyring).apply(document)
+        return await services.users.by_login(login)
+
+    user = with_services(ctx, work)
+    assert user is not None
+    if made_up:
+        click.echo(f"password {password}")
+    click.echo(f"user_id {user.user_id}")
+
+
+@command.command("list")
+@click.option("--search", default="", help="Part of the login, or a user id.")
+@click.option("--most", default=100, show_default=True)
+@click.option("--skip", default=0, show_default=True)
+@click.pass_context
+def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
+    """List users: id, login, nickname, and what is special about them."""
+
+    async def work(services: Services) -> list[User]:
+        return await services.users.list(search, most, skip)
+
+    for user in with_services(ctx, work):
+        marks = [*(["disabled"] if user.disabled else []), *user.ways]
+        click.echo("\t".join([user.user_id, user.login, user.nick, ",".join(marks)]))
+
+
+@command.command()
+@ID_OR_LOGIN
+@click.pass_context
+def show(ctx: click.Context, id_or_login: str) -> None:
+    """Show all that is known of a user, as JSON."""
+    user = _change(ctx, id_or_login, _nothing)
+    more = {"second_factors": list(user.ways), "reg_time": int(user.reg_time.timestamp()), "disabled": user.disabled}
+    click.echo(orjson.dumps(facts(user) | more, option=orjson.OPT_INDENT_2))
+
+
+@command.command()
+@ID_OR_LOGIN
+@click.pass_context
+def disable(ctx: click.Context, id_or_login: str) -> None:
+    """Disable a user: sessions and tokens end at once."""
+    user = _change(ctx, id_or_login, lambda services, user: services.users.set_disabled(user.user_id, disabled=True))
+    click.echo(f"{user.login} is disabled")
+
+
+@command.command()
+@ID_OR_LOGIN
+@click.pass_context
+def enable(ctx: click.Context, id_or_login: str) -> None:
+    """Let a disabled user sign in again."""
+    user = _change(ctx, id_or_login, lambda services, user: services.users.set_disabled(user.user_id, disabled=False))
+    click.echo(f"{user.login} is enabled")
+
+
+@command.command("set-password")
+@ID_OR_LOGIN
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.pass_context
+def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> None:
+    """Set a new password; sessions and tokens end at once."""
+    password, made_up = _password(password_stdin, confirm=True)
+
+    async def work(services: Services, user: User) -> None:
+        await services.users.set_password(user.user_id, await services.hasher.hash(password))
+
+    user = _change(ctx, id_or_login, work)
+    if made_up:
+        click.echo(f"password {password}")
+    click.echo(f"the password of {user.login} is set")
+
+
+@command.command("reset-2fa")
+@ID_OR_LOGIN
+@click.pass_context
+def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
+    """Take all second factors from a user, for somebody who has lost theirs."""
+
+    async def work(services: Services, user: User) -> None:
+        await services.users.set_totp(user.user_id, None)
+        await services.users.set_email_2fa(user.user_id, on=False)
+
+    user = _change(ctx, id_or_login, work)
+    click.echo(f"{user.login} signs in with the password alone")
+
+
+@command.command("end-sessions")
+@ID_OR_LOGIN
+@click.pass_context
+def end_sessions(ctx: click.Context, id_or_login: str) -> None:
+    """End all sessions and tokens of a user at once; the password stays."""
+    user = _change(ctx, id_or_login, lambda services, user: services.users.void(user.user_id))
+    click.echo(f"{user.login} is signed out everywhere")
+
+
+async def _nothing(_services: Services, _user: User) -> None:
+    pass
+
+
+def _change(ctx: click.Context, id_or_login: str, change: Callable[[Services, User], Awaitable[None]]) -> User:
+    async def work(services: Services) -> User:
+        user = await services.users.find(id_or_login)
+        if user is None:
+            raise Failure(f"there is no user {id_or_login}")
+        await change(services, user)
+        return user
+
+    return with_services(ctx, work)
+
+
+def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
+    """The password, and whether it was made up: never an argument, where others on the machine could see it."""
+    if from_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+        if not password:
+            raise Failure("standard input holds no password")
+        return password, False
+    if sys.stdin.isatty():
+        typed: str = click.prompt(
+            "Password (empty: make one up)",
+            default="",
+            show_default=False,
+            hide_input=True,
+            confirmation_prompt=confirm,
+        )
+        if typed:
+            return typed, False
+    return secrets.token_urlsafe(12), True

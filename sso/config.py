@@ -1,0 +1,166 @@
+"""Settings: the one reader of the environment.
+
+Every setting is an environment variable ``SSO_*`` or the same name in a TOML file; the environment wins. A wrong or
+unknown one stops the start with a line that names it.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from sso.core.net import Network, parse_networks
+
+PREFIX = "SSO_"
+
+
+class ConfigError(Exception):
+    """One line that names the setting."""
+
+
+def _networks(value: object) -> tuple[Network, ...]:
+    if isinstance(value, list | tuple):
+        value = ",".join(str(item) for item in value)
+    if not isinstance(value, str):
+        raise ValueError("must be a list of networks")  # noqa: TRY004 - pydantic turns only ValueError into a finding
+    return parse_networks(value)
+
+
+def _joined(value: object) -> object:
+    return ",".join(str(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+Networks = Annotated[tuple[Network, ...], BeforeValidator(_networks)]
+Seconds = Annotated[int, Field(ge=1, le=10 * 366 * 86400)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    bind: Annotated[str, BeforeValidator(_joined)] = "127.0.0.1:8000"
+    base_url: str = ""
+    ws_url: str = ""
+    data_dir: Path = Path("var")
+    database_url: SecretStr | None = None
+    database_pool: int = Field(default=8, ge=2, le=100)
+    workers: int = Field(default=1, ge=1, le=256)
+    secret_key: SecretStr | None = None
+    trusted_proxies: Networks = ()
+    proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
+    info_allow: Networks = Field(default=parse_networks("127.0.0.1/32,::1/128"))
+    vendor: str = Field(default="sso", pattern=r"^[a-z][a-z0-9]{0,31}$")
+    gsid_hold_s: Seconds = 30
+    gsid_ttl_s: Seconds = 120
+    gsid_max_s: Seconds = 1200
+    gsid_heartbeat_s: Seconds = 5
+    oauth_session_s: Seconds = 600
+    access_ttl_s: Seconds = 3600
+    id_ttl_s: Seconds = 3600
+    refresh_ttl_s: Seconds = 2592000
+    jwt_ttl_s: Seconds = 3600
+    poll_delay_s: Count = 0
+    poll_strikes: int = Field(default=10, ge=1)
+    poll_block_s: Seconds = 60
+    rate_getgsid: Count = 600
+    rate_login: Count = 60
+    refresh_leeway_s: Count = 0
+    grant_max_s: Seconds = 15552000
+    token_ttl_s: Seconds = 2592000
+    stoken_ttl_s: Seconds = 3600
+    browser_ttl_s: Seconds = 1209600
+    smtp_url: SecretStr | None = None
+    mail_from: str = ""
+    metrics_bind: str | None = None
+    http: Literal["hypercorn"] = "hypercorn"
+    argon2_time: int = Field(default=2, ge=1, le=100)
+    argon2_kib: int = Field(default=19456, ge=8, le=4 * 1024 * 1024)
+    log_format: Literal["auto", "json", "console"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("base_url", "ws_url")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        if not value:
+            return value
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("must be an address such as https://sso.example.com")
+        return value.rstrip("/")
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _smtp(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and urlsplit(value.get_secret_value()).scheme not in ("smtp", "smtps", "smtp+starttls"):
+            raise ValueError("must begin with smtp://, smtp+starttls:// or smtps://")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _database(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and urlsplit(value.get_secret_value()).scheme not in ("postgresql", "postgres"):
+            raise ValueError("must begin with postgresql://")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derived(cls, values: Any) -> Any:
+        """The public addresses follow from the first bind unless they are given."""
+        if not isinstance(values, dict):
+            return values
+        values = {key: value for key, value in values.items() if value != ""}
+        first = str(_joined(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
+        values.setdefault("base_url", "http://localhost" if first.startswith("unix:") else f"http://{first}")
+        base = str(values["base_url"])
+        values.setdefault("ws_url", "ws" + base.removeprefix("http") if base.startswith("http") else base)
+        host = urlsplit(base).hostname or "localhost"
+        values.setdefault("mail_from", f"sso@{host}")
+        return values
+
+    @property
+    def https(self) -> bool:
+        return self.base_url.startswith("https://")
+
+    @property
+    def key_file(self) -> Path:
+        return self.data_dir / "secret.key"
+
+
+def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    values = _from_file(config_file) if config_file else {}
+    values |= {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    for name in values:
+        if name.removeprefix(PREFIX).lower() not in Settings.model_fields or name != name.upper():
+            raise ConfigError(f"{name}: there is no such setting")
+    try:
+        return Settings.model_validate({name.removeprefix(PREFIX).lower(): value for name, value in values.items()})
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        name = PREFIX + str(first["loc"][0]).upper() if first["loc"] else "settings"
+        raise ConfigError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    for name in values:
+        if not name.startswith(PREFIX):
+            raise ConfigError(f"{path}: {name}: there is no such setting (names begin with {PREFIX})")
+    return values

@@ -1,0 +1,1 @@
+"""Words shared by all rooms of the house; imports nothing of ours."""

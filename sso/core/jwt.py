@@ -1,0 +1,96 @@
+"""Signing and the one verifier of every JWT. Nothing else in the house knows the JWT library.
+
+A verification pins algorithm (the key's own, never the token's word), ``kid``, ``iss``, ``typ`` and the times, so that
+a token of one kind is refused wherever another kind is meant.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jwt as pyjwt
+
+from sso.core.keys import PrivateKey, PublicKey, algorithm_of
+
+SKEW_S = 30
+TOKEN_MOST = 8 * 1024
+SHAPE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
+
+Claims = dict[str, Any]
+
+
+class InvalidToken(Exception):
+    """The token is not what is wanted here. The reason is for the log, never for the sender."""
+
+
+@dataclass(frozen=True)
+class Signer:
+    kid: str
+    key: PrivateKey
+    algorithm: str
+
+    def sign(self, claims: Mapping[str, Any]) -> str:
+        """``kid`` stands in the header, where libraries look, and in the claims, where §2.1 has it."""
+        body = {**claims, "kid": self.kid}
+        return pyjwt.encode(body, self.key, algorithm=self.algorithm, headers={"kid": self.kid})
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """What a kind of token must be: ``typ``, and ``issuer`` or ``audience``."""
+
+    typ: str
+    issuer: str | None = None
+    audience: str | None = None
+
+    def verify(
+        self, token: str, find_key: Callable[[str], PublicKey | None], now: float, *, expired_for: int = 0
+    ) -> Claims:
+        """The claims of a good token; ``expired_for`` waives an expiry up to that many seconds ago."""
+        key = find_key(kid_of(token))
+        if key is None:
+            raise InvalidToken("unknown kid")
+        claims = _signed_claims(token, key)
+        if claims.get("typ") != self.typ:
+            raise InvalidToken("wrong typ")
+        if self.issuer is not None and claims.get("iss") != self.issuer:
+            raise InvalidToken("wrong iss")
+        if self.audience is not None and claims.get("aud") != self.audience:
+            raise InvalidToken("wrong aud")
+        _check_times(claims, now, expired_for)
+        return claims
+
+
+def kid_of(token: str) -> str:
+    """The key that a token names, before anything in it is believed."""
+    if len(token) > TOKEN_MOST or SHAPE.fullmatch(token) is None:
+        raise InvalidToken("not a JWT")
+    try:
+        kid = pyjwt.get_unverified_header(token).get("kid")
+    except (pyjwt.PyJWTError, ValueError, RecursionError):
+        raise InvalidToken("bad header") from None
+    if not isinstance(kid, str) or not 0 < len(kid) <= 128:
+        raise InvalidToken("bad kid")
+    return kid
+
+
+def _signed_claims(token: str, key: PublicKey) -> Claims:
+    try:
+        # The times and names are checked below, where their types are pinned too.
+        options = {f"verify_{claim}": False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
+        return pyjwt.decode(token, key, algorithms=[algorithm_of(key)], options=options)  # type: ignore[arg-type]
+    except (pyjwt.PyJWTError, ValueError, RecursionError) as error:
+        raise InvalidToken(type(error).__name__) from None
+
+
+def _check_times(claims: Claims, now: float, expired_for: int) -> None:
+    for name in ("exp", "iat"):
+        if type(claims.get(name)) is not int or claims[name] < 0:
+            raise InvalidToken(f"bad {name}")
+    if "nbf" in claims and (type(claims["nbf"]) is not int or claims["nbf"] > now + SKEW_S):
+        raise InvalidToken("bad nbf")
+    if claims["iat"] > now + SKEW_S or claims["iat"] > claims["exp"]:
+        raise InvalidToken("bad iat")
+    if claims["exp"] + expired_for <= now:
+        raise InvalidToken("expired")

@@ -1,0 +1,51 @@
+"""Password hashing: argon2id, off the event loop, never more at once than there are cores."""
+
+import os
+import secrets
+from functools import cached_property
+
+import argon2
+import trio
+
+LONGEST = 1024
+
+
+class Hasher:
+    """Slots are taken before the attempt is counted, so that no burst can run ahead of the count of failures."""
+
+    def __init__(self, time_cost: int, memory_kib: int) -> None:
+        self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
+        self.slots = trio.CapacityLimiter(os.cpu_count() or 1)
+
+    @cached_property
+    def _nobody(self) -> str:
+        """A hash that no password has, so that an unknown user costs what a known one does."""
+        return self._argon2.hash(secrets.token_urlsafe(32))
+
+    def prepare(self) -> None:
+        """Make the hash of nobody now, so that the first unknown user does not take twice as long."""
+        _ = self._nobody
+
+    def hash_now(self, password: str) -> str:
+        return self._argon2.hash(password)
+
+    async def hash(self, password: str) -> str:
+        async with self.slots:
+            return await trio.to_thread.run_sync(self._argon2.hash, password)
+
+    async def matches(self, hashed: str | None, password: str) -> bool:
+        """To be called with a slot taken. ``None`` (no such user, no password) takes as long and says no."""
+        if len(password) > LONGEST:
+            password = ""
+        return await trio.to_thread.run_sync(self._verify, hashed or self._nobody, password) and hashed is not None
+
+    def needs_rehash(self, hashed: str) -> bool:
+        return self._argon2.check_needs_rehash(hashed)
+
+    def _verify(self, hashed: str, password: str) -> bool:
+        try:
+            return self._argon2.verify(hashed, password)
+        except (argon2.exceptions.VerifyMismatchError, argon2.exceptions.InvalidHashError):
+            return False
+        except UnicodeEncodeError:
+            return False

@@ -1,0 +1,37 @@
+"""An error class is a wire code: operations raise it, the edge renders it in one place."""
+
+from typing import Any, ClassVar
+
+
+class Refused(Exception):
+    """A request that cannot be granted: the message is for the client and says nothing secret."""
+
+    status: ClassVar[int] = 400
+    code: ClassVar[str] = "invalid_request"  # the word of the OAuth family
+    message: str = "bad request"
+
+    def __init__(self, message: str | None = None) -> None:
+        if message is not None:
+            self.message = message
+        super().__init__(self.message)
+        self.headers: dict[str, str] = {}
+        self.extra: dict[str, Any] = {}
+
+
+class NotFound(Refused):
+    status = 404
+    message = "not found"
+
+
+class Forbidden(Refused):
+    status = 403
+    code = "access_denied"
+    message = "forbidden"
+
+
+class Unauthorized(Refused):
+    """Nobody is signed in where somebody must be."""
+
+    status = 401
+    code = "invalid_token"
+    message = "invalid token"

@@ -1,0 +1,154 @@
+"""Secrets at rest that must be read back: AES-GCM under the master key.
+
+A sealed value is ``v1.<key id>.<base64url of nonce and ciphertext>``. Its purpose (which column of which row) is
+authenticated with it, so that a value copied to another place does not open there.
+"""
+
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+
+
+class SealError(Exception):
+    """One line that says what is wrong with the master key or a sealed value."""
+
+
+class MasterKey:
+    def __init__(self, raw: bytes) -> None:
+        if len(raw) != KEY_BYTES:
+            raise SealError(f"a master key has {KEY_BYTES} bytes, not {len(raw)}")
+        self.raw = raw
+        self.id = hashlib.sha256(b"sso master key" + raw).hexdigest()[:12]
+        self.cipher = AESGCM(raw)
+
+    @classmethod
+    def generate(cls) -> "MasterKey":
+        return cls(os.urandom(KEY_BYTES))
+
+    @classmethod
+    def parse(cls, text: str) -> "MasterKey":
+        try:
+            return cls(base64.b64decode(text.strip() + "=" * (-len(text.strip()) % 4), altchars=b"-_", validate=True))
+        except (ValueError, SealError):
+            raise SealError("a master key is 32 bytes in base64url, as `sso key master` prints one") from None
+
+    def text(self) -> str:
+        return base64.urlsafe_b64encode(self.raw).decode().rstrip("=")
+
+
+class Keyring:
+    """The first key seals; all of them open, so that a change of the master key needs no pause."""
+
+    def __init__(self, keys: Sequence[MasterKey], source: Path | None = None) -> None:
+        if not keys:
+            raise SealError("there is no master key")
+        self.keys = tuple(keys)
+        self.source = source
+
+    @classmethod
+    def from_text(cls, text: str) -> "Keyring":
+        return cls([MasterKey.parse(part) for part in text.split(",") if part.strip()])
+
+    @classmethod
+    def from_file(cls, path: Path) -> "Keyring":
+        return cls(_read_key_file(path), path)
+
+    @classmethod
+    def open_or_create(cls, path: Path) -> "Keyring":
+        """The key file of the data directory; made at the first start, safe when two processes start at once."""
+        if not path.exists():
+            _write_new(path, MasterKey.generate().text() + "\n")
+        return cls.from_file(path)
+
+    def seal(self, purpose: str, secret: str) -> str:
+        key = self.keys[0]
+        nonce = os.urandom(NONCE_BYTES)
+        box = nonce + key.cipher.encrypt(nonce, secret.encode(), purpose.encode())
+        return f"v1.{key.id}.{base64.urlsafe_b64encode(box).decode()}"
+
+    def open(self, purpose: str, sealed: str) -> str:
+        version, key_id, box = _parts(sealed)
+        if version != "v1":
+            raise SealError("a sealed value has an unknown version")
+        raw = base64.urlsafe_b64decode(box)
+        try:
+            return self._key(key_id).cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], purpose.encode()).decode()
+        except InvalidTag:
+            raise SealError(f"a sealed value ({purpose}) does not open: it was changed or belongs elsewhere") from None
+
+    def _key(self, key_id: str) -> MasterKey:
+        for _ in range(2):
+            for key in self.keys:
+                if key.id == key_id:
+                    return key
+            if self.source is None:
+                break
+            # Another process may have changed the master key while we were running.
+            self.keys = tuple(_read_key_file(self.source))
+        raise SealError(f"a value is sealed with the master key {key_id}, which is not here")
+
+    def reload(self) -> None:
+        if self.source is not None:
+            self.keys = tuple(_read_key_file(self.source))
+
+    def put_first(self, key: MasterKey) -> None:
+        """Write a new first key to the file; the others stay, for what they have sealed."""
+        self._rewrite([key, *self.keys])
+
+    def keep_only_first(self) -> None:
+        self._rewrite(self.keys[:1])
+
+    def _rewrite(self, keys: Sequence[MasterKey]) -> None:
+        if self.source is None:
+            raise SealError("the master key comes from SSO_SECRET_KEY: change it there")
+        draft = self.source.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        _write_new(draft, "".join(key.text() + "\n" for key in keys))
+        draft.replace(self.source)
+        self.keys = tuple(keys)
+
+
+def key_id_of(sealed: str) -> str:
+    return _parts(sealed)[1]
+
+
+def _parts(sealed: str) -> tuple[str, str, str]:
+    match sealed.split("."):
+        case [version, key_id, box]:
+            return version, key_id, box
+    raise SealError("a sealed value is damaged")
+
+
+def _read_key_file(path: Path) -> list[MasterKey]:
+    try:
+        mode = path.stat().st_mode & 0o777
+        text = path.read_text()
+    except OSError as error:
+        raise SealError(f"cannot read the master key file {path}: {error.strerror}") from None
+    if mode & 0o077:
+        raise SealError(f"the master key file {path} is open to others (mode {mode:o}): chmod 600 it")
+    return [MasterKey.parse(line) for line in text.splitlines() if line.strip()]
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write the whole file or nothing; whoever comes second keeps what the first one wrote."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()

@@ -1,0 +1,119 @@
+"""Concurrent calls of one operation share a statement.
+
+A batch is whatever waits when a turn is free: a lone call is not delayed, and under load the bridge, the round trip
+and the commit are paid once for many. Each item becomes one element of the statement's array parameters::
+
+    SELECT item.n, s.user_id FROM unnest(:digest) WITH ORDINALITY AS item (digest, n) JOIN session s USING (digest)
+
+The statement names its items by ``n``, from 1, and returns at most one row for each. Where two items of one batch want
+the same thing that may happen once, the statement decides which of them wins; the other gets no row.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from sso.db.bridge import Database, Row
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+
+MOST = 256
+TURNS = 2
+
+
+class _Item:
+    __slots__ = ("arguments", "error", "row", "state", "woken")
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        self.arguments = arguments
+        self.woken = trio.Event()
+        self.state = "waiting"  # then "leading" or "done"
+        self.row: Row | None = None
+        self.error: BaseException | None = None
+
+
+class Batch:
+    """One operation. Who comes first leads: it runs the statement for everybody who is waiting by then."""
+
+    def __init__(
+        self, database: Database, statement: Statement, *, observe: Callable[[int], None] | None = None
+    ) -> None:
+        self._database = database
+        self._statement = statement
+        self._waiting: deque[_Item] = deque()
+        self._turns = TURNS
+        self._observe = observe
+
+    async def __call__(self, *arguments: Any) -> Row | None:
+        """The row for this item, or None. The arguments are in the order in which the statement names them."""
+        item = _Item(arguments)
+        self._waiting.append(item)
+        if self._turns:
+            self._turns -= 1
+            item.state = "leading"
+        else:
+            try:
+                await item.woken.wait()
+            except trio.Cancelled:
+                self._leave(item)
+                raise
+        if item.state == "leading":
+            await self._lead(item)
+        if item.error is not None:
+            raise item.error
+        return item.row
+
+    async def _lead(self, leader: _Item) -> None:
+        items = self._take(leader)
+        try:
+            with trio.CancelScope(shield=True):  # the others must not suffer for a leader that was called off
+                await self._run(items)
+        finally:
+            for item in items:
+                item.state = "done"
+                item.woken.set()
+            self._next_turn()
+
+    def _take(self, leader: _Item) -> list[_Item]:
+        self._waiting.remove(leader)
+        items = [leader]
+        while self._waiting and len(items) < MOST:
+            items.append(self._waiting.popleft())
+        return items
+
+    async def _run(self, items: list[_Item]) -> None:
+        if self._observe:
+            self._observe(len(items))
+        columns = [list(column) for column in zip(*(item.arguments for item in items), strict=True)]
+        try:
+            rows = await self._database.run_sql(self._statement.sql, columns)
+        except DatabaseError as error:
+            for item in items:
+                item.error = type(error)(*error.args)
+            return
+        except Exception as error:
+            if len(items) == 1:
+                items[0].error = error
+                return
+            # One bad item must not fail the others.
+            for item in items:
+                await self._run([item])
+            return
+        for row in rows:
+            items[row["n"] - 1].row = row
+
+    def _next_turn(self) -> None:
+        if self._waiting:
+            self._waiting[0].state = "leading"
+            self._waiting[0].woken.set()
+        else:
+            self._turns += 1
+
+    def _leave(self, item: _Item) -> None:
+        """A cancelled caller: if it was just made leader, somebody else must lead."""
+        if item in self._waiting:
+            self._waiting.remove(item)
+        if item.state == "leading":
+            self._next_turn()

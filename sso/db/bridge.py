@@ -1,0 +1,267 @@
+"""The bridge from Trio to PostgreSQL: the only file that knows asyncio.
+
+Three ways in: :meth:`Database.transaction` runs a function of several statements, a single statement runs by itself
+(:meth:`Database.rows` and its shorter forms), and :class:`sso.db.batch.Batch` lets concurrent calls of one operation
+share a statement. Each crosses the bridge once.
+
+Every call is shielded from cancellation and has a deadline instead: a caller never has to wonder whether what it was
+cancelled out of was committed.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import asyncpg
+import orjson
+import sqlalchemy
+import trio
+import trio_asyncio
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from sso.db.errors import Conflict, Duplicate, Unavailable
+from sso.db.statement import Statement
+
+T = TypeVar("T")
+Row = Any
+
+QUEUE_S = 1.5  # how long a call waits for a free connection
+RUN_S = 5.0  # how long it may take once it has one
+QUEUE_MOST = 2000  # calls that may wait; beyond them, saying no at once is kinder
+ATTEMPTS = 5
+PROBE_S = 10.0  # a listening connection is asked this often whether it still lives
+
+SERVER_SETTINGS = {
+    "application_name": "sso",
+    "timezone": "UTC",
+    "jit": "off",
+    "statement_timeout": "4500",
+    "lock_timeout": "3000",
+    "idle_in_transaction_session_timeout": "10000",
+}
+
+_TRANSIENT = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+)
+_GONE = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # shutdown, starting up, statement timeout
+    asyncpg.InsufficientResourcesError,  # disk full, too many connections
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InternalClientError,
+    asyncpg.InterfaceError,
+)
+
+
+class Runner(Protocol):
+    """Runs statements: a database each in a transaction of its own, a transaction all in one."""
+
+    async def rows(self, statement: Statement, **values: Any) -> list[Row]: ...
+
+    async def row(self, statement: Statement, **values: Any) -> Row | None: ...
+
+    async def value(self, statement: Statement, **values: Any) -> Any: ...
+
+
+class Transaction:
+    """Handed to a transaction's function, which runs on the far side: it may await this and nothing else."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def rows(self, statement: Statement, **values: Any) -> list[Row]:
+        found: list[Row] = await self._connection.fetch(statement.sql, *statement.arguments(values))
+        return found
+
+    async def row(self, statement: Statement, **values: Any) -> Row | None:
+        return await self._connection.fetchrow(statement.sql, *statement.arguments(values))
+
+    async def value(self, statement: Statement, **values: Any) -> Any:
+        return await self._connection.fetchval(statement.sql, *statement.arguments(values))
+
+
+class Database:
+    def __init__(self, dsn: str, loop: Any, size: int) -> None:
+        self._dsn = dsn
+        self._loop = loop
+        self._slots = trio.Semaphore(size)
+        self._free: list[Any] = []
+        self._closed = False
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, dsn: str, size: int = 8) -> AsyncIterator["Database"]:
+        async with trio_asyncio.open_loop() as loop:
+            database = cls(dsn, loop, size)
+            try:
+                yield database
+            finally:
+                with trio.CancelScope(shield=True), trio.move_on_after(2):
+                    await loop.run_aio_coroutine(database._close())
+
+    async def transaction(self, work: Callable[[Transaction], Awaitable[T]], *, run_s: float = RUN_S) -> T:
+        """Run ``work`` in one transaction; it is run again if it collided with another, so it must only read and write
+        through what it is given."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return await self._cross(partial(_transact, work), run_s)
+            except Conflict:
+                if attempt + 1 == ATTEMPTS:
+                    raise Unavailable("too many conflicts") from None
+                await trio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - spreads, hides nothing
+        raise AssertionError("unreachable")
+
+    async def rows(self, statement: Statement, **values: Any) -> list[Row]:
+        arguments = statement.arguments(values)
+        return await self.run_sql(statement.sql, arguments)
+
+    async def row(self, statement: Statement, **values: Any) -> Row | None:
+        found = await self.rows(statement, **values)
+        return found[0] if found else None
+
+    async def value(self, statement: Statement, **values: Any) -> Any:
+        found = await self.row(statement, **values)
+        return found[0] if found else None
+
+    async def run_sql(self, sql: str, arguments: list[Any]) -> list[Row]:
+        return await self._cross(lambda connection: connection.fetch(sql, *arguments))
+
+    async def ping(self) -> None:
+        await self.run_sql("SELECT 1", [])
+
+    async def _cross(self, work: Callable[[Any], Awaitable[T]], run_s: float = RUN_S) -> T:
+        if self._slots.statistics().tasks_waiting >= QUEUE_MOST:
+            raise Unavailable("too many calls are waiting")
+        try:
+            with trio.fail_after(QUEUE_S):
+                await self._slots.acquire()
+        except trio.TooSlowError:
+            raise Unavailable("no connection became free") from None
+        try:
+            with trio.CancelScope(shield=True, relative_deadline=run_s):
+                result: T = await self._loop.run_aio_coroutine(self._with_connection(work))
+                return result
+            raise Unavailable("the database did not answer in time")
+        finally:
+            self._slots.release()
+
+    async def _with_connection(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        connection = None
+        try:
+            connection = self._idle() or await _connect(self._dsn, QUEUE_S)
+            result = await work(connection)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+            self._give_back(connection)
+            _translate(error)
+        except BaseException:
+            # Out of time: whether the statement still runs is unknown, so nobody may be given this connection again.
+            if connection is not None:
+                connection.terminate()
+            raise
+        self._give_back(connection)
+        return result
+
+    def _idle(self) -> Any | None:
+        while self._free:
+            connection = self._free.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    def _give_back(self, connection: Any | None) -> None:
+        if connection is None or connection.is_closed():
+            return
+        if self._closed or connection.is_in_transaction():
+            connection.terminate()
+        else:
+            self._free.append(connection)
+
+    async def _close(self) -> None:
+        self._closed = True
+        while self._free:
+            connection = self._free.pop()
+            try:
+                await connection.close(timeout=1)
+            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                connection.terminate()
+
+    async def listen(self, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
+        """Hand every notification to ``deliver`` on a connection of its own, until it is lost: then Unavailable."""
+        await self._loop.run_aio_coroutine(self._listen(channel, deliver, connected))
+        raise AssertionError("unreachable")
+
+    async def _listen(self, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
+        connection = None
+        try:
+            connection = await _connect(self._dsn, QUEUE_S)
+            lost = asyncio.get_running_loop().create_future()
+            connection.add_termination_listener(lambda _: lost.cancel())
+            await connection.add_listener(channel, lambda _connection, _pid, _channel, payload: deliver(payload))
+            connected()
+            while True:
+                await asyncio.wait([lost], timeout=PROBE_S)
+                if lost.cancelled():
+                    raise Unavailable("the listening connection was lost")
+                # A connection whose other end silently went away looks alive until it is used.
+                await connection.fetchval("SELECT 1", timeout=3)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            _translate(error)
+        finally:
+            if connection is not None and not connection.is_closed():
+                connection.terminate()
+
+
+async def _transact(work: Callable[[Transaction], Awaitable[T]], connection: Any) -> T:
+    async with connection.transaction():
+        return await work(Transaction(connection))
+
+
+async def _connect(dsn: str, timeout: float) -> Any:  # noqa: ASYNC109 - asyncio's own way of limiting
+    connection = await asyncpg.connect(dsn, timeout=timeout, server_settings=SERVER_SETTINGS)
+    await connection.set_type_codec(
+        "jsonb", schema="pg_catalog", encoder=lambda value: orjson.dumps(value).decode(), decoder=orjson.loads
+    )
+    return connection
+
+
+def _translate(error: BaseException) -> NoReturn:
+    """The driver's errors in our words. Its messages may quote values, so they are not passed on."""
+    if isinstance(error, asyncpg.UniqueViolationError):
+        raise Duplicate(str(error.constraint_name)) from None
+    if isinstance(error, _TRANSIENT):
+        raise Conflict(type(error).__name__) from None
+    if isinstance(error, _GONE) and not isinstance(error, asyncpg.DataError):
+        raise Unavailable(type(error).__name__) from None
+    raise error
+
+
+def run_with_connection(dsn: str, work: Callable[[sqlalchemy.Connection], T]) -> T:
+    """Run ``work`` with an ordinary SQLAlchemy connection, outside Trio: for migrations."""
+
+    async def run() -> T:
+        engine = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=lambda: asyncpg.connect(dsn, timeout=10),
+            poolclass=sqlalchemy.NullPool,
+        )
+        try:
+            async with engine.connect() as connection:
+                return await connection.run_sync(work)
+        finally:
+            await engine.dispose()
+
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(run())
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        _translate(error)

@@ -1,0 +1,21 @@
+"""What can go wrong with the database, told apart by what the caller can do about it."""
+
+
+class DatabaseError(Exception):
+    pass
+
+
+class Unavailable(DatabaseError):
+    """The database cannot be reached, is too busy or refuses to write: try again in a moment."""
+
+
+class Conflict(DatabaseError):
+    """Two transactions got in each other's way and this one was rolled back: run it again."""
+
+
+class Duplicate(DatabaseError):
+    """What must be unique is there already; ``constraint`` says what."""
+
+    def __init__(self, constraint: str) -> None:
+        super().__init__(constraint)
+        self.constraint = constraint

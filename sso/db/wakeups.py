@@ -1,0 +1,91 @@
+"""Wake-ups between processes: LISTEN on one connection per process, into Trio memory channels.
+
+A wake-up says "look again", never what there is to see. It may be lost with a connection, so everybody is woken after
+a reconnect, and every few seconds in any case: whoever waits only ever waits a little longer.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import structlog
+import trio
+
+from sso.db.bridge import Database, Runner
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+
+CHANNEL = "sso"
+SCAN_S = 5.0
+FIRST_RETRY_S, LAST_RETRY_S = 0.1, 2.0
+
+_NOTIFY = Statement("SELECT pg_notify('sso', :topics)")
+log = structlog.get_logger()
+
+
+class Wakeups:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._watchers: defaultdict[str, set[trio.MemorySendChannel[None]]] = defaultdict(set)
+        self.connected = trio.Event()
+
+    @contextmanager
+    def watch(self, topic: str) -> Iterator[trio.MemoryReceiveChannel[None]]:
+        """Signals for a topic; any number of wake-ups that came meanwhile are one."""
+        send, receive = trio.open_memory_channel[None](1)
+        with send, receive:
+            self._watchers[topic].add(send)
+            try:
+                yield receive
+            finally:
+                self._watchers[topic].discard(send)
+                if not self._watchers[topic]:
+                    del self._watchers[topic]
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._scan)
+            task_status.started()
+            await self._listen()
+
+    async def _listen(self) -> None:
+        delay = FIRST_RETRY_S
+        while True:
+            try:
+                await self._database.listen(CHANNEL, self._deliver, self._on_connect)
+            except DatabaseError as error:
+                if self.connected.is_set():
+                    log.warning("wakeups.lost", reason=str(error))
+                    self.connected = trio.Event()
+                    delay = FIRST_RETRY_S
+            await trio.sleep(delay)
+            delay = min(delay * 2, LAST_RETRY_S)
+
+    def _on_connect(self) -> None:
+        self.connected.set()
+        self.wake_all()
+
+    async def _scan(self) -> None:
+        while True:
+            await trio.sleep(SCAN_S)
+            self.wake_all()
+
+    def _deliver(self, payload: str) -> None:
+        for topic in payload.split("\n"):
+            for channel in self._watchers.get(topic, ()):
+                _signal(channel)
+
+    def wake_all(self) -> None:
+        for channels in self._watchers.values():
+            for channel in channels:
+                _signal(channel)
+
+
+def _signal(channel: trio.MemorySendChannel[None]) -> None:
+    with suppress(trio.WouldBlock):  # one is already waiting to be taken
+        channel.send_nowait(None)
+
+
+async def notify(runner: Runner, *topics: str) -> None:
+    """Wake those who watch these topics, in every process, once the surrounding transaction has committed."""
+    await runner.value(_NOTIFY, topics="\n".join(topics))

@@ -1,0 +1,36 @@
+"""Is it alive, is it ready: for load balancers and the like."""
+
+from dataclasses import dataclass
+
+from quart import Blueprint, Response
+
+from sso.db.bridge import Database
+from sso.db.errors import DatabaseError
+from sso.web.http import reply
+
+
+@dataclass
+class Health:
+    draining: bool = False
+
+
+def health_routes(health: Health, database: Database) -> Blueprint:
+    routes = Blueprint("health", __name__)
+
+    @routes.get("/healthz")
+    async def healthz() -> Response:
+        """The process answers."""
+        return reply({"status": "OK"})
+
+    @routes.get("/readyz")
+    async def readyz() -> Response:
+        """It can do its work: it is not leaving, and the database answers."""
+        if health.draining:
+            return reply({"status": "ERROR", "error": "draining"}, 503, {"Retry-After": "1"})
+        try:
+            await database.ping()
+        except DatabaseError:
+            return reply({"status": "ERROR", "error": "database"}, 503, {"Retry-After": "1"})
+        return reply({"status": "OK"})
+
+    return routes

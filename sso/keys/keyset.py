@@ -1,0 +1,77 @@
+"""The key set in memory: who signs now, who is published, and the bytes of the published set.
+
+Every process reads it anew when it changes and every few seconds; a key signs only a while after it was published, so
+no token ever carries a ``kid`` that some process does not know yet.
+"""
+
+from dataclasses import dataclass
+
+import orjson
+import structlog
+import trio
+
+from sso.core import keys as material
+from sso.core.jwt import Signer
+from sso.core.keys import PublicKey
+from sso.core.sealed import Keyring
+from sso.db.errors import DatabaseError
+from sso.db.wakeups import Wakeups
+from sso.keys.store import TOPIC, KeyStore, StoredKey, purpose
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class _Member:
+    signer: Signer
+    public: PublicKey
+    public_pem: str
+    starts_at: float  # on Trio's clock
+
+
+class KeySet:
+    def __init__(self, store: KeyStore, keyring: Keyring) -> None:
+        self._store = store
+        self._keyring = keyring
+        self._members: dict[str, _Member] = {}
+        self.jwks = b'{"keys":[]}'
+
+    def signer(self) -> Signer:
+        """The newest key that has been published long enough."""
+        now = trio.current_time()
+        started = [member for member in self._members.values() if member.starts_at <= now]
+        return max(started, key=lambda member: member.starts_at).signer
+
+    def find(self, kid: str) -> PublicKey | None:
+        member = self._members.get(kid)
+        return member.public if member else None
+
+    def find_pem(self, kid: str) -> str | None:
+        member = self._members.get(kid)
+        return member.public_pem if member else None
+
+    async def load(self) -> None:
+        known = self._members
+        stored = await self._store.published()
+        self._members = {key.kid: self._member(key, known.get(key.kid)) for key in stored}
+        jwks = [material.public_jwk(member.public, kid) for kid, member in self._members.items()]
+        self.jwks = orjson.dumps({"keys": jwks})
+
+    def _member(self, key: StoredKey, known: _Member | None) -> _Member:
+        if known is not None:
+            return known
+        private = material.load_private(self._keyring.open(purpose(key.kid), key.private_sealed))
+        signer = Signer(key.kid, private, key.algorithm)
+        return _Member(signer, private.public_key(), key.public_pem, trio.current_time() + key.starts_in)
+
+    async def run(self, wakeups: Wakeups, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep the set fresh for ever. A failed look keeps the set as it is: the next one is never far."""
+        with wakeups.watch(TOPIC) as signals:
+            await self.load()
+            task_status.started()
+            while True:
+                await signals.receive()
+                try:
+                    await self.load()
+                except DatabaseError as error:
+                    log.warning("keys.not_read", reason=str(error))

@@ -1,0 +1,73 @@
+"""Log lines: one event per line, JSON for machines or columns for people. Secrets never get here by rule, and what is
+named like one is blanked all the same."""
+
+import logging
+import sys
+from typing import Any, Literal
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+# fmt: off
+SECRET_NAMES = frozenset({
+    "password", "new_password", "current_password", "repeat_password", "secret", "client_secret", "token", "stoken",
+    "access_token", "id_token", "refresh_token", "jwt", "service_jwt", "authorization", "cookie", "otp", "code",
+    "with_email", "location", "private_key", "hash", "signature",
+})
+# fmt: on
+
+
+def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
+    console = form == "console" or (form == "auto" and sys.stderr.isatty())
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if console
+        else structlog.processors.JSONRenderer()
+    )
+    exceptions = [] if console else [structlog.processors.format_exc_info]
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _blank_secrets,
+            *exceptions,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=lambda *_: structlog.PrintLogger(_Stderr()),  # type: ignore[arg-type]
+        cache_logger_on_first_use=True,
+    )
+    # Libraries: only what is wrong, in the same shape.
+    logging.basicConfig(level=logging.WARNING, handlers=[_ToStructlog()], force=True)
+
+
+class _Stderr:
+    """Standard error, for which a full disk or a closed pipe is no reason to fail a request."""
+
+    lost = 0
+
+    def write(self, text: str) -> int:
+        try:
+            return sys.stderr.write(text)
+        except (OSError, ValueError):
+            type(self).lost += 1
+            return 0
+
+    def flush(self) -> None:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            type(self).lost += 1
+
+
+class _ToStructlog(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        # The message only: arguments and exception texts of libraries may quote what was sent.
+        structlog.get_logger().log(record.levelno, "library", logger=record.name, message=str(record.msg)[:200])
+
+
+def _blank_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    for name in event.keys() & SECRET_NAMES:
+        event[name] = "…"
+    return event

@@ -1,0 +1,62 @@
+"""Prometheus metrics of all workers, on a listener of their own. Off unless SSO_METRICS_BIND is set."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+class Metrics:
+    """Counts requests; without Prometheus it does nothing and costs nothing."""
+
+    def __init__(self, enabled: bool) -> None:
+        self._observe: Callable[[str, str, int, float], None] | None = _recorder() if enabled else None
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        if self._observe is not None:
+            self._observe(method, route, status, seconds)
+
+
+def prepare() -> Path:
+    """Where the processes leave their counts. To be called before the library is imported anywhere."""
+    folder = Path(tempfile.mkdtemp(prefix="sso-metrics-"))
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    return folder
+
+
+def serve(bind: str, ready: Callable[[], None]) -> None:
+    """Answer ``GET /metrics`` with the counts of all processes, for ever."""
+    from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+    from prometheus_client import CollectorRegistry, make_wsgi_app
+    from prometheus_client.multiprocess import MultiProcessCollector
+
+    class Quiet(WSGIRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    host, _, port = bind.rpartition(":")
+    with make_server(host.strip("[]"), int(port), make_wsgi_app(registry), handler_class=Quiet) as server:
+        ready()
+        server.serve_forever()
+
+
+def _recorder() -> Callable[[str, str, int, float], None]:
+    from prometheus_client import Histogram
+
+    seconds = Histogram(
+        "sso_request_seconds",
+        "Time to answer a request",
+        ("method", "route", "status"),
+        buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30),
+    )
+
+    def observe(method: str, route: str, status: int, took: float) -> None:
+        seconds.labels(method if method in METHODS else "other", route, str(status)).observe(took)
+
+    return observe
+
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -1,0 +1,1 @@
+"""Listening sockets, the processes that share them, and what those processes speak."""

@@ -1,0 +1,65 @@
+"""A worker: open what must be open, in order; serve; close it in reverse."""
+
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import structlog
+import trio
+
+from sso.app import build_app
+from sso.config import Settings
+from sso.core.keys import ALGORITHMS
+from sso.db import cleaner
+from sso.db.errors import DatabaseError
+from sso.health import Health
+from sso.metrics import Metrics
+from sso.serve import hypercorn
+from sso.services import Services, open_services
+
+RETRY_S = 0.2
+log = structlog.get_logger()
+
+
+async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM. A background task that fails brings the worker down; the supervisor starts another."""
+    health = Health()
+    stop = trio.Event()
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with open_services(settings, dsn) as services, trio.open_nursery() as background:
+            background.start_soon(_stop_on_signal, signals, health, stop)
+            await _open(services, background)
+            app = build_app(services, health, Metrics(settings.metrics_bind is not None))
+            await hypercorn.serve(app, sockets, stop, ready)
+            background.cancel_scope.cancel()
+
+
+async def _open(services: Services, background: trio.Nursery) -> None:
+    services.hasher.prepare()
+    await _when_database_answers(services)
+    await background.start(services.wakeups.run)
+    await background.start(services.keys.run, services.wakeups)
+    await background.start(services.postman.run, services.wakeups)
+    await background.start(cleaner.run, services.database)
+
+
+async def _when_database_answers(services: Services) -> None:
+    """A worker may be born while the database is away: it waits, rather than dying again and again."""
+    said = False
+    while True:
+        try:
+            await services.key_store.ensure_first(ALGORITHMS[0])
+        except DatabaseError as error:
+            if not said:
+                log.warning("waiting for the database", reason=str(error))
+            said = True
+            await trio.sleep(RETRY_S)
+        else:
+            return
+
+
+async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event) -> None:
+    async for number in signals:
+        log.info("draining", signal=signal.Signals(number).name)
+        health.draining = True
+        stop.set()

@@ -1,0 +1,85 @@
+"""What the service is made of, opened in order. The server and the command line share it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from sso.accounts.auth_data import AuthData
+from sso.accounts.mail import Outbox, Postman
+from sso.accounts.second_factor import SecondFactors
+from sso.accounts.session_tokens import SessionTokens
+from sso.accounts.sessions import SessionStore
+from sso.accounts.signin import SignIn
+from sso.accounts.throttle import Throttle
+from sso.accounts.user_jwt import UserJwts
+from sso.accounts.users import UserStore
+from sso.config import Settings
+from sso.core.passwords import Hasher
+from sso.core.sealed import Keyring
+from sso.db.bridge import Database
+from sso.db.wakeups import Wakeups
+from sso.keys.keyset import KeySet
+from sso.keys.store import KeyStore
+
+
+@dataclass(frozen=True)
+class Services:
+    settings: Settings
+    database: Database
+    keyring: Keyring
+    wakeups: Wakeups
+    key_store: KeyStore
+    keys: KeySet
+    users: UserStore
+    sessions: SessionStore
+    hasher: Hasher
+    factors: SecondFactors
+    signin: SignIn
+    session_tokens: SessionTokens
+    user_jwts: UserJwts
+    auth_data: AuthData
+    postman: Postman
+
+
+SERVICE_NAME = "Sign-on"
+
+
+def keyring(settings: Settings) -> Keyring:
+    if settings.secret_key is not None:
+        return Keyring.from_text(settings.secret_key.get_secret_value())
+    return Keyring.open_or_create(settings.key_file)
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, dsn: str) -> AsyncIterator[Services]:
+    ring = keyring(settings)
+    async with Database.open(dsn, settings.database_pool) as database:
+        yield build(settings, database, ring)
+
+
+def build(settings: Settings, database: Database, ring: Keyring) -> Services:
+    users = UserStore(database)
+    key_store = KeyStore(database, ring)
+    keys = KeySet(key_store, ring)
+    hasher = Hasher(settings.argon2_time, settings.argon2_kib)
+    factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
+    tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s)
+    jwts = UserJwts(keys, users, settings.base_url, settings.jwt_ttl_s)
+    smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
+    return Services(
+        settings=settings,
+        database=database,
+        keyring=ring,
+        wakeups=Wakeups(database),
+        key_store=key_store,
+        keys=keys,
+        users=users,
+        sessions=SessionStore(database, settings.browser_ttl_s),
+        hasher=hasher,
+        factors=factors,
+        signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login)),
+        session_tokens=tokens,
+        user_jwts=jwts,
+        auth_data=AuthData(tokens, jwts, settings.vendor),
+        postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
+    )

@@ -1,0 +1,1 @@
+"""The document of desired state: `sso apply` and `sso export`."""

@@ -1,0 +1,160 @@
+"""Bring the database to the desired state, in one transaction, any number of times with the same result."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+from sqlalchemy import bindparam, insert, select, update
+
+from sso.accounts.model import User, login_key
+from sso.accounts.second_factor import totp_purpose
+from sso.accounts.users import end_everything
+from sso.core.ids import is_user_id
+from sso.core.passwords import Hasher
+from sso.core.sealed import Keyring
+from sso.db.bridge import Database, Transaction
+from sso.db.errors import Duplicate
+from sso.db.statement import Statement
+from sso.db.tables import oauth_clients, users
+from sso.state.document import ClientPart, Document, DocumentError, UserPart
+
+APPLY_S = 600.0
+
+_NEXT_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
+_USER = Statement(
+    select(users)
+    .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
+    .with_for_update()
+)
+_CLIENT = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
+
+
+@dataclass(frozen=True)
+class Counts:
+    created: int
+    changed: int
+    same: int
+
+
+class Applier:
+    def __init__(self, database: Database, hasher: Hasher, keyring: Keyring) -> None:
+        self._database = database
+        self._hasher = hasher
+        self._keyring = keyring
+
+    async def apply(
+        self, document: Document, progress: Callable[[int, int], None] = lambda _done, _all: None
+    ) -> Counts:
+        hashes = await self._hashes(document.users, progress)
+
+        async def work(tx: Transaction) -> Counts:
+            outcomes = [await self._user(tx, at, user, hashes) for at, user in enumerate(document.users)]
+            outcomes += [await self._client(tx, client) for client in document.clients]
+            return Counts(outcomes.count("created"), outcomes.count("changed"), outcomes.count("same"))
+
+        try:
+            return await self._database.transaction(work, run_s=APPLY_S)
+        except Duplicate as error:
+            raise DocumentError(f"users: a login or user_id is taken by another user ({error.constraint})") from None
+
+    async def _hashes(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
+        """The slow part, before the transaction: hashes of those passwords that are not the present ones."""
+        hashes: dict[str, str] = {}
+        wanted = [part for part in parts if part.password is not None]
+        done = 0
+
+        async def one(part: UserPart) -> None:
+            nonlocal done
+            password = part.password or ""
+            row = await self._database.row(_LOOK, user_id=part.user_id or "", login_key=login_key(part.login))
+            async with self._hasher.slots:
+                same = row is not None and await self._hasher.matches(row["password_hash"], password)
+            if not same:
+                hashes[login_key(part.login)] = await self._hasher.hash(password)
+            done += 1
+            progress(done, len(wanted))
+
+        for start in range(0, len(wanted), 8):
+            async with trio.open_nursery() as nursery:
+                for part in wanted[start : start + 8]:
+                    nursery.start_soon(one, part)
+        return hashes
+
+    async def _user(self, tx: Transaction, at: int, part: UserPart, hashes: dict[str, str]) -> str:
+        found = await tx.rows(_USER, user_id=part.user_id or "", login_key=login_key(part.login))
+        if len(found) > 1 or (found and part.user_id and found[0]["user_id"] != part.user_id):
+            raise DocumentError(f"users[{at}].login: belongs to another user_id")
+        old = User.from_row(found[0]) if found else None
+        user_id = old.user_id if old else part.user_id or await _fresh_id(tx)
+        values = self._user_values(part, old, user_id, hashes)
+        if old is None:
+            await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
+            return "created"
+        changed = {name: value for name, value in values.items() if getattr(old, name) != _comparable(value)}
+        if not changed:
+            return "same"
+        await tx.value(Statement(update(users).where(users.c.user_id == user_id).values(**changed)))
+        if "password_hash" in changed or changed.get("disabled"):
+            await end_everything(tx, user_id)
+        return "changed"
+
+    def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
+        values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
+        values["login_key"] = login_key(part.login)
+        if values["login_key"] in hashes:
+            values["password_hash"] = hashes[values["login_key"]]
+        if part.totp_secret is not None:
+            purpose = totp_purpose(user_id)
+            if (
+                old is None
+                or old.totp_sealed is None
+                or self._keyring.open(purpose, old.totp_sealed) != part.totp_secret
+            ):
+                values["totp_sealed"] = self._keyring.seal(purpose, part.totp_secret)
+        return values
+
+    async def _client(self, tx: Transaction, part: ClientPart) -> str:
+        old = await tx.row(_CLIENT, client_id=part.client_id)
+        values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret"})
+        purpose = client_purpose(part.client_id)
+        if part.client_secret is not None and (
+            old is None
+            or old["secret_sealed"] is None
+            or self._keyring.open(purpose, old["secret_sealed"]) != part.client_secret
+        ):
+            values["secret_sealed"] = self._keyring.seal(purpose, part.client_secret)
+        if old is None:
+            await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
+            return "created"
+        changed = {name: value for name, value in values.items() if old[name] != value}
+        if not changed:
+            return "same"
+        await tx.value(
+            Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
+        )
+        return "changed"
+
+
+_LOOK = Statement(
+    select(users.c.password_hash).where(
+        (users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key"))
+    )
+)
+
+
+def client_purpose(client_id: str) -> str:
+    return f"oauth_clients.secret_sealed:{client_id}"
+
+
+async def _fresh_id(tx: Transaction) -> str:
+    """The next id that nobody has: ids may also be given by hand."""
+    while True:
+        user_id: str = await tx.value(_NEXT_ID)
+        assert is_user_id(user_id)
+        if not await tx.rows(_USER, user_id=user_id, login_key=""):
+            return user_id
+
+
+def _comparable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,123 @@
+"""The shape of the document. A field that is not given is left as it is."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from sso.core.ids import is_user_id
+
+# Known sections whose part of the service is not there yet.
+LATER = (
+    "applications",
+    "schemas",
+    "roles",
+    "projects",
+    "permissions",
+    "groups",
+    "memberships",
+    "access_keys",
+)
+EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]{1,255}(?:@[^@\s\x00-\x1f\x7f]{1,255})?@[^@\s\x00-\x1f\x7f]{1,255}")
+HOST = re.compile(r"(?:http://)?(?:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:.]{2,45}\])", re.ASCII)
+BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
+CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+class DocumentError(ValueError):
+    """Where the document is wrong, in one line."""
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"must be {what}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _user_id(text: str) -> str:
+    if not is_user_id(text):
+        raise ValueError("must be a decimal number as a string")
+    return text
+
+
+def _plain(text: str) -> str:
+    if any(ord(character) < 32 or ord(character) == 127 or 0xD800 <= ord(character) < 0xE000 for character in text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+Text = Annotated[str, Field(max_length=1024), AfterValidator(_plain)]
+Word = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain)]
+# Joined with commas in the authentication data.
+Tag = Annotated[Word, _matching(re.compile(r"[^,]+"), "a word without a comma")]
+Host = Annotated[str, _matching(HOST, "a host name in lower case, or http:// and one")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class UserPart(_Part):
+    user_id: Annotated[str, AfterValidator(_user_id)] | None = None
+    login: Annotated[str, Field(max_length=320), _matching(EMAIL, "an e-mail address")]
+    password: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    nick: Text | None = None
+    country: Text | None = None
+    lang: Text | None = None
+    level: Text | None = None
+    tags: list[Tag] | None = None
+    purchases: list[Tag] | None = None
+    email_verified: bool | None = None
+    phone: Text | None = None
+    phone_verified: bool | None = None
+    totp_secret: Annotated[str, _matching(BASE32, "base32 of at least 16 characters")] | None = None
+    email_2fa: bool | None = None
+    meta: dict[str, Any] | None = None
+    disabled: bool | None = None
+
+
+class ClientPart(_Part):
+    client_id: Annotated[str, _matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
+    client_secret: Annotated[str, Field(min_length=16, max_length=512), AfterValidator(_plain)] | None = None
+    name: Text | None = None
+    redirect_hosts: list[Host] | None = None
+    redirect_uris: list[Text] | None = None
+    profile: Literal["strict", "oidc"] | None = None
+    consent: bool | None = None
+    first_party: bool | None = None
+    disabled: bool | None = None
+
+
+class Document(_Part):
+    users: list[UserPart] = []
+    clients: list[ClientPart] = []
+
+
+def parse(value: Any) -> Document:
+    if isinstance(value, dict):
+        for name in value:
+            if name in LATER:
+                raise DocumentError(f"{name}: this section is not supported yet")
+            if name not in Document.model_fields:
+                raise DocumentError(f"{name}: there is no such section")
+    try:
+        document = Document.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        raise DocumentError(f"{where or 'the document'}: {first['msg'].removeprefix('Value error, ')}") from None
+    _refuse_doubles("users", "login", [user.login.casefold() for user in document.users])
+    _refuse_doubles("users", "user_id", [user.user_id for user in document.users if user.user_id])
+    _refuse_doubles("clients", "client_id", [client.client_id for client in document.clients])
+    return document
+
+
+def _refuse_doubles(section: str, name: str, keys: list[str]) -> None:
+    seen: set[str] = set()
+    for at, key in enumerate(keys):
+        if key in seen:
+            raise DocumentError(f"{section}[{at}].{name}: stands twice in the document")
+        seen.add(key)

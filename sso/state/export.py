@@ -1,0 +1,34 @@
+"""The present state as a document that `sso apply` reads, without secrets."""
+
+from typing import Any
+
+from sqlalchemy import select
+
+from sso.accounts.model import User
+from sso.accounts.users import facts
+from sso.db.bridge import Database, Transaction
+from sso.db.statement import Statement
+from sso.db.tables import oauth_clients, users
+from sso.state.apply import APPLY_S
+
+_USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
+_CLIENTS = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
+CLIENT_FIELDS = ("client_id", "name", "redirect_hosts", "redirect_uris", "profile", "consent", "first_party")
+
+
+async def export(database: Database) -> dict[str, Any]:
+    async def work(tx: Transaction) -> dict[str, Any]:
+        return {
+            "users": [_user(User.from_row(row)) for row in await tx.rows(_USERS)],
+            "clients": [_client(row) for row in await tx.rows(_CLIENTS)],
+        }
+
+    return await database.transaction(work, run_s=APPLY_S)
+
+
+def _user(user: User) -> dict[str, Any]:
+    return facts(user) | ({"disabled": True} if user.disabled else {})
+
+
+def _client(row: Any) -> dict[str, Any]:
+    return {name: row[name] for name in CLIENT_FIELDS} | ({"disabled": True} if row["disabled"] else {})

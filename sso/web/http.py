@@ -1,0 +1,59 @@
+"""Between Quart and the operations: read a request, reply to it."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import orjson
+from quart import Response, current_app, request
+from werkzeug.datastructures import Headers
+
+from sso.core.net import Address
+from sso.core.refused import Refused
+from sso.web.address import Proxies, client_address
+from sso.web.fields import Request, validate
+from sso.web.gate import BadBody, Body, read_body
+
+M = TypeVar("M", bound=Request)
+
+BODY_MOST = 256 * 1024
+JSON_TYPE = "application/json"
+
+
+async def read(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> M:
+    """The body of this request as a model, or a refusal."""
+    return validate(model, await body(forms=forms, require_type=require_type, max_bytes=max_bytes))
+
+
+async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> Body:
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise BadBody("Content-Encoding is not supported", status=415)
+    request.max_content_length = max_bytes
+    raw = cast(bytes, await request.get_data(cache=False))
+    types = request.headers.getlist("Content-Type")
+    if len(types) > 1:
+        raise BadBody("more than one Content-Type")
+    return read_body(raw, types[0] if types else None, forms=forms, require_type=require_type, max_bytes=max_bytes)
+
+
+def address() -> Address:
+    """Of the client, as far as it can be known; what cannot be known is refused."""
+    proxies: Proxies = current_app.config["PROXIES"]
+    peer = request.scope.get("client")
+    try:
+        return client_address(peer[0] if peer else None, request.headers.getlist, proxies)
+    except ValueError:
+        raise UnknownClient from None
+
+
+class UnknownClient(Refused):
+    status = 403
+    code = "access_denied"
+    message = "the client's address cannot be determined"
+
+
+def reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return reply_bytes(orjson.dumps(data), status, headers)
+
+
+def reply_bytes(data: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(data, status, Headers(dict(headers or {})), content_type=JSON_TYPE)

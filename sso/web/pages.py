@@ -1,0 +1,34 @@
+"""Rendering pages and reading the forms they send."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from quart import Response, current_app, render_template
+
+from sso.web.gate import BadBody
+from sso.web.http import body
+
+FORM_MOST = 32 * 1024
+
+
+async def page(
+    template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, user: object = None, **context: Any
+) -> Response:
+    names = {"lang": "en", "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
+    names = {"notice": None, "problem": None, "csrf": "", **names}
+    response = Response(await render_template(template, **names), status, content_type="text/html; charset=utf-8")
+    response.headers.update(headers or {})
+    return response
+
+
+async def form_fields() -> dict[str, str]:
+    """The fields of a form of ours: text only."""
+    sent = await body(max_bytes=FORM_MOST)
+    if not sent.is_form and sent.raw:
+        raise BadBody("a form is expected", status=415)
+    return {name: value for name, value in sent.fields.items() if isinstance(value, str)}
+
+
+def see_other(path: str) -> Response:
+    """After a form: 303, so that the browser asks with GET and never sends the form again."""
+    return Response(b"", 303, {"Location": path}, content_type="text/plain; charset=utf-8")
