@@ -10,8 +10,8 @@ import structlog
 import trio
 
 from sso.core.ids import record_id
-from sso.core.sealed import Keyring
-from sso.db.bridge import Database, Runner, Transaction
+from sso.core.sealed import Keyring, place
+from sso.db.bridge import Database, Runner
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.wakeups import Wakeups, notify
@@ -20,7 +20,9 @@ TOPIC = "mail"
 TRIES = 8
 SMTP_S = 20
 
-_PUT = Statement("INSERT INTO outbox (recipient, subject, body_sealed) VALUES (:recipient, :subject, :body_sealed)")
+_PUT = Statement(
+    """INSERT INTO outbox (id, recipient, subject, body_sealed) VALUES (:id, :recipient, :subject, :body_sealed)"""
+)
 # Claimed for a while: two senders never take the same one, and one that dies does not keep it.
 _CLAIM = Statement(
     """UPDATE outbox SET tries = tries + 1, next_try = now() + make_interval(secs => 30 * 2 ^ least(tries, 8))
@@ -29,7 +31,6 @@ _CLAIM = Statement(
 )
 _DONE = Statement("DELETE FROM outbox WHERE id = :id")
 
-PURPOSE = "outbox.body_sealed"
 log = structlog.get_logger()
 
 
@@ -39,7 +40,9 @@ class Outbox:
 
     async def put(self, tx: Runner, recipient: str, subject: str, body: str) -> None:
         """To be sent once the surrounding transaction has committed. The body may hold a code, so it is sealed."""
-        await tx.value(_PUT, recipient=recipient, subject=subject, body_sealed=self._keyring.seal(PURPOSE, body))
+        message_id = record_id()
+        sealed = self._keyring.seal(place("outbox.body_sealed", message_id), body)
+        await tx.value(_PUT, id=message_id, recipient=recipient, subject=subject, body_sealed=sealed)
         await notify(tx, TOPIC)
 
 
@@ -72,7 +75,7 @@ class Postman:
         message = EmailMessage()
         message["From"], message["To"], message["Subject"] = self._sender, row["recipient"], row["subject"]
         message["Message-ID"] = f"<{record_id()}{record_id()}@{self._sender.rpartition('@')[2]}>"
-        message.set_content(self._keyring.open(PURPOSE, row["body_sealed"]))
+        message.set_content(self._keyring.open(place("outbox.body_sealed", row["id"]), row["body_sealed"]))
         try:
             await trio.to_thread.run_sync(self._send, message, abandon_on_cancel=True)
         except (OSError, smtplib.SMTPException) as error:
@@ -81,10 +84,7 @@ class Postman:
                 return True
             log.error("mail.given_up", id=row["id"], tries=row["tries"])
 
-        async def done(tx: Transaction) -> None:
-            await tx.value(_DONE, id=row["id"])
-
-        await self._database.transaction(done)
+        await self._database.value(_DONE, id=row["id"])
         return True
 
     def _send(self, message: EmailMessage) -> None:

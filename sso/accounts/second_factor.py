@@ -10,7 +10,7 @@ from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.users import UserStore
 from sso.core.ids import digest
-from sso.core.sealed import Keyring
+from sso.core.sealed import Keyring, place
 from sso.db.bridge import Database, Transaction
 from sso.db.statement import Statement
 
@@ -106,7 +106,7 @@ class SecondFactors:
 
 
 def totp_purpose(user_id: str) -> str:
-    return f"users.totp_sealed:{user_id}"
+    return place("users.totp_sealed", user_id)
 
 
 def _matching_step(secret: str, code: str) -> int | None:

@@ -1,7 +1,23 @@
 """sso doctor"""
+
 import click
+
+from sso.cli.running import Failure, connected, settings_of
+from sso.doctor import check
 
 
 @click.command()
-def command() -> None:
-    """x"""
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Check the installation: database, migrations, keys, clock, file modes, addresses. Says what to do."""
+    settings = settings_of(ctx)
+    failed = 0
+    with connected(settings) as dsn:
+        for finding in check(settings, dsn):
+            mark = "ok  " if finding.good else "note" if finding.warning else "FAIL"
+            click.echo(f"{mark}  {finding.name}: {finding.detail}")
+            if not finding.good:
+                click.echo(f"      {finding.advice}")
+                failed += not finding.warning
+    if failed:
+        raise Failure(f"{failed} check{'s' if failed > 1 else ''} failed")

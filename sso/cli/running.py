@@ -1,6 +1,7 @@
 """What the verbs share: settings, a database to speak to, and how a failure is said."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,7 +13,8 @@ from sso import log
 from sso.config import ConfigError, Settings, load
 from sso.core.sealed import SealError
 from sso.db.embedded import EmbeddedError, join
-from sso.db.errors import DatabaseError
+from sso.db.errors import DatabaseError, Unavailable
+from sso.db.migrate import migrate
 from sso.serve.sockets import BindError
 
 if TYPE_CHECKING:
@@ -36,25 +38,34 @@ def settings_of(ctx: click.Context) -> Settings:
 
 
 @contextmanager
-def database(settings: Settings) -> Iterator[str]:
-    """The address of a running, migrated database: the one of the settings, or the embedded one."""
+def connected(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """The address of a running database: the one of the settings, or the embedded one.
+
+    ``meanwhile`` is done while PostgreSQL starts.
+    """
     if settings.database_url is not None:
-        dsn = settings.database_url.get_secret_value()
-        _migrate(dsn)
-        yield dsn
+        meanwhile()
+        yield settings.database_url.get_secret_value()
         return
-    embedded = join(settings.data_dir)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(join, settings.data_dir)
+        meanwhile()
+        embedded = starting.result()
     try:
-        _migrate(embedded.dsn())
         yield embedded.dsn()
     finally:
         embedded.close()
 
 
-def _migrate(dsn: str) -> None:
-    from sso.db.errors import Unavailable
-    from sso.db.migrate import migrate
+@contextmanager
+def database(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """The same, at this program's version."""
+    with connected(settings, meanwhile) as dsn:
+        _migrate(dsn)
+        yield dsn
 
+
+def _migrate(dsn: str) -> None:
     try:
         migrate(dsn)
     except Unavailable as error:
@@ -63,11 +74,11 @@ def _migrate(dsn: str) -> None:
 
 def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]") -> T:
     """Run ``work`` with the services open, for a verb that does one thing and ends."""
-    from sso.services import open_services
-
     settings = settings_of(ctx)
 
     async def run(dsn: str) -> T:
+        from sso.services import open_services
+
         async with open_services(settings, dsn) as services:
             return await work(services)
 

@@ -1,5 +1,7 @@
 """sso serve"""
 
+import gc
+import importlib
 import os
 import shutil
 import signal
@@ -17,6 +19,7 @@ import trio
 from sso import metrics
 from sso.cli.running import database, settings_of
 from sso.config import ConfigError, Settings, load
+from sso.core.sealed import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
 from sso.serve.child import ReadyPipe, Role
 from sso.serve.sockets import Bind, listening, parse_binds
@@ -43,19 +46,31 @@ def command(ctx: click.Context) -> int:
             raise ConfigError(f"SSO_BIND: {error}") from None
         sockets = stack.enter_context(listening(binds))
         settings = _with_real_port(settings, binds[0].bound(sockets[0]))
-        dsn = stack.enter_context(database(settings))
         if settings.metrics_bind:
             stack.callback(shutil.rmtree, metrics.prepare(), ignore_errors=True)
+        dsn = stack.enter_context(database(settings, meanwhile=_import_worker))
         return _supervise(settings, ctx.find_root().obj, dsn, sockets)
 
 
+def _import_worker() -> None:
+    """Once, before the workers are forked: each is then there in no time and shares the memory of what it imports."""
+    importlib.import_module("sso.server")
+    gc.freeze()
+
+
 def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket]) -> int:
-    # Imported once, here, so that a worker is a fork away.
     from sso.server import run_worker
+    from sso.services import keyring
+
+    keyring(settings)  # made now if there is none, and a bad one is said before anything starts
 
     def workers(current: Settings) -> Role:
         def run(ready: ReadyPipe) -> None:
-            trio.run(partial(run_worker, current, dsn, sockets, ready))
+            gc.enable()
+            try:
+                trio.run(partial(run_worker, current, dsn, sockets, ready))
+            except* SealError as group:
+                raise SystemExit(str(group.exceptions[0])) from None
 
         return Role("worker", run, current.workers)
 

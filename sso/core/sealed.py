@@ -64,8 +64,12 @@ class Keyring:
     @classmethod
     def open_or_create(cls, path: Path) -> "Keyring":
         """The key file of the data directory; made at the first start, safe when two processes start at once."""
-        if not path.exists():
-            _write_new(path, MasterKey.generate().text() + "\n")
+        try:
+            if not path.exists():
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _write_new(path, MasterKey.generate().text() + "\n")
+        except OSError as error:
+            raise SealError(f"cannot write the master key file {path}: {error.strerror}") from None
         return cls.from_file(path)
 
     def seal(self, purpose: str, secret: str) -> str:
@@ -114,6 +118,11 @@ class Keyring:
         _write_new(draft, "".join(key.text() + "\n" for key in keys))
         draft.replace(self.source)
         self.keys = tuple(keys)
+
+
+def place(column: str, key: object) -> str:
+    """The purpose of a value that is kept in a column of a row: ``place("users.totp_sealed", user_id)``."""
+    return f"{column}:{key}"
 
 
 def key_id_of(sealed: str) -> str:

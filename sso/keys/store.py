@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from sso.core import keys as material
-from sso.core.sealed import Keyring
+from sso.core.sealed import Keyring, place
 from sso.db.bridge import Database, Transaction
 from sso.db.statement import Statement
 from sso.db.wakeups import notify
@@ -58,7 +58,7 @@ class StoredKey:
 
 
 def purpose(kid: str) -> str:
-    return f"signing_keys.private_sealed:{kid}"
+    return place("signing_keys.private_sealed", kid)
 
 
 class KeyStore:

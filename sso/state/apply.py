@@ -12,7 +12,7 @@ from sso.accounts.second_factor import totp_purpose
 from sso.accounts.users import end_everything
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
-from sso.core.sealed import Keyring
+from sso.core.sealed import Keyring, place
 from sso.db.bridge import Database, Transaction
 from sso.db.errors import Duplicate
 from sso.db.statement import Statement
@@ -144,7 +144,7 @@ _LOOK = Statement(
 
 
 def client_purpose(client_id: str) -> str:
-    return f"oauth_clients.secret_sealed:{client_id}"
+    return place("oauth_clients.secret_sealed", client_id)
 
 
 async def _fresh_id(tx: Transaction) -> str:

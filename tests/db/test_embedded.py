@@ -345,12 +345,10 @@ def test_unreachable_binaries_are_copied(
     monkeypatch.syspath_prepend(str(closed))
 
     used = enter(empty)
-    postmaster = used.pid()
-    assert run(used, "SELECT count(*) > 0 FROM pg_timezone_names")
-    used.close()
     (copy,) = (place / "system").iterdir()
-    assert copy.name == "postgres-18.4" or copy.name.startswith("postgres-18.")
-    assert postmaster
+    assert copy.name.startswith("postgres-")
+    assert Path(f"/proc/{used.pid()}/exe").readlink().is_relative_to(copy)
+    assert run(used, "SELECT count(*) > 0 FROM pg_timezone_names")
     assert {_rights(path)[:2] for path in copy.rglob("*") if path.is_dir()} == {(0o40755, 0)}
 
 

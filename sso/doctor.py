@@ -1,0 +1,131 @@
+"""Checks of an installation, each with what to do when it fails."""
+
+import ipaddress
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import trio
+
+from sso.config import Settings
+from sso.core.keys import ALGORITHMS
+from sso.core.sealed import SealError
+from sso.db.bridge import run_outside
+from sso.db.errors import DatabaseError
+from sso.db.migrate import HEAD, current
+from sso.services import open_services
+
+CLOCK_OFF_S = 5.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    name: str
+    good: bool
+    detail: str
+    advice: str = ""
+    warning: bool = False  # worth knowing, no reason to fail
+
+
+def check(settings: Settings, dsn: str) -> Iterator[Finding]:
+    yield from _database(dsn)
+    yield from _keys(settings, dsn)
+    yield from _files(settings)
+    yield from _addresses(settings)
+
+
+def _database(dsn: str) -> Iterator[Finding]:
+    started = time.perf_counter()
+    try:
+        version = run_outside(dsn, "SHOW server_version")
+    except DatabaseError as error:
+        yield Finding("database", False, f"does not answer ({error})", "start it, or correct SSO_DATABASE_URL")
+        return
+    took = (time.perf_counter() - started) * 1000
+    yield Finding("database", True, f"PostgreSQL {version}, connected in {took:.0f} ms")
+    read_only = run_outside(dsn, "SHOW default_transaction_read_only") == "on"
+    yield Finding(
+        "writes", not read_only, "refused" if read_only else "accepted", "connect to the primary, not to a standby"
+    )
+    durable = run_outside(dsn, "SHOW fsync") == "on" and run_outside(dsn, "SHOW synchronous_commit") != "off"
+    yield Finding(
+        "durability",
+        durable,
+        "what is answered is on disk" if durable else "fsync or synchronous_commit is off",
+        "switch both on: an answered sign-out must survive a crash",
+    )
+    revision = current(dsn)
+    yield Finding("migrations", revision == HEAD, f"at version {revision}, wanted {HEAD}", "run `sso migrate`")
+    drift = time.time() - float(run_outside(dsn, "SELECT extract(epoch FROM clock_timestamp())"))
+    yield Finding(
+        "clock",
+        abs(drift) < CLOCK_OFF_S,
+        f"{abs(drift):.1f} s from the database's",
+        "run a time service (chrony, systemd-timesyncd) on both machines",
+    )
+
+
+def _keys(settings: Settings, dsn: str) -> Iterator[Finding]:
+    async def signer() -> str:
+        async with open_services(settings, dsn) as services:
+            await services.key_store.ensure_first(ALGORITHMS[0])
+            await services.keys.load()
+            return services.keys.signer().kid
+
+    try:
+        yield Finding("signing key", True, f"{trio.run(signer)} signs")
+    except (SealError, DatabaseError) as error:
+        advice = "bring back the master key that sealed it (secret.key or SSO_SECRET_KEY)"
+        yield Finding("signing key", False, str(error), advice)
+
+
+def _files(settings: Settings) -> Iterator[Finding]:
+    yield Finding("data directory", settings.data_dir.is_dir(), str(settings.data_dir.resolve()), "create it")
+    for path in (settings.key_file, settings.data_dir / "mail", *settings.data_dir.glob("keys/*.pem")):
+        if path.exists() and (path != settings.key_file or settings.secret_key is None):
+            yield _mode(path)
+
+
+def _mode(path: Path) -> Finding:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    allowed = 0o700 if path.is_dir() else 0o644 if path.suffix == ".pem" else 0o600
+    return Finding("file mode", mode & ~allowed == 0, f"{path} is {mode:04o}", f"chmod {allowed:o} {path}")
+
+
+def _addresses(settings: Settings) -> Iterator[Finding]:
+    parts = urlsplit(settings.base_url)
+    host = parts.hostname or ""
+    local = host == "localhost" or _is_loopback(host)
+    yield Finding(
+        "base URL",
+        parts.scheme == "https" or local,
+        settings.base_url,
+        "put a proxy with TLS before it and set SSO_BASE_URL to the https address people use",
+        warning=True,
+    )
+    if parts.scheme == "https" and not settings.trusted_proxies:
+        yield Finding(
+            "proxies",
+            False,
+            "none is trusted, so every client seems to come from the proxy",
+            "set SSO_TRUSTED_PROXIES to the proxy's address",
+            warning=True,
+        )
+    if settings.smtp_url is None:
+        folder = settings.data_dir / "mail"
+        yield Finding("mail", False, f"is written to {folder}", "set SSO_SMTP_URL to have it sent", warning=True)
+    descriptors = os.sysconf("SC_OPEN_MAX")
+    yield Finding(
+        "descriptors", descriptors >= 4096, f"{descriptors} for each process", "raise `ulimit -n`", warning=True
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

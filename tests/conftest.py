@@ -1,0 +1,58 @@
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from sso.config import Settings
+from sso.core.sealed import Keyring, MasterKey
+from sso.db.bridge import Database
+from sso.services import Services, build
+from tests.kit import postgres
+from tests.kit.server import QUICK, Server, running
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Postgres]:
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture
+def dsn(postgres_server: postgres.Postgres) -> Iterator[str]:
+    """A migrated database of this test's own."""
+    dsn = postgres_server.fresh()
+    yield dsn
+    postgres_server.drop(dsn)
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database.open(dsn, 4) as database:
+        yield database
+
+
+@pytest.fixture
+def keyring() -> Keyring:
+    return Keyring([MasterKey.generate()])
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    # The cheapest hash: tests are about everything else.
+    return Settings(data_dir=tmp_path, argon2_time=1, argon2_kib=8)
+
+
+@pytest.fixture
+async def services(settings: Settings, database: Database, keyring: Keyring) -> Services:
+    services = build(settings, database, keyring)
+    await services.key_store.ensure_first("ES256")
+    await services.keys.load()
+    return services
+
+
+@pytest.fixture(scope="session")
+def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Two workers that the whole run shares: for tests that leave it as they found it."""
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
+    with running(tmp_path_factory.mktemp("server"), **settings) as server:
+        yield server

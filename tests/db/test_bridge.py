@@ -1,0 +1,107 @@
+import random
+from functools import partial
+
+import pytest
+import trio
+
+from sso.db.bridge import Database, Transaction
+from sso.db.errors import Duplicate, Unavailable
+from sso.db.statement import Statement
+
+COUNT = Statement("SELECT count(*) FROM throttle")
+PUT = Statement(
+    """INSERT INTO throttle (key, failures, since, blocked_until, expires)
+    VALUES (:key, :failures, now(), now(), now())"""
+)
+SLEEP = Statement("SELECT pg_sleep(:seconds)")
+
+
+async def test_a_transaction_commits_all_or_nothing(database: Database) -> None:
+    async def work(tx: Transaction) -> None:
+        await tx.value(PUT, key=b"a", failures=1)
+        raise ValueError("changed my mind")
+
+    with pytest.raises(ValueError, match="changed"):
+        await database.transaction(work)
+    assert await database.value(COUNT) == 0
+
+
+async def test_what_is_unique_is_told_by_its_constraint(database: Database) -> None:
+    await database.value(PUT, key=b"a", failures=1)
+    with pytest.raises(Duplicate) as caught:
+        await database.value(PUT, key=b"a", failures=1)
+    assert caught.value.constraint == "pk_throttle"
+    assert await database.value(COUNT) == 1  # and the connection is still good
+
+
+async def test_a_wrong_value_is_not_taken_for_a_lost_connection(database: Database) -> None:
+    with pytest.raises(Exception, match=r"failures|expected|invalid") as caught:
+        await database.value(PUT, key=b"a", failures="many")
+    assert not isinstance(caught.value, Unavailable)
+
+
+async def put(key: bytes, tx: Transaction) -> None:
+    await tx.value(PUT, key=key, failures=1)
+
+
+async def test_a_cancelled_call_has_happened_wholly(database: Database) -> None:
+    """Cancelled never means "perhaps": a call that began is finished before the cancellation is felt."""
+    started = 0
+    for at in range(100):
+        with trio.move_on_after(random.uniform(0, 0.004)):
+            key = str(at).encode()
+            started += 1
+            await database.transaction(partial(put, key))
+            started -= 1
+            # Whoever gets here knows that it is committed.
+            assert await database.value(Statement("SELECT 1 FROM throttle WHERE key = :key"), key=key) == 1
+    assert await database.value(COUNT) + started >= 100
+
+
+async def test_a_call_that_takes_too_long_is_given_up_and_its_connection_not_used_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sso.db.bridge.RUN_S", 0.2)
+    with pytest.raises(Unavailable):
+        await database.transaction(lambda tx: tx.value(SLEEP, seconds=1.5), run_s=0.2)
+    assert await database.value(Statement("SELECT 7")) == 7
+
+
+async def test_terminated_connections_are_replaced(database: Database) -> None:
+    async def spread() -> None:
+        await database.value(SLEEP, seconds=0.05)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(spread)
+    with pytest.raises(Unavailable):
+        await database.value(
+            Statement("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()")
+        )
+    await trio.sleep(0.1)
+    for _ in range(8):
+        assert await database.value(Statement("SELECT 7")) == 7
+
+
+async def test_a_deadlock_is_run_again(database: Database) -> None:
+    await database.value(PUT, key=b"a", failures=0)
+    await database.value(PUT, key=b"b", failures=0)
+    add = Statement("UPDATE throttle SET failures = failures + 1 WHERE key = :key RETURNING pg_sleep(0.1)")
+
+    async def both(first: bytes, second: bytes) -> None:
+        async def work(tx: Transaction) -> None:
+            await tx.value(add, key=first)
+            await tx.value(add, key=second)
+
+        await database.transaction(work)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(both, b"a", b"b")
+        nursery.start_soon(both, b"b", b"a")
+    assert await database.value(Statement("SELECT sum(failures) FROM throttle")) == 4
+
+
+async def test_no_server_is_unavailable_at_once() -> None:
+    async with Database.open("postgresql://sso@127.0.0.1:1/none") as database:
+        with trio.fail_after(2), pytest.raises(Unavailable):
+            await database.ping()

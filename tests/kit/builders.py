@@ -1,0 +1,22 @@
+"""Builders: a test says what matters, these fill in the rest."""
+
+import itertools
+from typing import Any
+
+from sso.accounts.model import User
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+
+PASSWORD = "correct horse battery"
+TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+_numbers = itertools.count(1)
+
+
+async def add_user(services: Services, **fields: Any) -> User:
+    login = fields.pop("login", f"user{next(_numbers)}@example.com")
+    part = {"login": login, "password": PASSWORD, "nick": "Ann", **fields}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"users": [part]}))
+    user = await services.users.by_login(login)
+    assert user is not None
+    return user
