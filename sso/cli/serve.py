@@ -5,6 +5,7 @@ import importlib
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ import structlog
 import trio
 
 from sso import metrics
-from sso.cli.running import database, settings_of
+from sso.cli.running import FAILURES, database, settings_of
 from sso.config import ConfigError, Settings, load
 from sso.core.sealed import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
@@ -30,8 +31,14 @@ log = structlog.get_logger()
 
 
 @click.command()
+@click.option(
+    "--apply",
+    "document",
+    type=click.Path(path_type=Path),
+    help="Load this document of desired state first, as `sso apply` does.",
+)
 @click.pass_context
-def command(ctx: click.Context) -> int:
+def command(ctx: click.Context, document: Path | None) -> int:
     """Start the service and keep it running.
 
     \b
@@ -49,12 +56,34 @@ def command(ctx: click.Context) -> int:
         if settings.metrics_bind:
             stack.callback(shutil.rmtree, metrics.prepare(), ignore_errors=True)
         dsn = stack.enter_context(database(settings, meanwhile=_import_worker))
+        if document is not None:
+            _apply_first(ctx, document)
         return _supervise(settings, ctx.find_root().obj, dsn, sockets)
+
+
+def _apply_first(ctx: click.Context, document: Path) -> None:
+    """In a process of its own: hashing takes threads, and from a process with threads no worker may be forked."""
+    from sso.cli import apply, fail
+
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            ctx.invoke(apply.command, file=document)
+            code = 0
+        except FAILURES as error:
+            fail(str(error))
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+        raise SystemExit(1)
 
 
 def _import_worker() -> None:
     """Once, before the workers are forked: each is then there in no time and shares the memory of what it imports."""
     importlib.import_module("sso.server")
+    importlib.import_module("sso.cli.apply")
     gc.freeze()
 
 

@@ -1,0 +1,4 @@
+project = "sso"
+extensions: list[str] = []
+exclude_patterns = ["_build"]
+html_theme = "alabaster"
