@@ -5,10 +5,11 @@ from typing import Any
 
 import orjson
 import structlog
-from quart import Response, g, request
+from quart import Request, Response, Websocket, g, has_request_context, request, websocket
 from quart.json.provider import JSONProvider
+from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound, RequestHeaderFieldsTooLarge
 
 from sso.accounts.account_pages import account_pages
 from sso.accounts.pages import Visitor, signin_pages
@@ -28,6 +29,8 @@ from sso.web.http import reply
 from sso.web.pages import page
 
 BODY_S = 30
+HEAD_MOST = 32 * 1024
+FILE_NAME_MOST = 100
 log = structlog.get_logger()
 
 
@@ -39,10 +42,18 @@ class OrjsonProvider(JSONProvider):
         return orjson.loads(s)
 
 
+class App(QuartTrio):
+    async def send_static_file(self, filename: str) -> Response:
+        if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error
+            raise NotFound
+        return await super().send_static_file(filename)
+
+
 def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio:
     settings = services.settings
-    app = QuartTrio("sso", template_folder="web/templates", static_folder="web/static")
+    app = App("sso", template_folder="web/templates", static_folder="web/static")
     app.json = OrjsonProvider(app)
+    app.url_map.merge_slashes = False  # else it redirects, to whatever host the client has named
     app.config.update(
         PROXIES=Proxies(settings.trusted_proxies, settings.proxy_header.lower()),
         BASE_URL=settings.base_url,
@@ -72,21 +83,30 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
 
 def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
     @app.before_request
+    @app.before_websocket
     async def begin() -> None:
         g.started = time.perf_counter()
         g.request_id = record_id()
         structlog.contextvars.bind_contextvars(request=g.request_id)
+        # What reads the head has a limit of its own, but only for a head that comes in pieces.
+        if sum(len(name) + len(value) + 4 for name, value in asked().scope["headers"]) > HEAD_MOST:
+            raise RequestHeaderFieldsTooLarge
 
     @app.after_request
     async def finish(response: Response) -> Response:
         add_security_headers(response.headers, https=https)
         response.headers["X-Request-Id"] = g.request_id
         seconds = time.perf_counter() - g.started
-        route = request.url_rule.rule if request.url_rule else "-"
-        metrics.request(request.method, route, response.status_code, seconds)
+        route = rule.rule if (rule := asked().url_rule) else "-"
+        metrics.request(asked().method, route, response.status_code, seconds)
         # The rule, not the path or the query: those may hold a secret.
-        log.info("request", method=request.method, route=route, status=response.status_code, ms=round(seconds * 1e3, 1))
+        log.info("request", method=asked().method, route=route, status=response.status_code, ms=round(seconds * 1e3, 1))
         return response
+
+    @app.after_websocket
+    async def finish_socket(response: ResponseTypes | None) -> ResponseTypes | None:
+        """There is a response only where no socket was opened."""
+        return await finish(response) if isinstance(response, Response) else response
 
     @app.errorhandler(Refused)
     async def refused(error: Refused) -> Response:
@@ -116,12 +136,18 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
         return await show_error(500, "server_error", "internal error")
 
 
+def asked() -> Request | Websocket:
+    """What came: a request, or one for a socket."""
+    return request if has_request_context() else websocket
+
+
 HEADINGS = {
     400: "That request was not understood",
     403: "That is not allowed",
     404: "There is no such page",
     405: "That is not how this page is used",
     413: "That was too much",
+    431: "That was too much",
     429: "Too many attempts",
     500: "Something went wrong on our side",
     503: "We will be right back",
@@ -135,12 +161,12 @@ async def show_error(
     headers: dict[str, str] | None = None,
     extra: dict[str, Any] | None = None,
 ) -> Response:
-    family = family_of(request.path)
+    family = family_of(asked().path)
     if family is Family.PAGE:
         return await page(
             "error.html",
             status=status,
-            headers=headers,
+            headers={"Referrer-Policy": "no-referrer", **(headers or {})},  # it has no form
             page_title=HEADINGS.get(status, "Error"),
             heading=HEADINGS.get(status, "Error"),
             message=message[:1].upper() + message[1:],

@@ -5,6 +5,7 @@ unknown one stops the start with a line that names it.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,13 +19,16 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from sso.core.net import Network, parse_networks
+from sso.serve.sockets import parse_binds
 
 PREFIX = "SSO_"
+ADDRESS = re.compile(r"[!\"$->@-~]+")  # printable ASCII but "#" and "?"
 
 
 class ConfigError(Exception):
@@ -41,6 +45,28 @@ def _networks(value: object) -> tuple[Network, ...]:
 
 def _joined(value: object) -> object:
     return ",".join(str(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _is_plain_address(url: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    return (
+        url.startswith(tuple(f"{scheme}://" for scheme in schemes))
+        and ADDRESS.fullmatch(url) is not None
+        and bool(parts.hostname)
+        and parts.username is None
+    )
+
+
+def _begins(secret: SecretStr, schemes: tuple[str, ...]) -> bool:
+    """Whether it is such a URL; the library's own complaints quote passwords."""
+    try:
+        return urlsplit(secret.get_secret_value()).scheme in schemes
+    except ValueError:
+        return False
 
 
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_networks)]
@@ -91,28 +117,33 @@ class Settings(BaseModel):
     log_format: Literal["auto", "json", "console"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
+    @field_validator("bind", "metrics_bind")
+    @classmethod
+    def _listen_at(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and any(bind.path for bind in parse_binds(value)) and info.field_name != "bind":
+            raise ValueError("must be host:port")
+        return value
+
     @field_validator("base_url", "ws_url")
     @classmethod
-    def _address(cls, value: str) -> str:
-        if not value:
-            return value
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError("must be an address such as https://sso.example.com")
+    def _address(cls, value: str, info: ValidationInfo) -> str:
+        schemes = ("http", "https") if info.field_name == "base_url" else ("ws", "wss")
+        if not _is_plain_address(value, schemes):
+            raise ValueError(f"must be an address such as {schemes[1]}://sso.example.com")
         return value.rstrip("/")
 
     @field_validator("smtp_url")
     @classmethod
     def _smtp(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and urlsplit(value.get_secret_value()).scheme not in ("smtp", "smtps", "smtp+starttls"):
-            raise ValueError("must begin with smtp://, smtp+starttls:// or smtps://")
+        if value and not _begins(value, ("smtp", "smtps", "smtp+starttls")):
+            raise ValueError("must be a URL that begins with smtp://, smtp+starttls:// or smtps://")
         return value
 
     @field_validator("database_url")
     @classmethod
     def _database(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and urlsplit(value.get_secret_value()).scheme not in ("postgresql", "postgres"):
-            raise ValueError("must begin with postgresql://")
+        if value and not _begins(value, ("postgresql", "postgres")):
+            raise ValueError("must be a URL that begins with postgresql://")
         return value
 
     @model_validator(mode="before")
@@ -126,8 +157,8 @@ class Settings(BaseModel):
         values.setdefault("base_url", "http://localhost" if first.startswith("unix:") else f"http://{first}")
         base = str(values["base_url"])
         values.setdefault("ws_url", "ws" + base.removeprefix("http") if base.startswith("http") else base)
-        host = urlsplit(base).hostname or "localhost"
-        values.setdefault("mail_from", f"sso@{host}")
+        host = urlsplit(base).hostname if _is_plain_address(base, ("http", "https")) else None
+        values.setdefault("mail_from", f"sso@{host or 'localhost'}")
         return values
 
     @property
@@ -163,4 +194,6 @@ def _from_file(path: Path) -> dict[str, Any]:
     for name in values:
         if not name.startswith(PREFIX):
             raise ConfigError(f"{path}: {name}: there is no such setting (names begin with {PREFIX})")
+        if isinstance(values[name], bool | float | dict):
+            raise ConfigError(f"{name}: must be a text, a whole number or a list")
     return values

@@ -12,12 +12,11 @@ from urllib.parse import urlsplit
 import trio
 
 from sso.config import Settings
-from sso.core.keys import ALGORITHMS
 from sso.core.sealed import SealError
 from sso.db.bridge import run_outside
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
-from sso.services import open_services
+from sso.services import keyring, open_services
 
 CLOCK_OFF_S = 5.0
 
@@ -32,8 +31,10 @@ class Finding:
 
 
 def check(settings: Settings, dsn: str) -> Iterator[Finding]:
-    yield from _database(dsn)
-    yield from _keys(settings, dsn)
+    database = list(_database(dsn))
+    yield from database
+    if {"database", "migrations"} <= {finding.name for finding in database if finding.good}:
+        yield from _keys(settings, dsn)
     yield from _files(settings)
     yield from _addresses(settings)
 
@@ -70,21 +71,41 @@ def _database(dsn: str) -> Iterator[Finding]:
 
 
 def _keys(settings: Settings, dsn: str) -> Iterator[Finding]:
-    async def signer() -> str:
-        async with open_services(settings, dsn) as services:
-            await services.key_store.ensure_first(ALGORITHMS[0])
+    """Looks, and makes nothing: the keys of a new installation are made at its first start."""
+    in_use = run_outside(dsn, "SELECT count(*) FROM signing_keys") > 0
+    from_backup = "bring back the master key that sealed what is in the database (secret.key or SSO_SECRET_KEY)"
+    if settings.secret_key is None and not settings.key_file.exists():
+        detail = f"{settings.key_file} is missing" if in_use else "is made at the first start"
+        yield Finding("master key", not in_use, detail, from_backup)
+        return
+    try:
+        yield Finding("master key", True, f"{keyring(settings).keys[0].id} seals")
+    except SealError as error:
+        yield Finding("master key", False, str(error), f"correct it, or {from_backup}")
+        return
+    try:
+        signer = f"{trio.run(_signer, settings, dsn)} signs" if in_use else "is made at the first start"
+        yield Finding("signing key", True, signer)
+    except (SealError, DatabaseError) as error:
+        yield Finding("signing key", False, str(error), from_backup)
+
+
+async def _signer(settings: Settings, dsn: str) -> str:
+    async with open_services(settings, dsn) as services:
+        try:
             await services.keys.load()
             return services.keys.signer().kid
-
-    try:
-        yield Finding("signing key", True, f"{trio.run(signer)} signs")
-    except (SealError, DatabaseError) as error:
-        advice = "bring back the master key that sealed it (secret.key or SSO_SECRET_KEY)"
-        yield Finding("signing key", False, str(error), advice)
+        except (SealError, DatabaseError) as error:
+            failure = error
+    raise failure  # from here: what passes through a nursery arrives wrapped
 
 
 def _files(settings: Settings) -> Iterator[Finding]:
-    yield Finding("data directory", settings.data_dir.is_dir(), str(settings.data_dir.resolve()), "create it")
+    folder = settings.data_dir
+    if folder.exists():
+        yield Finding("data directory", folder.is_dir(), str(folder.resolve()), "move it away: it is no directory")
+    else:
+        yield Finding("data directory", True, f"{folder.resolve()} is made at the first start")
     for path in (settings.key_file, settings.data_dir / "mail", *settings.data_dir.glob("keys/*.pem")):
         if path.exists() and (path != settings.key_file or settings.secret_key is None):
             yield _mode(path)

@@ -18,7 +18,7 @@ SECRET_NAMES = frozenset({
 
 
 def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
-    console = form == "console" or (form == "auto" and sys.stderr.isatty())
+    console = form == "console" or (form == "auto" and _Stderr().isatty())
     renderer: Any = (
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         if console
@@ -35,7 +35,7 @@ def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=lambda *_: structlog.PrintLogger(_Stderr()),  # type: ignore[arg-type]
+        logger_factory=lambda *_: structlog.WriteLogger(_Stderr()),  # type: ignore[arg-type]
         cache_logger_on_first_use=True,
     )
     # Libraries: only what is wrong, in the same shape.
@@ -43,21 +43,30 @@ def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
 
 
 class _Stderr:
-    """Standard error, for which a full disk or a closed pipe is no reason to fail a request."""
+    """Standard error, for which a full disk or a closed pipe is no reason to fail a request.
+
+    It is None, and has no ``write``, in a process that was started without one.
+    """
 
     lost = 0
+
+    def isatty(self) -> bool:
+        try:
+            return sys.stderr.isatty()
+        except (OSError, ValueError, AttributeError):
+            return False
 
     def write(self, text: str) -> int:
         try:
             return sys.stderr.write(text)
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):
             type(self).lost += 1
             return 0
 
     def flush(self) -> None:
         try:
             sys.stderr.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):
             type(self).lost += 1
 
 

@@ -15,7 +15,7 @@ from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.config import Settings
 from sso.core.passwords import Hasher
-from sso.core.sealed import Keyring
+from sso.core.sealed import Keyring, SealError
 from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
 from sso.keys.keyset import KeySet
@@ -46,7 +46,10 @@ SERVICE_NAME = "Sign-on"
 
 def keyring(settings: Settings) -> Keyring:
     if settings.secret_key is not None:
-        return Keyring.from_text(settings.secret_key.get_secret_value())
+        try:
+            return Keyring.from_text(settings.secret_key.get_secret_value())
+        except SealError as error:
+            raise SealError(f"SSO_SECRET_KEY: {error}") from None
     return Keyring.open_or_create(settings.key_file)
 
 

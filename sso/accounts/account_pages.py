@@ -3,7 +3,8 @@
 What a borrowed browser must not change asks for the password.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +26,6 @@ from sso.web.http import address
 from sso.web.pages import form_fields, page, see_other
 
 PASSWORD_LEAST, PASSWORD_MOST = 8, 1024
-WRONG_PASSWORD = "Your current password is not right."  # noqa: S105 - a sentence
 DONE = {
     "password": "Your password is changed. You are signed out everywhere else.",
     "totp": "Two-step sign-in with your app is on.",
@@ -37,6 +37,15 @@ DONE = {
 
 
 Change = Callable[[User, dict[str, str]], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a form was not accepted."""
+
+    text: str
+    status: int = 422
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class NotSignedIn(Exception):
@@ -71,18 +80,20 @@ def account_pages(
         browser.check_csrf(session.secret, form.get("csrf"))
         return session, form
 
-    async def password_confirmed(session: Session, form: dict[str, str]) -> str | None:
+    async def password_confirmed(session: Session, form: dict[str, str]) -> Problem | None:
         """None, or what is wrong."""
         try:
             good = await signin.confirm_password(session.user, form.get("current_password", ""), address())
         except TooManyAttempts as error:
-            return too_many(error)
-        return None if good else WRONG_PASSWORD
+            return Problem(too_many(error), error.status, error.headers)
+        return None if good else Problem("Your current password is not right.")
 
-    async def show(session: Session, status: int = 200, **context: Any) -> Response:
+    async def show(session: Session, problem: Problem | None = None, **context: Any) -> Response:
         return await page(
             "account.html",
-            status=status,
+            status=problem.status if problem else 200,
+            headers=problem.headers if problem else None,
+            problem=problem.text if problem else None,
             page_title="Your account",
             user=session.user,
             csrf=browser.csrf_token(session.secret),
@@ -103,9 +114,9 @@ def account_pages(
         new = form.get("new_password", "")
         problem = password_problem(new, form.get("repeat_password", "")) or await password_confirmed(session, form)
         if problem:
-            return await show(session, status=422, problem=problem, problem_in="password")
-        await users.set_password(session.user.user_id, await hasher.hash(new))
-        secret = await sessions.start(session.user, session.auth, address(), device(), replaces=session.secret)
+            return await show(session, problem, problem_in="password")
+        user = await users.set_password(session.user.user_id, await hasher.hash(new))
+        secret = await sessions.start(user, session.auth, address(), device(), replaces=[session.secret])
         response = see_other("/account?done=password")
         browser.set_cookie(response, SESSION, secret, life_s)
         return response
@@ -124,29 +135,30 @@ def account_pages(
             return see_other("/account/totp")
         problem = await password_confirmed(session, form)
         if problem is None and not await factors.enrol_totp(session.user, secret, form.get("otp", "").replace(" ", "")):
-            problem = "That code is not right. Is the clock of your phone right?"
+            problem = Problem("That code is not right. Is the clock of your phone right?")
         if problem:
-            return await show_totp(session, secret, problem, status=422)
+            return await show_totp(session, secret, problem)
         return see_other("/account?done=totp")
 
-    async def show_totp(session: Session, secret: str, problem: str | None = None, status: int = 200) -> Response:
+    async def show_totp(session: Session, secret: str, problem: Problem | None = None) -> Response:
         return await page(
             "totp_setup.html",
-            status=status,
+            status=problem.status if problem else 200,
+            headers=problem.headers if problem else None,
+            problem=problem.text if problem else None,
             page_title="Set up an authenticator app",
             user=session.user,
             csrf=browser.csrf_token(session.secret),
             qr_svg=_qr(factors.totp_uri(session.user, secret)),
             secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
             setup=keyring.seal(_setup_purpose(session.user), secret),
-            problem=problem,
         )
 
     async def change_factor(name: str, done: str, change: Change) -> Response:
         session, form = await submitted()
         problem = await password_confirmed(session, form)
         if problem:
-            return await show(session, status=422, problem=problem, problem_in=name)
+            return await show(session, problem, problem_in=name)
         await change(session.user, form)
         return see_other(f"/account?done={done}")
 
@@ -177,11 +189,13 @@ def account_pages(
     return routes
 
 
-def password_problem(new: str, repeated: str) -> str | None:
+def password_problem(new: str, repeated: str) -> Problem | None:
     if new != repeated:
-        return "The two new passwords differ."
-    if not PASSWORD_LEAST <= len(new) <= PASSWORD_MOST:
-        return f"A password has at least {PASSWORD_LEAST} characters."
+        return Problem("The two new passwords differ.")
+    if len(new) < PASSWORD_LEAST:
+        return Problem(f"A password has at least {PASSWORD_LEAST} characters.")
+    if len(new) > PASSWORD_MOST:
+        return Problem(f"A password has at most {PASSWORD_MOST} characters.")
     return None
 
 

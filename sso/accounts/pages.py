@@ -16,7 +16,7 @@ from sso.web.http import address
 from sso.web.pages import form_fields, page, see_other
 
 WRONG = "The e-mail address or the password is wrong."
-WRONG_CODE = "That code is not right. Codes change every 30 seconds and work once."
+WRONG_CODE = "That code is not right, or it has been used."
 DEVICE_MOST = 200
 
 
@@ -32,7 +32,8 @@ class Visitor:
 
 
 def too_many(error: TooManyAttempts) -> str:
-    return f"Too many attempts. Please wait {error.retry_after} seconds and try again."
+    seconds = "a second" if error.retry_after == 1 else f"{error.retry_after} seconds"
+    return f"Too many attempts. Please wait {seconds} and try again."
 
 
 def signin_pages(
@@ -107,6 +108,7 @@ def signin_pages(
     @routes.post("/logout")
     async def logout() -> Response:
         form = await form_fields()
+        response = see_other("/login")
         session = await visitor.session()
         if session:
             browser.check_csrf(session.secret, form.get("csrf"))
@@ -114,7 +116,8 @@ def signin_pages(
         elif visit := browser.cookie(VISIT):
             browser.check_csrf(visit, form.get("csrf"))
             await sessions.drop_challenge(visit)
-        response = see_other("/login")
+        else:
+            return response  # a form of another site comes without our cookies, and must not take them away
         browser.drop_cookie(response, SESSION)
         browser.drop_cookie(response, VISIT)
         return response
@@ -162,7 +165,7 @@ def signin_pages(
             signed_in.auth,
             address(),
             device(),
-            replaces=browser.cookie(SESSION) or browser.cookie(VISIT),
+            replaces=[browser.cookie(SESSION), browser.cookie(VISIT)],
         )
         response = see_other(browser.safe_next(next_path))
         browser.set_cookie(response, SESSION, secret, life_s)

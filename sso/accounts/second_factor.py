@@ -44,7 +44,7 @@ class SecondFactors:
         self._service_name = service_name
 
     async def check(self, user: User, code: str) -> bool:
-        """True once per code. To be called only for a charged attempt: codes are short."""
+        """True once per code. To be called only between the two questions to the throttle: codes are short."""
         if not (code.isascii() and code.isdecimal() and len(code) == 6):
             return False
         return await self._check_totp(user, code) or await self._check_mailed(user, code)

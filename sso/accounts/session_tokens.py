@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import SignedIn, User
+from sso.accounts.users import STILL_VALID
 from sso.core.ids import digest, secret_token
 from sso.core.net import Address, parse_address
 from sso.db.batch import Batch
@@ -16,10 +17,11 @@ from sso.db.statement import Statement
 BOUND_S = 300
 
 _ISSUE = Statement(
-    """INSERT INTO session_tokens (digest, user_id, kind, address, expires)
-    SELECT digest, :user_id, kind, address, now() + make_interval(secs => life)
+    f"""WITH {STILL_VALID}
+    INSERT INTO session_tokens (digest, user_id, kind, address, expires)
+    SELECT digest, user_id, kind, address, now() + make_interval(secs => life)
     FROM unnest(CAST(:digests AS bytea[]), CAST(:kinds AS text[]), CAST(:addresses AS text[]), CAST(:lives AS float[]))
-        AS item (digest, kind, address, life)"""
+        AS item (digest, kind, address, life), still_valid RETURNING user_id"""  # noqa: S608 - the parts are ours
 )
 _LOOK_UP = Statement(
     """SELECT item.n, u.*, t.kind, t.address, CAST(extract(epoch FROM t.expires - now()) AS int) AS life
@@ -72,12 +74,15 @@ class SessionTokens:
         rows = [(token, kind, str(address) if kind == "bound" else None, float(life))]
         if stoken:
             rows.append((stoken, "short", None, float(min(life, self._short_s))))
-        await self._database.value(
+        issued = await self._database.value(
             _ISSUE,
             user_id=user.user_id,
+            valid_from=user.valid_from,
             digests=[digest(secret) for secret, *_ in rows],
             kinds=[kind for _, kind, *_ in rows],
             addresses=[bound_to for *_, bound_to, _ in rows],
             lives=[seconds for *_, seconds in rows],
         )
+        if issued is None:
+            raise InvalidCredentials
         return Issued(token, stoken, life)

@@ -1,10 +1,13 @@
 """Browser sessions, and logins that still owe their second factor. Cookies hold the secret, the database its digest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import User
+from sso.accounts.users import STILL_VALID
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch import Batch
@@ -25,10 +28,12 @@ _TOUCH = Statement(
     WHERE id = :id AND last_seen < now() - interval '1 minute'"""
 )
 _START = Statement(
-    """WITH replaced AS (DELETE FROM browser_sessions WHERE digest = :replaced),
-    finished AS (DELETE FROM login_challenges WHERE digest = :replaced)
+    f"""WITH replaced AS (DELETE FROM browser_sessions WHERE digest = ANY (CAST(:replaced AS bytea[]))),
+    finished AS (DELETE FROM login_challenges WHERE digest = ANY (CAST(:replaced AS bytea[]))),
+    {STILL_VALID}
     INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
-    VALUES (:digest, :id, :user_id, now(), now() + make_interval(secs => :life), :address, :device, :auth)"""
+    SELECT CAST(:digest AS bytea), :id, user_id, now(), now() + make_interval(secs => :life), :address, :device, :auth
+    FROM still_valid RETURNING id"""  # noqa: S608 - the parts are ours
 )
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
@@ -37,8 +42,9 @@ _LIST = Statement(
 _END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING id")
 _END_OTHERS = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id <> :id")
 _CHALLENGE = Statement(
-    """INSERT INTO login_challenges (digest, user_id, expires)
-    VALUES (:digest, :user_id, now() + make_interval(secs => :life))"""
+    f"""WITH {STILL_VALID}
+    INSERT INTO login_challenges (digest, user_id, expires)
+    SELECT CAST(:digest AS bytea), user_id, now() + make_interval(secs => :life) FROM still_valid RETURNING user_id"""  # noqa: S608 - the parts are ours
 )
 _CHALLENGED = Statement(
     """SELECT u.* FROM login_challenges c JOIN users u USING (user_id)
@@ -82,20 +88,23 @@ class SessionStore:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
         return Session(row["id"], User.from_row(row), row["created"], row["auth"], secret)
 
-    async def start(self, user: User, auth: str, address: Address, device: str, replaces: str) -> str:
+    async def start(self, user: User, auth: str, address: Address, device: str, replaces: Sequence[str]) -> str:
         """The secret of a new session. Whatever the browser came with is worth nothing any more."""
         secret = secret_token()
-        await self._database.value(
+        started = await self._database.value(
             _START,
-            replaced=digest(replaces),
+            replaced=[digest(old) for old in replaces],
             digest=digest(secret),
             id=record_id(),
             user_id=user.user_id,
+            valid_from=user.valid_from,
             life=float(self._life_s),
             address=str(address),
             device=device,
             auth=auth,
         )
+        if started is None:
+            raise InvalidCredentials
         return secret
 
     async def list(self, user_id: str) -> list[SessionLine]:
@@ -110,7 +119,11 @@ class SessionStore:
     async def challenge(self, user: User) -> str:
         """The secret with which this browser, and only it, may give the second factor."""
         secret = secret_token()
-        await self._database.value(_CHALLENGE, digest=digest(secret), user_id=user.user_id, life=float(CHALLENGE_S))
+        life = float(CHALLENGE_S)
+        if not await self._database.value(
+            _CHALLENGE, digest=digest(secret), user_id=user.user_id, valid_from=user.valid_from, life=life
+        ):
+            raise InvalidCredentials
         return secret
 
     async def challenged(self, secret: str) -> User | None:

@@ -19,33 +19,37 @@ class SignIn:
     async def with_password(self, login: str, password: str, address: Address) -> SignedIn | SecondFactorNeeded:
         """InvalidCredentials takes as long and says the same whether or not there is such a user."""
         account = login_key(login)
-        async with self._hasher.slots:
-            await self._throttle.charge(account, address)
+        async with self._hasher.slots:  # before the check, so that no burst can run ahead of it
+            await self._throttle.check(account, address)
             user = await self._users.by_login(login)
             good = await self._hasher.matches(user.password_hash if user else None, password)
             if not good or user is None or user.disabled:
+                await self._throttle.failed(account, address)
                 raise InvalidCredentials
+        if user.ways:
+            await self._throttle.check(account, address)
+        else:
+            await self._throttle.succeeded(account, address)
         if user.password_hash and self._hasher.needs_rehash(user.password_hash):
             await self._users.rehash(user, await self._hasher.hash(password))
-        if user.ways:
-            await self._throttle.refund(account, address)
-            return SecondFactorNeeded(user)
-        await self._throttle.clear(account, address)
-        return SignedIn(user, "login")
+        return SecondFactorNeeded(user) if user.ways else SignedIn(user, "login")
 
     async def with_code(self, user: User, code: str, address: Address) -> SignedIn:
         """The second step, for a user whose password was right."""
-        await self._throttle.charge(user.login_key, address)
+        await self._throttle.check(user.login_key, address)
         if not await self._factors.check(user, code):
+            await self._throttle.failed(user.login_key, address)
             raise InvalidCredentials
-        await self._throttle.clear(user.login_key, address)
+        await self._throttle.succeeded(user.login_key, address)
         return SignedIn(user, "otp")
 
     async def confirm_password(self, user: User, password: str, address: Address) -> bool:
         """Before something is changed that a borrowed browser must not change."""
         async with self._hasher.slots:
-            await self._throttle.charge(user.login_key, address)
+            await self._throttle.check(user.login_key, address)
             good = await self._hasher.matches(user.password_hash, password)
+            if not good:
+                await self._throttle.failed(user.login_key, address)
         if good:
-            await self._throttle.clear(user.login_key, address)
+            await self._throttle.succeeded(user.login_key, address)
         return good

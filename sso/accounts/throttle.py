@@ -1,10 +1,13 @@
 """Failed attempts slow an account and an address down. The counts are in the database, the same for every way in.
 
-An attempt is charged before it is judged and refunded if it was good, so that attempts at the same instant cannot
-pass together under a limit that lets through one of them.
+An attempt counts when it has failed, and how it ended is told only if nothing was blocked at that moment. So of a
+hundred guesses at the same instant no more are answered than the limits let through, and a hundred right ones do not
+stand in each other's way.
 """
 
 from ipaddress import ip_network
+
+import trio
 
 from sso.accounts.errors import TooManyAttempts
 from sso.core.ids import digest
@@ -16,16 +19,23 @@ FREE_FAILURES = 5  # per account, before each further one must wait
 LONGEST_WAIT_S = 60
 FORGET_S = 900
 
-# A row that is blocked is not charged again, and neither is the other one of the same attempt.
-_CHARGE = Statement(
-    """
+_WAIT = Statement(
+    """SELECT extract(epoch FROM max(blocked_until) - now()) FROM throttle
+    WHERE key = ANY (CAST(:keys AS bytea[])) AND blocked_until > now()"""
+)
+# Rows are locked in the order of their keys, so that nobody waits in a circle.
+_BLOCKED = """blocked AS (
+        SELECT extract(epoch FROM max(blocked_until) - now()) AS wait FROM (
+            SELECT blocked_until FROM throttle WHERE key = ANY (CAST(:keys AS bytea[])) ORDER BY key FOR UPDATE
+        ) seen WHERE blocked_until > now()
+    )"""
+# A row that is blocked is not charged again, and neither is the other one of the same attempt. Who was the first at
+# a key together with others finds out by what was not charged.
+_FAILED = Statement(
+    f"""
     WITH item AS (
         SELECT * FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[])) AS item (key, most)
-    ), blocked AS (
-        SELECT extract(epoch FROM max(blocked_until) - now()) AS wait FROM (
-            SELECT blocked_until FROM throttle WHERE key = ANY (CAST(:keys AS bytea[])) FOR UPDATE
-        ) seen WHERE blocked_until > now()
-    ), charged AS (
+    ), {_BLOCKED}, charged AS (
         INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
         SELECT key, 1, now(), CASE WHEN most = 1 THEN now() + interval '60 s' ELSE '-infinity' END,
                now() + make_interval(secs => :forget)
@@ -43,18 +53,18 @@ _CHARGE = Statement(
                 FROM (SELECT most, t.expires < now() OR (most > 0 AND t.since < now() - interval '60 s') AS fresh
                       FROM item WHERE item.key = t.key) x
             ) y
-        )
+        ) WHERE t.blocked_until <= now()
+        RETURNING key
     )
-    SELECT wait FROM blocked
-    """
+    SELECT CASE WHEN wait IS NOT NULL THEN wait
+                WHEN (SELECT count(*) FROM charged) < (SELECT count(*) FROM item) THEN 0 END
+    FROM blocked
+    """  # noqa: S608 - the parts are ours
 )
-_REFUND = Statement(
-    """UPDATE throttle SET failures = greatest(failures - 1, 0), blocked_until = '-infinity'
-    WHERE key = ANY (CAST(:keys AS bytea[]))"""
-)
-_CLEAR = Statement(
-    """WITH gone AS (DELETE FROM throttle WHERE key = :account)
-    UPDATE throttle SET failures = greatest(failures - 1, 0), blocked_until = '-infinity' WHERE key = :address"""
+_SUCCEEDED = Statement(
+    f"""WITH {_BLOCKED}, gone AS (
+        DELETE FROM throttle WHERE key = :account AND (SELECT wait FROM blocked) IS NULL
+    ) SELECT wait FROM blocked"""  # noqa: S608 - the parts are ours
 )
 
 
@@ -63,33 +73,39 @@ class Throttle:
         self._database = database
         self._per_address = per_address
 
-    async def charge(self, account: str, address: Address) -> None:
-        """Count an attempt; TooManyAttempts if the account or the address must wait."""
-        keys = [_account(account)]
-        limits = [0]  # none of its own: the account's slow-down
+    async def check(self, account: str, address: Address) -> None:
+        """TooManyAttempts if the account or the address must wait."""
+        _refuse(await self._database.value(_WAIT, keys=self._keys(account, address)))
+
+    async def failed(self, account: str, address: Address) -> None:
+        """Count it. TooManyAttempts if others have used up what was left: the caller is then told no more than that."""
+        keys = self._keys(account, address)
+        with trio.CancelScope(shield=True):  # it has failed, also if the client has gone; the database has a deadline
+            wait = await self._database.value(
+                _FAILED,
+                keys=keys,
+                limits=[0, self._per_address][: len(keys)],  # an account has a slow-down of its own
+                free=FREE_FAILURES,
+                longest=float(LONGEST_WAIT_S),
+                forget=float(FORGET_S),
+            )
+        _refuse(wait)
+
+    async def succeeded(self, account: str, address: Address) -> None:
+        """The account starts afresh. TooManyAttempts as above: then it was a guess too many, and no success."""
+        keys = self._keys(account, address)
+        _refuse(await self._database.value(_SUCCEEDED, keys=keys, account=keys[0]))
+
+    def _keys(self, account: str, address: Address) -> list[bytes]:
+        """Of the account and, if addresses have a limit, of the address."""
+        keys = [digest(f"account:{account}")]
         if self._per_address:
-            keys.append(_address(address))
-            limits.append(self._per_address)
-        wait = await self._database.value(
-            _CHARGE, keys=keys, limits=limits, free=FREE_FAILURES, longest=float(LONGEST_WAIT_S), forget=float(FORGET_S)
-        )
-        if wait is not None:
-            raise TooManyAttempts(max(1, int(wait) + 1))
-
-    async def refund(self, account: str, address: Address) -> None:
-        """The attempt was no failure, but no sign-in either."""
-        await self._database.value(_REFUND, keys=[_account(account), _address(address)])
-
-    async def clear(self, account: str, address: Address) -> None:
-        """Somebody signed in: the account starts afresh, the address gets back what it was charged."""
-        await self._database.value(_CLEAR, account=_account(account), address=_address(address))
+            # Whoever has one IPv6 address commonly has the 2^64 of its network.
+            whole = ip_network((address, 64), strict=False) if address.version == 6 else address
+            keys.append(digest(f"address:{whole}"))
+        return keys
 
 
-def _account(login_key: str) -> bytes:
-    return digest(f"account:{login_key}")
-
-
-def _address(address: Address) -> bytes:
-    # Whoever has one IPv6 address commonly has the 2^64 of its network.
-    whole = ip_network((address, 64), strict=False) if address.version == 6 else address
-    return digest(f"address:{whole}")
+def _refuse(wait: float | None) -> None:
+    if wait is not None:
+        raise TooManyAttempts(max(1, int(wait) + 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.users import UserStore
-from sso.core.ids import record_id
+from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import InvalidToken, Verifier
 from sso.core.net import Address, contains, parse_network
 from sso.keys.keyset import KeySet
@@ -62,6 +62,8 @@ class UserJwts:
         ``factor`` is what the device says; None where a service JWT stands in for it.
         """
         claims = self._verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
+        if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
+            raise InvalidToken("bad sub")
         if factor is not None and not hmac.compare_digest(str(claims.get("fac")), factor_digest(factor)):
             raise InvalidToken("wrong factor")
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):

@@ -25,7 +25,11 @@ _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
 _SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
-_VOID = Statement("UPDATE users SET valid_from = ceil(extract(epoch FROM clock_timestamp())) WHERE user_id = :user_id")
+# Always later than before: what was issued after another change in this very second is void, too.
+_VOID = Statement(
+    """UPDATE users SET valid_from = greatest(valid_from + 1, ceil(extract(epoch FROM clock_timestamp())))
+    WHERE user_id = :user_id"""
+)
 _SET_TOTP = Statement(
     """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step
     WHERE user_id = :user_id RETURNING user_id"""
@@ -39,6 +43,12 @@ _END = tuple(
     Statement(f"DELETE FROM {table} WHERE user_id = :user_id")  # noqa: S608 - the names are ours
     for table in ("browser_sessions", "session_tokens", "login_challenges", "email_codes")
 )
+
+# For what is issued to a user who was read a moment ago: nothing, if everything of theirs has ended since. The lock
+# makes whoever ends it wait until it is there to be ended.
+STILL_VALID = """still_valid AS (
+        SELECT user_id FROM users WHERE user_id = :user_id AND NOT disabled AND valid_from = :valid_from FOR SHARE
+    )"""
 
 
 class UserStore:
@@ -62,14 +72,15 @@ class UserStore:
         found = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", most=most, skip=skip)
         return [User.from_row(row) for row in found]
 
-    async def set_password(self, user_id: str, password_hash: str) -> None:
-        """From now on only the new password works, and everything issued before is void."""
+    async def set_password(self, user_id: str, password_hash: str) -> User:
+        """From now on only the new password works, and everything issued before is void. The user as they are now."""
 
-        async def work(tx: Transaction) -> None:
+        async def work(tx: Transaction) -> User:
             await tx.value(_SET_PASSWORD, user_id=user_id, password_hash=password_hash)
             await end_everything(tx, user_id)
+            return User.from_row(await tx.row(_BY_ID, user_id=user_id))
 
-        await self._database.transaction(work)
+        return await self._database.transaction(work)
 
     async def rehash(self, user: User, new_hash: str) -> None:
         """The same password under a hash of today's cost; nothing else changes."""

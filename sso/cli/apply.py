@@ -26,7 +26,7 @@ def command(ctx: click.Context, file: Path) -> None:
     """
     try:
         raw = sys.stdin.buffer.read(MOST + 1) if str(file) == "-" else file.read_bytes()
-        document = parse(read_body(raw, "application/json", max_bytes=MOST).fields)
+        document = parse(read_body(raw, "application/json", max_bytes=MOST, max_values=MOST).fields)
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror}") from None
     except (BadBody, DocumentError) as error:

@@ -2,7 +2,7 @@
 
 import click
 
-from sso.cli.running import Failure, with_services
+from sso.cli.running import Failure, text, with_services
 from sso.config import Settings
 from sso.core.keys import ALGORITHMS
 from sso.core.sealed import MasterKey
@@ -32,7 +32,14 @@ def list_keys(ctx: click.Context) -> None:
 
 
 @command.command()
-@click.option("--alg", "algorithm", type=click.Choice(ALGORITHMS), default=ALGORITHMS[0], show_default=True)
+@click.option(
+    "--alg",
+    "algorithm",
+    type=click.Choice(ALGORITHMS),
+    default=ALGORITHMS[0],
+    show_default=True,
+    help="What it signs with.",
+)
 @click.pass_context
 def rotate(ctx: click.Context, algorithm: str) -> None:
     """Make a new signing key. It is published at once and signs a little later, without a pause.
@@ -47,7 +54,7 @@ def rotate(ctx: click.Context, algorithm: str) -> None:
 
 
 @command.command()
-@click.argument("kid")
+@click.argument("kid", callback=text)
 @click.pass_context
 def retire(ctx: click.Context, kid: str) -> None:
     """Take a signing key out of use at once, for instance because it leaked: what it signed is refused."""

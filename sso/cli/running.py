@@ -27,6 +27,13 @@ class Failure(Exception):
     """One line for the person at the terminal."""
 
 
+def text(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """An argument that can be looked for: a terminal may send bytes that are no text."""
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise click.BadParameter("is not UTF-8")
+    return value
+
+
 FAILURES = (Failure, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
 
 
@@ -80,7 +87,11 @@ def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]"
         from sso.services import open_services
 
         async with open_services(settings, dsn) as services:
-            return await work(services)
+            try:
+                return await work(services)
+            except FAILURES as error:
+                failure = error
+        raise failure  # from here: what passes through a nursery arrives wrapped
 
     with database(settings) as dsn:
         return trio.run(run, dsn)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -99,18 +99,27 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
             try:
                 trio.run(partial(run_worker, current, dsn, sockets, ready))
             except* SealError as group:
-                raise SystemExit(str(group.exceptions[0])) from None
+                raise SystemExit(str(_first(group))) from None
 
         return Role("worker", run, current.workers)
-
-    def roles(current: Settings) -> list[Role]:
-        minder = [] if current.database_url else [Role("database", partial(_mind_database, current.data_dir))]
-        meter = [Role("metrics", partial(_serve_metrics, current.metrics_bind))] if current.metrics_bind else []
-        return [*minder, *meter, workers(current)]
 
     def close_sockets() -> None:
         for listener in sockets:
             listener.close()
+
+    def aside(name: str, work: Callable[[ReadyPipe], None]) -> Role:
+        """It answers no requests, so it must not hold the listeners open when those who do have closed them."""
+
+        def run(ready: ReadyPipe) -> None:
+            close_sockets()
+            work(ready)
+
+        return Role(name, run)
+
+    def roles(current: Settings) -> list[Role]:
+        minder = [] if current.database_url else [aside("database", partial(_mind_database, current.data_dir))]
+        meter = [aside("metrics", partial(_serve_metrics, current.metrics_bind))] if current.metrics_bind else []
+        return [*minder, *meter, workers(current)]
 
     def announce() -> None:
         click.echo(f"sso is ready at {settings.base_url} ({settings.workers} worker{'s'[: settings.workers > 1]})")
@@ -119,6 +128,12 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
         return roles(load(config_file).model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=close_sockets, reload=reload).run()
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """An error itself, from under the nurseries that it passed through."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _with_real_port(settings: Settings, bind: Bind) -> Settings:

@@ -9,12 +9,14 @@ import orjson
 
 from sso.accounts.model import User
 from sso.accounts.users import facts
-from sso.cli.running import Failure, with_services
+from sso.cli.running import Failure, text, with_services
+from sso.core.passwords import LONGEST
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
 
-ID_OR_LOGIN = click.argument("id_or_login")
+ID_OR_LOGIN = click.argument("id_or_login", callback=text)
+MOST = 1_000_000
 
 
 @click.group()
@@ -52,9 +54,9 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
 
 
 @command.command("list")
-@click.option("--search", default="", help="Part of the login, or a user id.")
-@click.option("--most", default=100, show_default=True)
-@click.option("--skip", default=0, show_default=True)
+@click.option("--search", default="", callback=text, help="Part of the login, or a user id.")
+@click.option("--most", type=click.IntRange(0, MOST), default=100, show_default=True, help="How many at most.")
+@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="How many to leave out first.")
 @click.pass_context
 def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
     """List users: id, login, nickname, and what is special about them."""
@@ -153,10 +155,13 @@ def _change(ctx: click.Context, id_or_login: str, change: Callable[[Services, Us
 def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
     """The password, and whether it was made up: never an argument, where others on the machine could see it."""
     if from_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
+        try:
+            password = sys.stdin.buffer.readline().decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise Failure("the password is not UTF-8") from None
         if not password:
             raise Failure("standard input holds no password")
-        return password, False
+        return _not_too_long(password), False
     if sys.stdin.isatty():
         typed: str = click.prompt(
             "Password (empty: make one up)",
@@ -166,5 +171,11 @@ def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
             confirmation_prompt=confirm,
         )
         if typed:
-            return typed, False
+            return _not_too_long(typed), False
     return secrets.token_urlsafe(12), True
+
+
+def _not_too_long(password: str) -> str:
+    if len(password) > LONGEST:
+        raise Failure(f"a password has at most {LONGEST} characters")
+    return password

@@ -67,9 +67,12 @@ def kid_of(token: str) -> str:
     if len(token) > TOKEN_MOST or SHAPE.fullmatch(token) is None:
         raise InvalidToken("not a JWT")
     try:
-        kid = pyjwt.get_unverified_header(token).get("kid")
+        header = pyjwt.get_unverified_header(token)
     except (pyjwt.PyJWTError, ValueError, RecursionError):
         raise InvalidToken("bad header") from None
+    if str(header.get("typ", "JWT")).upper() != "JWT":
+        raise InvalidToken("bad header typ")
+    kid = header.get("kid")
     if not isinstance(kid, str) or not 0 < len(kid) <= 128:
         raise InvalidToken("bad kid")
     return kid

@@ -5,9 +5,11 @@ authenticated with it, so that a value copied to another place does not open the
 """
 
 import base64
+import fcntl
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -52,6 +54,7 @@ class Keyring:
             raise SealError("there is no master key")
         self.keys = tuple(keys)
         self.source = source
+        self._seen: tuple[int, int, int] | None = None  # the state of the file when it was read
 
     @classmethod
     def from_text(cls, text: str) -> "Keyring":
@@ -73,6 +76,8 @@ class Keyring:
         return cls.from_file(path)
 
     def seal(self, purpose: str, secret: str) -> str:
+        if _stamp(self.source) != self._seen:
+            self.reload()  # what is sealed with an old key would not open any more once that key is dropped
         key = self.keys[0]
         nonce = os.urandom(NONCE_BYTES)
         box = nonce + key.cipher.encrypt(nonce, secret.encode(), purpose.encode())
@@ -82,10 +87,11 @@ class Keyring:
         version, key_id, box = _parts(sealed)
         if version != "v1":
             raise SealError("a sealed value has an unknown version")
-        raw = base64.urlsafe_b64decode(box)
+        key = self._key(key_id)
         try:
-            return self._key(key_id).cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], purpose.encode()).decode()
-        except InvalidTag:
+            raw = base64.urlsafe_b64decode(box)
+            return key.cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], purpose.encode()).decode()
+        except (InvalidTag, ValueError):
             raise SealError(f"a sealed value ({purpose}) does not open: it was changed or belongs elsewhere") from None
 
     def _key(self, key_id: str) -> MasterKey:
@@ -95,29 +101,51 @@ class Keyring:
                     return key
             if self.source is None:
                 break
-            # Another process may have changed the master key while we were running.
-            self.keys = tuple(_read_key_file(self.source))
+            self.reload()  # another process may have changed the master key while we were running
         raise SealError(f"a value is sealed with the master key {key_id}, which is not here")
 
     def reload(self) -> None:
         if self.source is not None:
+            self._seen = _stamp(self.source)
             self.keys = tuple(_read_key_file(self.source))
 
     def put_first(self, key: MasterKey) -> None:
         """Write a new first key to the file; the others stay, for what they have sealed."""
-        self._rewrite([key, *self.keys])
+        with self._alone():
+            self.reload()
+            self._rewrite([key, *self.keys])
 
     def keep_only_first(self) -> None:
-        self._rewrite(self.keys[:1])
+        with self._alone():
+            first = self.keys[0].id
+            self.reload()
+            if self.keys[0].id != first:
+                raise SealError("the master key was changed meanwhile: try again")
+            self._rewrite(self.keys[:1])
 
-    def _rewrite(self, keys: Sequence[MasterKey]) -> None:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One change of the file at a time: a key that is lost takes with it what it has sealed."""
         if self.source is None:
             raise SealError("the master key comes from SSO_SECRET_KEY: change it there")
-        draft = self.source.with_suffix(".new")
-        draft.unlink(missing_ok=True)
-        _write_new(draft, "".join(key.text() + "\n" for key in keys))
+        try:
+            folder = os.open(self.source.parent, os.O_RDONLY)
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise SealError(f"cannot write the master key file {self.source}: {error.strerror}") from None
+
+    def _rewrite(self, keys: Sequence[MasterKey]) -> None:
+        assert self.source is not None
+        draft = _write_draft(self.source, "".join(key.text() + "\n" for key in keys))
+        if os.geteuid() == 0:  # the service may run as somebody else, and must be able to read it
+            owner = self.source.stat()
+            os.chown(draft, owner.st_uid, owner.st_gid)
         draft.replace(self.source)
-        self.keys = tuple(keys)
+        self.reload()
 
 
 def place(column: str, key: object) -> str:
@@ -136,28 +164,51 @@ def _parts(sealed: str) -> tuple[str, str, str]:
     raise SealError("a sealed value is damaged")
 
 
+def _stamp(path: Path | None) -> tuple[int, int, int] | None:
+    """Changes whenever the file does."""
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if found else None
+
+
 def _read_key_file(path: Path) -> list[MasterKey]:
     try:
         mode = path.stat().st_mode & 0o777
-        text = path.read_text()
+        lines = path.read_bytes().decode("ascii", "replace").splitlines()
     except OSError as error:
         raise SealError(f"cannot read the master key file {path}: {error.strerror}") from None
     if mode & 0o077:
         raise SealError(f"the master key file {path} is open to others (mode {mode:o}): chmod 600 it")
-    return [MasterKey.parse(line) for line in text.splitlines() if line.strip()]
+    try:
+        keys = [MasterKey.parse(line) for line in lines if line.strip()]
+    except SealError as error:
+        raise SealError(f"the master key file {path} is damaged: {error}") from None
+    if not keys:
+        raise SealError(f"the master key file {path} is empty")
+    return keys
 
 
 def _write_new(path: Path, text: str) -> None:
     """Write the whole file or nothing; whoever comes second keeps what the first one wrote."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    draft = _write_draft(path, text)
     try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
         os.link(draft, path)
     except FileExistsError:
         pass
     finally:
         draft.unlink()
+
+
+def _write_draft(path: Path, text: str) -> Path:
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft

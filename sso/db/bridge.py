@@ -164,6 +164,9 @@ class Database:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             self._give_back(connection)
             _translate(error)
+        except Exception:
+            self._give_back(connection)  # the caller's own: what it began is rolled back
+            raise
         except BaseException:
             # Out of time: whether the statement still runs is unknown, so nobody may be given this connection again.
             if connection is not None:
@@ -250,7 +253,10 @@ def run_outside(dsn: str, sql: str) -> Any:
     """One value, outside Trio and with nothing to import: for a quick look at the start."""
 
     async def run() -> Any:
-        connection = await asyncpg.connect(dsn, timeout=10)
+        try:
+            connection = await asyncpg.connect(dsn, timeout=10)
+        except ValueError:  # and not its words, which may quote a password
+            raise Unavailable("its address is not understood") from None
         try:
             return await connection.fetchval(sql)
         finally:

@@ -37,10 +37,10 @@ class KeySet:
         self.jwks = b'{"keys":[]}'
 
     def signer(self) -> Signer:
-        """The newest key that has been published long enough."""
+        """The newest key that has been published long enough; the next one if all of those were retired."""
         now = trio.current_time()
-        started = [member for member in self._members.values() if member.starts_at <= now]
-        return max(started, key=lambda member: member.starts_at).signer
+        by_start = sorted(self._members.values(), key=lambda member: member.starts_at)
+        return next((member for member in reversed(by_start) if member.starts_at <= now), by_start[0]).signer
 
     def find(self, kid: str) -> PublicKey | None:
         member = self._members.get(kid)

@@ -9,7 +9,8 @@ from typing import Any
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config, Sockets
-from hypercorn.trio.run import worker_serve
+from hypercorn.trio import run as library
+from hypercorn.trio.tcp_server import TCPServer
 
 KEEP_ALIVE_S = 75
 HEADER_MOST = 32 * 1024
@@ -29,14 +30,65 @@ async def serve(app: Any, sockets: Sequence[socket.socket], stop: trio.Event, re
         nursery.start_soon(_close_when, stop, sockets)
         await nursery.start(
             partial(
-                worker_serve,
-                ASGIWrapper(app),
+                library.worker_serve,
+                ASGIWrapper(_ending_well(app, stop)),
                 config,
                 sockets=Sockets([], list(sockets), []),
                 shutdown_trigger=stop.wait,
             )
         )
         ready()
+
+
+class Connection(TCPServer):
+    """Hypercorn's, which kept a connection that its client had closed until it had been idle for KEEP_ALIVE_S."""
+
+    _over = False
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        self._over = True
+        await self.idle_task.stop()
+
+    async def _idle_timeout(self) -> None:
+        if not self._over:
+            await super()._idle_timeout()
+
+
+library.TCPServer = Connection  # type: ignore[attr-defined]  # there is no other way to give it one
+
+
+def _ending_well(app: Any, stop: trio.Event) -> Any:
+    """The application, such that no connection is left open that nobody reads, nor closed without a word.
+
+    Hypercorn says "disconnected" to the application while it still sends the end of the answer. Quart then cancels
+    what it is doing, which is sending: a connection that should have been closed after its answer stayed open, and
+    the next request on it got no answer until the drain was over. And after an answer to a request whose body was not
+    awaited it closes the connection; a client that is not told sends its next request there.
+    """
+
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        to_come = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope.get("headers", ()))
+
+        async def receive_on() -> Any:
+            nonlocal to_come
+            message = await receive()
+            to_come = to_come and bool(message.get("more_body", message["type"] != "http.request"))
+            return message
+
+        async def send_on(message: Any) -> None:
+            match message["type"]:
+                case "http.response.start" if (stop.is_set() or to_come) and scope["http_version"].startswith("1"):
+                    await send(message | {"headers": [*message["headers"], (b"connection", b"close")]})
+                case "http.response.body" if not message.get("more_body"):
+                    with trio.CancelScope(shield=True):  # hypercorn itself does so for what waits on the client
+                        await send(message)
+                case _:
+                    await send(message)
+
+        await app(scope, receive_on, send_on)
+
+    return run
 
 
 async def _close_when(stop: trio.Event, sockets: Sequence[socket.socket]) -> None:

@@ -55,8 +55,9 @@ class Applier:
 
         try:
             return await self._database.transaction(work, run_s=APPLY_S)
-        except Duplicate as error:
-            raise DocumentError(f"users: a login or user_id is taken by another user ({error.constraint})") from None
+        except Duplicate:
+            # Somebody else has just made what was not there a moment ago: now it is found.
+            return await self._database.transaction(work, run_s=APPLY_S)
 
     async def _hashes(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
         """The slow part, before the transaction: hashes of those passwords that are not the present ones."""

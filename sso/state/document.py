@@ -1,6 +1,7 @@
 """The shape of the document. A field that is not given is left as it is."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -110,14 +111,14 @@ def parse(value: Any) -> Document:
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         raise DocumentError(f"{where or 'the document'}: {first['msg'].removeprefix('Value error, ')}") from None
     _refuse_doubles("users", "login", [user.login.casefold() for user in document.users])
-    _refuse_doubles("users", "user_id", [user.user_id for user in document.users if user.user_id])
+    _refuse_doubles("users", "user_id", [user.user_id for user in document.users])
     _refuse_doubles("clients", "client_id", [client.client_id for client in document.clients])
     return document
 
 
-def _refuse_doubles(section: str, name: str, keys: list[str]) -> None:
-    seen: set[str] = set()
+def _refuse_doubles(section: str, name: str, keys: Sequence[str | None]) -> None:
+    seen: set[str | None] = set()
     for at, key in enumerate(keys):
-        if key in seen:
+        if key is not None and key in seen:
             raise DocumentError(f"{section}[{at}].{name}: stands twice in the document")
         seen.add(key)

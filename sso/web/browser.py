@@ -13,7 +13,8 @@ from sso.core.refused import Forbidden
 
 SESSION = "sso_session"  # somebody is signed in
 VISIT = "sso_visit"  # nobody is yet; after a right password it stands for the owed second factor
-LOCAL_PATH = re.compile(r"/(?:[A-Za-z0-9_.~?&=%+:,@-][A-Za-z0-9/_.~?&=%+:,@-]*)?", re.ASCII)
+# One slash and then neither a slash nor a backslash, encoded or not: two of them would begin another host.
+LOCAL_PATH = re.compile(r"/(?!%(?:2[Ff]|5[Cc]))(?:[A-Za-z0-9_.~?&=%+:,@-][A-Za-z0-9/_.~?&=%+:,@-]*)?", re.ASCII)
 SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 

@@ -61,6 +61,7 @@ def read_body(
     forms: bool = True,
     require_type: bool = False,
     max_bytes: int = MAX_BYTES,
+    max_values: int = MAX_VALUES,
 ) -> Body:
     """Read a JSON object or, where `forms` allows, a form. Raises BadBody and nothing else."""
     if len(raw) > max_bytes:
@@ -72,7 +73,7 @@ def read_body(
         raise BadBody("body must not begin with a byte order mark")
     if not raw:
         return Body({}, is_form, raw)
-    return Body(_read_form(raw) if is_form else _read_json(raw), is_form, raw)
+    return Body(_read_form(raw) if is_form else _read_json(raw, max_values), is_form, raw)
 
 
 def _is_form(content_type: str | None, require_type: bool) -> bool:
@@ -88,10 +89,10 @@ def _is_form(content_type: str | None, require_type: bool) -> bool:
     return media_type == _FORM
 
 
-def _read_json(raw: bytes) -> dict[str, JSON]:
+def _read_json(raw: bytes, max_values: int) -> dict[str, JSON]:
     openings = raw.count(b"[") + raw.count(b"{")
-    if openings > MAX_LEVELS or openings + raw.count(b",") > MAX_VALUES:
-        _check_structure(raw)  # before parsing: the parser recurses
+    if openings > MAX_LEVELS or openings + raw.count(b",") > max_values:
+        _check_structure(raw, max_values)  # before parsing: the parser recurses
     try:
         fields = _DECODER.decode(raw.decode())
     except UnicodeDecodeError:
@@ -105,16 +106,16 @@ def _read_json(raw: bytes) -> dict[str, JSON]:
     return fields
 
 
-def _check_structure(raw: bytes) -> None:
+def _check_structure(raw: bytes, max_values: int) -> None:
     """Count levels and values without parsing. Exact up to the first syntax error, where the parser stops anyway."""
     # Pairs of backslashes go first, so that what is left before a quote is an escape; then every second part is text.
     parts = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if parts.count(b'"') > 4 * MAX_VALUES:  # a value has two for its key and two for itself
-        raise BadBody(f"body must have at most {MAX_VALUES} values")
+    if parts.count(b'"') > 4 * max_values:  # a value has two for its key and two for itself
+        raise BadBody(f"body must have at most {max_values} values")
     outside = b"".join(parts.split(b'"')[::2])
     steps = outside.translate(_STEPS, _NO_BRACKET)
-    if outside.count(b",") + steps.count(1) > MAX_VALUES:
-        raise BadBody(f"body must have at most {MAX_VALUES} values")
+    if outside.count(b",") + steps.count(1) > max_values:
+        raise BadBody(f"body must have at most {max_values} values")
     if any(map(MAX_LEVELS.__lt__, accumulate(memoryview(steps).cast("b")))):
         raise BadBody(f"body must have at most {MAX_LEVELS} levels")
 

@@ -15,7 +15,7 @@ async def page(
     template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, user: object = None, **context: Any
 ) -> Response:
     names = {"lang": "en", "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
-    names = {"notice": None, "problem": None, "csrf": "", **names}
+    names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
     response = Response(await render_template(template, **names), status, content_type="text/html; charset=utf-8")
     response.headers.update(headers or {})
     return response

@@ -1,0 +1,257 @@
+"""The account page, over the wire."""
+
+import html
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit.browser import SESSION, App, Browser, fresh_browser, mailed_codes, new_user
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server
+
+NEW = "a longer and better one"
+FIREFOX = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"}
+
+
+@pytest.fixture
+def login(server: Server) -> str:
+    return new_user(server)
+
+
+@pytest.fixture
+def browser(server: Server, login: str) -> Iterator[Browser]:
+    """Signed in, at the account page."""
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        yield browser
+
+
+def change(browser: Browser, current: str = PASSWORD, new: str = NEW, repeat: str = NEW) -> int:
+    fields = {"current_password": current, "new_password": new, "repeat_password": repeat}
+    return browser.submit("/account/password", **fields).status_code
+
+
+def test_a_changed_password_counts_from_now_on(browser: Browser, server: Server, login: str) -> None:
+    assert change(browser) == 303
+    with Browser(server) as other:
+        assert other.sign_in(login).status_code == 401
+        assert other.sign_in(login, NEW).status_code == 303
+
+
+def test_a_changed_password_keeps_this_browser_and_ends_the_rest(browser: Browser, server: Server, login: str) -> None:
+    tokens = browser.http.post("/proxy/api/login", json={"login": login, "password": PASSWORD}).json()
+    before = browser.cookie()
+    with fresh_browser(server, login) as other:
+        assert change(browser) == 303
+        assert not other.is_signed_in
+    assert browser.cookie() != before
+    assert browser.get("/account?done=password").status_code == 200
+    assert browser.notice == "Your password is changed. You are signed out everywhere else."
+    for name in ("token", "stoken"):
+        assert browser.http.post("/proxy/api/login", json={"token": tokens[name]}).status_code == 401
+    with Browser(server) as thief:
+        thief.plant(before or "")
+        assert not thief.is_signed_in
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"current": "wrong"}, "Your current password is not right."),
+        ({"current": ""}, "Your current password is not right."),
+        ({"repeat": NEW + "x"}, "The two new passwords differ."),
+        ({"new": "short12", "repeat": "short12"}, "A password has at least 8 characters."),
+        ({"new": "", "repeat": ""}, "A password has at least 8 characters."),
+        ({"new": "x" * 1025, "repeat": "x" * 1025}, "A password has at most 1024 characters."),
+    ],
+)
+def test_a_bad_change_of_password_changes_nothing(
+    browser: Browser, server: Server, login: str, fields: dict[str, str], problem: str
+) -> None:
+    with fresh_browser(server, login) as other:
+        assert change(browser, **fields) == 422
+        assert browser.problem == problem
+        assert browser.is_signed_in
+        assert other.is_signed_in
+    with Browser(server) as other:
+        assert other.sign_in(login).status_code == 303
+    assert change(browser) == 303  # the same page still works
+
+
+def test_a_password_may_be_any_text(browser: Browser, server: Server, login: str) -> None:
+    odd = "pässwörd 🎮 &=+%<>\"' "
+    assert change(browser, new=odd, repeat=odd) == 303
+    with Browser(server) as other:
+        assert other.sign_in(login, odd).status_code == 303
+
+
+def shown_secret(browser: Browser) -> str:
+    found = re.search(r"<code>([A-Z2-7 ]+)</code>", browser.page.text)
+    assert found
+    return found[1].replace(" ", "")
+
+
+def test_an_app_is_set_up_with_what_the_page_shows(browser: Browser, server: Server, login: str) -> None:
+    browser.get("/account/totp")
+    app = App(shown_secret(browser))
+    code = app.code()
+    assert "<svg" in browser.page.text
+    answer = browser.submit("/account/totp", otp=code, current_password=PASSWORD)
+    browser.follow(answer)
+    assert browser.notice == "Two-step sign-in with your app is on."
+    with Browser(server) as other:
+        assert other.follow(other.sign_in(login)).status_code == 200
+        assert other.submit("/login/code", otp=code).status_code == 401  # it has been used, here
+        assert other.submit("/login/code", otp=app.code()).status_code == 303
+
+
+def test_each_set_up_has_a_secret_of_its_own(browser: Browser) -> None:
+    browser.get("/account/totp")
+    first = shown_secret(browser)
+    browser.get("/account/totp")
+    assert len(first) == 32
+    assert shown_secret(browser) != first
+
+
+def test_the_picture_holds_the_same_secret(browser: Browser, login: str) -> None:
+    import segno
+
+    browser.get("/account/totp")
+    uri = f"otpauth://totp/Sign-on:{login.replace('@', '%40')}?secret={shown_secret(browser)}&issuer=Sign-on"
+    assert segno.make(uri, error="m").svg_inline(omitsize=True, border=1) in browser.page.text
+
+
+@pytest.mark.parametrize(
+    ("password", "problem"), [(PASSWORD, "That code is not right"), ("wrong", "Your current pass")]
+)
+def test_an_app_is_not_set_up_with_a_wrong_code_or_password(
+    browser: Browser, server: Server, login: str, password: str, problem: str
+) -> None:
+    browser.get("/account/totp")
+    secret = shown_secret(browser)
+    app = App(secret)
+    otp = app.code() if password == "wrong" else app.wrong()
+    assert browser.submit("/account/totp", otp=otp, current_password=password).status_code == 422
+    assert browser.problem.startswith(problem)
+    assert shown_secret(browser) == secret  # to be tried again, not scanned again
+    with Browser(server) as other:
+        assert other.sign_in(login).headers["Location"] == "/account"
+    assert browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "setup", ["", "x", "v1.x.y", "v1." + "0" * 12 + ".AAAA", "v1.{id}.AAAA", "v2.{id}.AAAA", "é", "."]
+)
+def test_a_set_up_that_is_not_ours_begins_again(browser: Browser, setup: str) -> None:
+    browser.get("/account/totp")
+    key_id = browser.form("/account/totp")["setup"].split(".")[1]
+    answer = browser.submit("/account/totp", setup=setup.format(id=key_id), otp="000000", current_password=PASSWORD)
+    assert answer.headers["Location"] == "/account/totp"
+
+
+def test_a_set_up_of_somebody_else_begins_again(browser: Browser, server: Server) -> None:
+    with fresh_browser(server, new_user(server)) as attacker:
+        attacker.get("/account/totp")
+        app, setup = App(shown_secret(attacker)), attacker.form("/account/totp")["setup"]
+    browser.get("/account/totp")
+    answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
+    assert answer.headers["Location"] == "/account/totp"
+    browser.open_account()
+    assert "/account/totp/remove" not in browser.page.text
+
+
+def test_removing_the_app_needs_the_password(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with Browser(server) as browser:
+        browser.follow(browser.sign_in(login))
+        browser.submit("/login/code", otp=app.code())
+        browser.open_account()
+        assert browser.submit("/account/totp/remove").status_code == 422
+        assert browser.submit("/account/totp/remove", current_password="wrong").status_code == 422
+        assert browser.problem == "Your current password is not right."
+        with Browser(server) as other:
+            assert other.sign_in(login).headers["Location"] == "/login/code"
+        browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD))
+        assert browser.notice == "The authenticator app is removed."
+        with Browser(server) as other:
+            assert other.sign_in(login).headers["Location"] == "/account"
+
+
+def test_mailed_codes_are_turned_on_and_off_with_the_password(browser: Browser, server: Server, login: str) -> None:
+    assert browser.submit("/account/email-2fa", current_password="wrong").status_code == 422
+    with Browser(server) as other:
+        assert other.sign_in(login).headers["Location"] == "/account"
+    browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD))
+    assert browser.notice == "Your choice is saved."
+    with Browser(server) as other:
+        other.follow(other.sign_in(login))
+        assert other.submit("/login/code", otp=mailed_codes(server, login)[0]).status_code == 303
+    browser.open_account()
+    assert browser.submit("/account/email-2fa", current_password="wrong").status_code == 422
+    browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD))
+    with Browser(server) as other:
+        assert other.sign_in(login).headers["Location"] == "/account"
+
+
+def listed(browser: Browser) -> list[str]:
+    """The devices of the shown page."""
+    part = browser.open_account().text.partition('class="sessions"')[2].partition("</ul>")[0]
+    return [html.unescape(name) for name in re.findall(r"<h3><bdi>(.*?)</bdi>", part)]
+
+
+def test_the_sessions_are_listed_with_their_device_and_address(browser: Browser, server: Server, login: str) -> None:
+    with fresh_browser(server, login, headers=FIREFOX) as other:
+        assert sorted(listed(browser)) == ["Browser", "Firefox on Linux"]
+        assert browser.page.text.count("This browser") == 1
+        assert browser.page.text.count("127.0.0.1") == 2
+        assert listed(other)[0] == "Firefox on Linux"  # one's own comes first
+
+
+def test_a_session_can_be_signed_out_from_another(browser: Browser, server: Server, login: str) -> None:
+    with fresh_browser(server, login) as other, fresh_browser(server, login) as third:
+        browser.open_account()
+        mine = browser.form("/account/sessions/end")["id"]
+        browser.follow(browser.submit("/account/sessions/end"))
+        assert browser.notice == "That session is signed out."
+        assert sorted([other.is_signed_in, third.is_signed_in]) == [False, True]
+        assert browser.is_signed_in
+        assert mine not in browser.page.text
+        assert len(listed(browser)) == 2
+
+
+def test_everywhere_else_is_everywhere_but_here(browser: Browser, server: Server, login: str) -> None:
+    with (
+        fresh_browser(server, login) as other,
+        fresh_browser(server, login) as third,
+        fresh_browser(server, new_user(server)) as somebody_else,
+    ):
+        browser.open_account()
+        browser.follow(browser.submit("/account/sessions/end-others"))
+        assert browser.notice == "You are signed out everywhere else."
+        assert (other.is_signed_in, third.is_signed_in) == (False, False)
+        assert browser.is_signed_in
+        assert somebody_else.is_signed_in
+    assert listed(browser) == ["Browser"]
+    assert "/account/sessions/end" not in browser.page.text
+
+
+def test_a_session_of_somebody_else_cannot_be_signed_out(browser: Browser, server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as first, fresh_browser(server, login) as second:
+        first.open_account()
+        of_second = first.form("/account/sessions/end")["id"]
+        fields = {"csrf": browser.form("/account/password")["csrf"], "id": of_second}
+        browser.post("/account/sessions/end", fields)
+        assert second.is_signed_in
+
+
+def test_the_page_shows_no_secret_of_a_session(browser: Browser, server: Server, login: str) -> None:
+    with fresh_browser(server, login) as other:
+        browser.open_account()
+        for secret in (browser.cookie(), other.cookie()):
+            assert secret
+            assert secret not in browser.page.text
+        # What names a session in the list does not open it.
+        other.plant(browser.form("/account/sessions/end")["id"].ljust(43, "A"), SESSION)
+        assert not other.is_signed_in

@@ -1,0 +1,220 @@
+"""Signing in and out with a browser, over the wire."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.kit.browser import SESSION, VISIT, Browser, each_worker, new_user
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server
+
+MARKUP = "<img src=x onerror=alert(1)>\"'onfocus=alert(1) </title></script><script>alert(1)</script>"
+ELSEWHERE = [
+    "//evil.example",
+    "///evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "/\t/evil.example",
+    "/\n/evil.example",
+    "https://evil.example",
+    "https:evil.example",
+    "http:/evil.example",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "evil.example",
+    "@evil.example",
+    "?next=/",
+    "#x",
+    " /account",
+    "%2F%2Fevil.example",
+    "/%2Fevil.example",
+    "/%2fevil.example",
+    "/%5Cevil.example",
+    "/%5cevil.example",
+    "/account\r\nSet-Cookie: a=b",
+    "/account#<script>",
+    "/аccount",  # the second character is Cyrillic
+    "/" + "a" * 5000,
+]
+
+
+@pytest.fixture
+def browser(server: Server) -> Iterator[Browser]:
+    with Browser(server) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def login(server: Server) -> str:
+    return new_user(server)
+
+
+def test_the_start_page_leads_to_the_sign_in_form_or_to_the_account(browser: Browser, login: str) -> None:
+    assert browser.get("/").headers["Location"] == "/login"
+    browser.sign_in(login)
+    assert browser.get("/").headers["Location"] == "/account"
+
+
+def test_the_right_password_leads_to_the_account(browser: Browser, login: str) -> None:
+    answer = browser.sign_in(login)
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/account"
+    assert login in browser.follow(answer).text
+
+
+def test_the_login_is_taken_in_any_case(browser: Browser, login: str) -> None:
+    assert browser.sign_in(login.upper()).status_code == 303
+
+
+@pytest.mark.parametrize("password", ["not-the-one", "", PASSWORD + " ", PASSWORD.upper(), "x" * 20_000])
+def test_a_wrong_password_shows_the_form_again(browser: Browser, server: Server, password: str) -> None:
+    login = new_user(server)
+    answer = browser.sign_in(login, password)
+    assert answer.status_code == 401
+    assert browser.problem == "The e-mail address or the password is wrong."
+    assert browser.form("/login")["login"] == login  # not to be typed again
+    assert not password or password not in answer.text
+    assert not browser.is_signed_in
+    assert browser.submit("/login", password=PASSWORD).status_code == 303
+
+
+def test_next_is_kept_through_a_wrong_password(browser: Browser, server: Server) -> None:
+    browser.get("/login?next=/account/totp")
+    browser.submit("/login", login=new_user(server), password="wrong")
+    assert browser.submit("/login", password=PASSWORD).headers["Location"] == "/account/totp"
+
+
+@pytest.mark.parametrize("path", ["/", "/account", "/account/totp?a=b&c=%20d", "/proxy/oauth/authorize?x=1"])
+def test_a_next_of_ours_is_where_signing_in_leads(browser: Browser, login: str, path: str) -> None:
+    browser.get("/login", params={"next": path})
+    assert browser.submit("/login", login=login, password=PASSWORD).headers["Location"] == path
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_a_next_elsewhere_leads_to_the_account(browser: Browser, login: str, path: str) -> None:
+    browser.get("/login", params={"next": path})
+    assert "evil.example" not in browser.page.text
+    assert browser.submit("/login", login=login, password=PASSWORD).headers["Location"] == "/account"
+    # Somebody may have put it into the form, or be signed in already.
+    assert browser.get("/login", params={"next": path}).headers["Location"] == "/account"
+    browser.http.cookies.clear()
+    assert browser.sign_in(login, next=path).headers["Location"] == "/account"
+
+
+def test_a_next_elsewhere_leads_to_the_account_after_a_code_too(browser: Browser, server: Server) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET)
+    assert browser.sign_in(login, next="//evil.example").headers["Location"] == "/login/code?next=/account"
+    assert "evil.example" not in browser.get("/login/code?next=//evil.example").text
+
+
+def test_who_is_signed_in_is_not_asked_again(browser: Browser, login: str) -> None:
+    browser.sign_in(login)
+    answer = browser.get("/login?next=/account/totp")
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/account/totp"
+
+
+@pytest.mark.parametrize("path", ["/account", "/account/totp"])
+def test_who_is_not_signed_in_is_sent_to_sign_in(browser: Browser, path: str) -> None:
+    assert browser.get(path).headers["Location"] == "/login?next=/account"
+
+
+def test_signing_out_ends_the_session_on_every_worker_at_once(server: Server, browser: Browser, login: str) -> None:
+    with each_worker(server) as workers:
+        browser.sign_in(login)
+        secret = browser.cookie()
+        cookies = {"Cookie": f"{SESSION}={secret}"}
+        assert [worker.get("/account", headers=cookies).status_code for worker in workers] == [200, 200]
+        browser.open_account()
+        answer = browser.submit("/logout")
+        assert answer.status_code == 303
+        assert answer.headers["Location"] == "/login"
+        assert browser.cookie() is None
+        assert [worker.get("/account", headers=cookies).status_code for worker in workers] == [303, 303]
+
+
+def test_signing_out_is_not_a_link(browser: Browser, login: str) -> None:
+    browser.sign_in(login)
+    assert browser.get("/logout").status_code == 405
+    assert browser.is_signed_in
+
+
+@pytest.mark.parametrize("way", ["wrong password", "unknown", "disabled", "disabled, right password", "2FA"])
+def test_a_refused_sign_in_tells_nothing_about_the_user(server: Server, browser: Browser, way: str) -> None:
+    fields: dict[str, Any] = {"disabled": True} if "disabled" in way else {}
+    fields |= {"totp_secret": TOTP_SECRET} if way == "2FA" else {}
+    login = "nobody-knows@example.com" if way == "unknown" else new_user(server, **fields)
+    password = PASSWORD if "right" in way or way == "unknown" else "wrong"
+    by_page, by_api = refused(browser, login, password)
+    # The most ordinary case is the measure.
+    with Browser(server) as other:
+        assert (by_page, by_api) == refused(other, new_user(server), "wrong")
+
+
+def refused(browser: Browser, login: str, password: str) -> tuple[object, object]:
+    """Everything in the two answers that could tell one user from another."""
+    page = browser.sign_in(login, password)
+    api = browser.http.post("/proxy/api/login", json={"login": login, "password": password})
+    text = re.sub(r'name="csrf" value="[^"]*"', "", page.text).replace(login, "LOGIN")
+    return (page.status_code, shown(page), text), (api.status_code, shown(api), api.content)
+
+
+def shown(answer: httpx.Response) -> dict[str, str]:
+    changing = ("date", "x-request-id", "content-length" if "html" in answer.headers["Content-Type"] else "")
+    return {name: value for name, value in answer.headers.items() if name not in changing}
+
+
+def test_what_was_typed_is_shown_escaped(browser: Browser) -> None:
+    browser.get("/login", params={"next": f"/{MARKUP}", "error": MARKUP, MARKUP: MARKUP})
+    assert_harmless(browser.page)
+    assert_harmless(browser.sign_in(MARKUP, "wrong", next=f"/{MARKUP}", unknown=MARKUP))
+    assert browser.form("/login")["login"] == MARKUP
+    browser.get("/login/code", params={"next": f"/{MARKUP}"})
+    assert_harmless(browser.get(f"/{MARKUP}"))
+    assert_harmless(browser.get("/static/", params={"a": MARKUP}))
+
+
+def test_nick_and_login_are_shown_escaped(browser: Browser, server: Server) -> None:
+    login = new_user(server, login='<img/src=x>"@evil.example', nick=MARKUP)
+    browser.sign_in(login)
+    assert_harmless(browser.open_account())
+    assert "&lt;img/src=x&gt;&#34;@evil.example" in browser.page.text
+    assert_harmless(browser.get("/account", params={"done": MARKUP, "problem": MARKUP}))
+    assert_harmless(browser.get("/account/totp"))
+    assert "<img" not in browser.submit("/account/totp", setup=MARKUP, otp=MARKUP).text
+
+
+def test_the_login_is_masked_and_escaped_where_the_code_is_asked_for(browser: Browser, server: Server) -> None:
+    login = new_user(server, login="<b>someone@<i>.example", email_2fa=True)
+    assert_harmless(browser.follow(browser.sign_in(login)))
+    assert "someone" not in browser.page.text
+    assert "&lt;…@&lt;i&gt;.example" in browser.page.text
+
+
+def assert_harmless(page: httpx.Response) -> None:
+    """Nothing in it was made by what somebody typed, nor could run."""
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    tags = Tags(page.text).seen
+    assert not {"script", "img", "b", "i"} & {tag for tag, _ in tags}
+    assert not [name for _, names in tags for name in names if name.startswith("on")]
+
+
+class Tags(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, list[str]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, [name for name, _ in attrs]))
+
+
+def test_the_visit_cookie_is_set_once(browser: Browser) -> None:
+    browser.get("/login")
+    first = browser.cookie(VISIT)
+    assert "Set-Cookie" not in browser.get("/login").headers
+    assert browser.cookie(VISIT) == first

@@ -1,0 +1,202 @@
+"""The second step of signing in with a browser: codes of an app, codes by e-mail."""
+
+import time
+from collections.abc import Iterator
+
+import pyotp
+import pytest
+
+from tests.kit.browser import SESSION, VISIT, App, Browser, mailed_codes, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server
+
+
+@pytest.fixture
+def browser(server: Server) -> Iterator[Browser]:
+    with Browser(server) as browser:
+        yield browser
+
+
+@pytest.fixture
+def app() -> App:
+    return App(TOTP_SECRET)
+
+
+def ask(browser: Browser, login: str, **fields: str) -> None:
+    """The password is right; the code is asked for."""
+    answer = browser.sign_in(login, **fields)
+    assert answer.headers["Location"].partition("?")[0] == "/login/code"
+    assert browser.follow(answer).status_code == 200
+
+
+def test_with_an_app_the_password_alone_is_no_sign_in(browser: Browser, server: Server) -> None:
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET))
+    assert not browser.is_signed_in
+    assert browser.cookie() is None
+
+
+def test_the_code_of_the_app_signs_in(browser: Browser, server: Server, app: App) -> None:
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET), next="/account/totp")
+    answer = browser.submit("/login/code", otp=app.code())
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/account/totp"
+    assert browser.is_signed_in
+
+
+def test_a_code_may_be_typed_with_a_space(browser: Browser, server: Server, app: App) -> None:
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET))
+    code = app.code()
+    assert browser.submit("/login/code", otp=f" {code[:3]} {code[3:]} ").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "otp", ["wrong", "", "12345", "1234567", "abcdef", "１２３４５６", "-12345", "0x1234", "x" * 9000]
+)
+def test_a_wrong_code_is_refused_and_may_be_tried_again(browser: Browser, server: Server, app: App, otp: str) -> None:
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET), next="/account/totp")
+    answer = browser.submit("/login/code", otp=app.wrong() if otp == "wrong" else otp)
+    assert answer.status_code == 401
+    assert browser.problem == "That code is not right, or it has been used."
+    assert not browser.is_signed_in
+    assert browser.submit("/login/code", otp=app.code()).headers["Location"] == "/account/totp"
+
+
+def test_a_code_of_the_app_works_once(browser: Browser, server: Server, app: App) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET)
+    code = app.code()
+    ask(browser, login)
+    assert browser.submit("/login/code", otp=code).status_code == 303
+    with Browser(server) as other:
+        ask(other, login)
+        assert other.submit("/login/code", otp=code).status_code == 401
+        # Nor at the login operation, which is another way in.
+        api = {"login": login, "password": PASSWORD, "otp": code}
+        assert other.http.post("/proxy/api/login", json=api).status_code == 401
+        assert other.submit("/login/code", otp=app.code()).status_code == 303
+
+
+def test_a_code_from_before_the_last_one_is_refused(browser: Browser, server: Server, app: App) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET)
+    older, newer = app.code(), app.code()
+    ask(browser, login)
+    assert browser.submit("/login/code", otp=newer).status_code == 303
+    with Browser(server) as other:
+        ask(other, login)
+        assert other.submit("/login/code", otp=older).status_code == 401
+
+
+@pytest.mark.parametrize("steps", [-3, 3])
+def test_a_code_of_another_time_is_refused(browser: Browser, server: Server, steps: int) -> None:
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET))
+    code = pyotp.TOTP(TOTP_SECRET).at(int(time.time()) + steps * 30)
+    assert browser.submit("/login/code", otp=code).status_code == 401
+
+
+def test_the_code_of_another_user_is_refused(browser: Browser, server: Server) -> None:
+    ask(browser, new_user(server, totp_secret="A" * 32))
+    assert browser.submit("/login/code", otp=App(TOTP_SECRET).code()).status_code == 401
+
+
+def test_only_the_browser_that_gave_the_password_may_give_the_code(browser: Browser, server: Server, app: App) -> None:
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET))
+    form = browser.form("/login/code")
+    with Browser(server) as other:
+        assert other.get("/login/code").headers["Location"] == "/login"
+        other.get("/login")
+        assert other.post("/login/code", form | {"otp": app.code()}).status_code == 403
+        own = {"csrf": other.form("/login")["csrf"], "otp": app.code()}
+        assert other.post("/login/code", own).status_code == 401
+        assert not other.is_signed_in
+
+
+def test_the_second_step_is_over_once_it_was_taken(browser: Browser, server: Server, app: App) -> None:
+    browser.plant("A" * 43, SESSION)  # whatever else the browser had
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET))
+    owing = browser.cookie(VISIT) or ""
+    assert browser.submit("/login/code", otp=app.code()).status_code == 303
+    with Browser(server) as other:
+        other.plant(owing, VISIT)
+        assert other.get("/login/code").headers["Location"] == "/login"
+
+
+def test_the_second_step_must_come_within_ten_minutes(browser: Browser, server: Server, app: App) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET)
+    ask(browser, login)
+    late = "UPDATE login_challenges c SET expires = expires - interval '600 s' FROM users u"
+    query(server, f"{late} WHERE c.user_id = u.user_id AND u.login = $1", login)
+    answer = browser.submit("/login/code", otp=app.code())
+    assert answer.status_code == 401
+    assert browser.problem == "That took too long. Please sign in again."
+    assert browser.submit("/login", login=login, password=PASSWORD).status_code == 303
+
+
+def test_another_account_may_be_used_instead(browser: Browser, server: Server) -> None:
+    ask(browser, new_user(server, totp_secret=TOTP_SECRET))
+    owing = browser.cookie(VISIT) or ""
+    assert browser.submit("/logout").headers["Location"] == "/login"
+    assert browser.cookie(VISIT) is None
+    browser.plant(owing, VISIT)
+    assert browser.get("/login/code").headers["Location"] == "/login"
+    assert browser.sign_in(new_user(server)).headers["Location"] == "/account"
+
+
+def test_a_mailed_code_signs_in_once(browser: Browser, server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    ask(browser, login)
+    (code,) = mailed_codes(server, login)
+    assert browser.submit("/login/code", otp=code).status_code == 303
+    assert browser.is_signed_in
+    with Browser(server) as other:
+        ask(other, login)
+        assert other.submit("/login/code", otp=code).status_code == 401
+        assert other.submit("/login/code", otp=mailed_codes(server, login, 2)[1]).status_code == 303
+
+
+def test_a_mailed_code_is_sent_again_only_after_a_minute(browser: Browser, server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    ask(browser, login)
+    assert browser.submit("/login/code/resend").status_code == 200
+    assert browser.notice == "A code was sent. Look into your mailbox."
+    assert len(mailed_codes(server, login)) == 1
+    minute = "UPDATE email_codes c SET sent = sent - interval '61 s' FROM users u"
+    query(server, f"{minute} WHERE c.user_id = u.user_id AND u.login = $1", login)
+    browser.submit("/login/code/resend")
+    old, new = mailed_codes(server, login, 2)
+    assert old == new or browser.submit("/login/code", otp=old).status_code == 401
+    assert browser.submit("/login/code", otp=new).status_code == 303
+
+
+def test_a_mailed_code_works_for_ten_minutes(browser: Browser, server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    ask(browser, login)
+    (code,) = mailed_codes(server, login)
+    late = "UPDATE email_codes c SET expires = expires - interval '600 s' FROM users u"
+    query(server, f"{late} WHERE c.user_id = u.user_id AND u.login = $1", login)
+    assert browser.submit("/login/code", otp=code).status_code == 401
+
+
+def test_who_does_not_use_mailed_codes_is_sent_none(browser: Browser, server: Server) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET)
+    ask(browser, login)
+    assert "/login/code/resend" not in browser.page.text
+    browser.post("/login/code/resend", browser.form("/login/code"))
+    time.sleep(0.3)
+    assert not [path for path in (server.folder / "data" / "mail").glob("*.eml") if login in path.read_text()]
+
+
+@pytest.mark.parametrize("way", ["app", "mail"])
+def test_with_both_ways_either_code_signs_in(browser: Browser, server: Server, app: App, way: str) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET, email_2fa=True)
+    ask(browser, login)
+    code = app.code() if way == "app" else mailed_codes(server, login)[0]
+    assert browser.submit("/login/code", otp=code).status_code == 303
+
+
+def test_the_mail_with_the_code_is_for_its_owner_alone(browser: Browser, server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    ask(browser, login)
+    (code,) = mailed_codes(server, login)
+    assert code not in server.log()
+    assert not query(server, "SELECT 1 FROM outbox o WHERE o::text LIKE $1", f"%{code}%")
+    for path in (server.folder / "data" / "mail").glob("*.eml"):
+        assert path.stat().st_mode & 0o077 == 0

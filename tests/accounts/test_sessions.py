@@ -1,0 +1,256 @@
+"""Browser sessions: what the cookie is, what the database keeps, and when it ends."""
+
+import hashlib
+import re
+import socket
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from sso.accounts.errors import InvalidCredentials
+from sso.core.net import parse_address
+from sso.services import Services
+from tests.kit.browser import SESSION, VISIT, App, Browser, each_worker, fresh_browser, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running
+
+SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
+HERE = parse_address("127.0.0.1")
+
+
+@pytest.fixture
+def browser(server: Server) -> Iterator[Browser]:
+    with Browser(server) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def login(server: Server) -> str:
+    return new_user(server)
+
+
+def test_the_cookie_changes_at_every_sign_in(browser: Browser, login: str) -> None:
+    browser.get("/login")
+    seen = {browser.cookie(VISIT)}
+    for _ in range(3):
+        browser.sign_in(login)
+        assert browser.cookie(VISIT) is None
+        assert SECRET.fullmatch(browser.cookie() or "")
+        seen.add(browser.cookie())
+        browser.open_account()
+        browser.submit("/logout")
+    assert len(seen) == 4
+
+
+def test_the_cookie_changes_at_the_second_step(browser: Browser, server: Server) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET)
+    browser.get("/login")
+    before = browser.cookie(VISIT)
+    browser.follow(browser.sign_in(login))
+    owing = browser.cookie(VISIT)
+    assert owing != before
+    assert browser.cookie() is None
+    browser.submit("/login/code", otp=App(TOTP_SECRET).code())
+    assert browser.cookie() not in (None, before, owing)
+
+
+def test_a_cookie_that_was_set_before_is_worthless_afterwards(browser: Browser, server: Server, login: str) -> None:
+    planted = "A" * 43
+    browser.plant(planted)
+    browser.plant(planted, VISIT)
+    browser.sign_in(login)
+    assert browser.cookie() != planted
+    assert browser.is_signed_in
+    for name in (SESSION, VISIT):
+        with Browser(server) as attacker:
+            attacker.plant(planted, name)
+            assert not attacker.is_signed_in
+            assert attacker.get("/login/code").headers["Location"] == "/login"
+
+
+def test_the_session_that_was_there_ends_at_the_next_sign_in(browser: Browser, server: Server, login: str) -> None:
+    browser.sign_in(login)
+    before = browser.cookie()
+    assert before
+    browser.http.cookies.delete(SESSION)
+    browser.get("/login")
+    browser.plant(before)
+    assert browser.submit("/login", login=new_user(server), password=PASSWORD).status_code == 303
+    assert browser.cookie() != before
+    with Browser(server) as other:
+        other.plant(before)
+        assert not other.is_signed_in
+
+
+@pytest.mark.parametrize(
+    "value", ["", "x", "A" * 42, "A" * 44, "A" * 42 + "\N{LATIN SMALL LETTER E WITH ACUTE}", "'--"]
+)
+def test_what_was_never_a_cookie_of_ours_is_nobody(server: Server, value: str) -> None:
+    with server.client() as client:
+        headers = [(b"Cookie", f"{SESSION}={value}; {VISIT}={value}".encode())]
+        assert client.get("/account", headers=headers).status_code == 303
+        assert client.get("/login/code", headers=headers).status_code == 303
+
+
+def test_the_database_keeps_digests_only(browser: Browser, server: Server, login: str) -> None:
+    browser.sign_in(login)
+    secret = browser.cookie() or ""
+    (row,) = query(server, "SELECT * FROM browser_sessions WHERE digest = $1", hashlib.sha256(secret.encode()).digest())
+    assert secret not in str(dict(row))
+    second = new_user(server, totp_secret=TOTP_SECRET)
+    with Browser(server) as other:
+        other.sign_in(second)
+        secret = other.cookie(VISIT) or ""
+    assert query(server, "SELECT 1 FROM login_challenges WHERE digest = $1", hashlib.sha256(secret.encode()).digest())
+    tables = query(server, "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
+    for (table,) in tables:
+        assert not query(server, f'SELECT 1 FROM "{table}" t WHERE t::text LIKE $1', f"%{secret}%"), table
+
+
+def test_cookies_are_for_this_service_alone(browser: Browser, login: str) -> None:
+    visit = attributes(browser.get("/login"))
+    assert visit[VISIT] == {"httponly": "", "path": "/", "samesite": "Lax"}
+    answer = browser.submit("/login", login=login, password=PASSWORD)
+    session = attributes(answer)[SESSION]
+    assert session.pop("max-age") == "1209600"
+    session.pop("expires", None)
+    assert session == {"httponly": "", "path": "/", "samesite": "Lax"}
+    assert attributes(answer)[VISIT]["max-age"] == "0"
+
+
+def attributes(answer: httpx.Response) -> dict[str, dict[str, str]]:
+    """By cookie name; no domain means: to this host and nowhere else."""
+    found = {}
+    for line in answer.headers.get_list("Set-Cookie"):
+        first, *rest = line.split("; ")
+        pairs = [part.partition("=") for part in rest]
+        found[first.partition("=")[0]] = {name.lower(): value for name, _, value in pairs}
+    return found
+
+
+@pytest.fixture(scope="module")
+def https(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A server whose public address is https; what ends TLS stands before it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        bind = f"127.0.0.1:{probe.getsockname()[1]}"
+    settings = {"SSO_BIND": bind, "SSO_BASE_URL": "https://sso.example.com", "SSO_RATE_LOGIN": "0"}
+    settings |= QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()}
+    with running(tmp_path_factory.mktemp("https"), **settings) as server:
+        server.apply({"users": [{"login": "ann@example.com", "password": PASSWORD}]})
+        with httpx.Client(base_url=f"http://{bind}", headers={"Host": "sso.example.com"}) as client:
+            yield client
+
+
+def test_with_https_cookies_are_secure_and_bound_to_the_host(https: httpx.Client) -> None:
+    page = https.get("/login")
+    assert attributes(page) == {
+        "__Host-sso_visit": {"httponly": "", "path": "/", "samesite": "Lax", "secure": ""},
+    }
+    visit = page.headers["Set-Cookie"].partition(";")[0]
+    found = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert found
+    fields = {"csrf": found[1], "login": "ann@example.com", "password": PASSWORD}
+    origin = {"Origin": "https://sso.example.com", "Sec-Fetch-Site": "same-origin"}
+    entered = https.post("/login", data=fields, headers={"Cookie": visit, **origin})
+    assert entered.status_code == 303
+    session = attributes(entered)["__Host-sso_session"]
+    assert "secure" in session
+    assert "httponly" in session
+    assert "domain" not in session
+    secret = entered.headers.get_list("Set-Cookie")[0].partition(";")[0].partition("=")[2]
+    assert https.get("/account", headers={"Cookie": f"__Host-sso_session={secret}"}).status_code == 200
+    # Under the name that anybody on a neighbouring host could set, it is nothing.
+    assert https.get("/account", headers={"Cookie": f"sso_session={secret}"}).status_code == 303
+
+
+def test_with_https_a_form_from_the_http_address_is_refused(https: httpx.Client) -> None:
+    page = https.get("/login")
+    visit = page.headers["Set-Cookie"].partition(";")[0]
+    found = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert found
+    fields = {"csrf": found[1], "login": "ann@example.com", "password": PASSWORD}
+    for origin in ("http://sso.example.com", "https://sso.example.com.evil.example", "https://sso.example.com:444"):
+        assert https.post("/login", data=fields, headers={"Cookie": visit, "Origin": origin}).status_code == 403
+
+
+def test_with_https_every_answer_asks_for_https_for_a_year(https: httpx.Client) -> None:
+    for path in ("/login", "/nothing", "/static/sso.css", "/proxy/oauth/keys", "/healthz"):
+        assert https.get(path).headers["Strict-Transport-Security"] == "max-age=31536000", path
+
+
+def disable(server: Server, login: str) -> None:
+    server.sso("user", "disable", login)
+    server.sso("user", "enable", login)  # what ended stays ended
+
+
+def set_password(server: Server, login: str) -> None:
+    server.sso("user", "set-password", login, "--password-stdin", stdin="another one\n")
+
+
+def end_sessions(server: Server, login: str) -> None:
+    server.sso("user", "end-sessions", login)
+
+
+def change_on_the_account_page(server: Server, login: str) -> None:
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        new = "another one, longer"
+        fields = {"current_password": PASSWORD, "new_password": new, "repeat_password": new}
+        assert browser.submit("/account/password", **fields).status_code == 303
+
+
+def sign_out_everywhere_else(server: Server, login: str) -> None:
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        assert browser.submit("/account/sessions/end-others").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "end", [disable, set_password, end_sessions, change_on_the_account_page, sign_out_everywhere_else]
+)
+def test_a_session_ends_on_every_worker_at_once(server: Server, end: Callable[[Server, str], None]) -> None:
+    login = new_user(server)
+    with each_worker(server) as workers, fresh_browser(server, login) as browser:
+        cookies = {"Cookie": f"{SESSION}={browser.cookie()}"}
+        for _ in range(3):  # so that whatever could be kept in memory is
+            assert {worker.get("/account", headers=cookies).status_code for worker in workers} == {200}
+        end(server, login)
+        assert {worker.get("/account", headers=cookies).status_code for worker in workers} == {303}
+
+
+@pytest.mark.parametrize("end", [disable, set_password, end_sessions])
+def test_a_half_finished_sign_in_ends_too(server: Server, browser: Browser, end: Callable[[Server, str], None]) -> None:
+    login = new_user(server, totp_secret=TOTP_SECRET)
+    browser.follow(browser.sign_in(login))
+    form = browser.form("/login/code")
+    end(server, login)
+    answer = browser.post("/login/code", form | {"otp": App(TOTP_SECRET).code()})
+    assert answer.status_code == 401
+    assert not browser.is_signed_in
+
+
+async def test_a_sign_in_that_began_before_everything_ended_gives_nothing(services: Services) -> None:
+    before = await add_user(services)
+    await services.users.set_password(before.user_id, await services.hasher.hash("another one"))
+    with pytest.raises(InvalidCredentials):
+        await services.sessions.start(before, "login", HERE, "", replaces=[])
+    with pytest.raises(InvalidCredentials):
+        await services.session_tokens.issue(before, HERE, bound=False)
+    with pytest.raises(InvalidCredentials):
+        await services.sessions.challenge(before)
+    after = await services.users.get(before.user_id)
+    assert after
+    assert await services.sessions.start(after, "login", HERE, "", replaces=[])
+
+
+def test_a_session_ends_after_its_time(server: Server, browser: Browser, login: str) -> None:
+    browser.sign_in(login)
+    own = hashlib.sha256((browser.cookie() or "").encode()).digest()
+    ((left,),) = query(server, "SELECT expires - now() FROM browser_sessions WHERE digest = $1", own)
+    assert timedelta(days=13.9) < left <= timedelta(days=14)
+    query(server, "UPDATE browser_sessions SET expires = now() WHERE digest = $1", own)
+    assert not browser.is_signed_in

@@ -1,0 +1,308 @@
+"""Failed attempts slow an account and an address down, on every way to a session or a token."""
+
+import hashlib
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running
+
+LOGIN = "/proxy/api/login"
+FREE = 5  # failures of an account that need no wait
+PER_ADDRESS = 10
+BLOCK = "UPDATE throttle SET blocked_until = now() + interval '1 minute' WHERE key = $1"  # time to look around
+_numbers = itertools.count(2)
+
+
+@pytest.fixture(scope="module")
+def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Ten failures a minute and address. 127.0.0.1 is a proxy that is believed, the rest of 127/8 is not."""
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
+    settings |= {"SSO_RATE_LOGIN": str(PER_ADDRESS), "SSO_TRUSTED_PROXIES": "127.0.0.1/32"}
+    with running(tmp_path_factory.mktemp("limited"), **settings) as server:
+        yield server
+
+
+def from_address(server: Server, address: str) -> httpx.Client:
+    return server.client(transport=httpx.HTTPTransport(local_address=address))
+
+
+@pytest.fixture
+def direct(limited: Server) -> Iterator[httpx.Client]:
+    """From an address that no other test has used."""
+    with from_address(limited, f"127.0.1.{next(_numbers)}") as client:
+        yield client
+
+
+@pytest.fixture
+def proxy(limited: Server) -> Iterator[httpx.Client]:
+    with limited.client() as client:
+        yield client
+
+
+def nobody() -> str:
+    return f"nobody{next(_numbers)}@example.com"
+
+
+def fail(client: httpx.Client, login: str | None = None, **headers: str) -> httpx.Response:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.post(LOGIN, json={"login": login or nobody(), "password": "wrong"}, headers=sent)
+
+
+# Each way in: how a browser (that knows what is right, up to there) begins, and then fails as often as it is asked to.
+Failing = Callable[[Browser, str], Iterator[httpx.Response]]
+
+
+def by_login_operation(browser: Browser, login: str) -> Iterator[httpx.Response]:
+    while True:
+        yield fail(browser.http, login)
+
+
+def by_page(browser: Browser, login: str) -> Iterator[httpx.Response]:
+    while True:
+        yield browser.sign_in(login, "wrong")
+
+
+def by_code(browser: Browser, login: str) -> Iterator[httpx.Response]:
+    browser.follow(browser.sign_in(login))
+    while True:
+        yield browser.submit("/login/code", otp=App(TOTP_SECRET).wrong())
+
+
+def by_code_of_the_login_operation(browser: Browser, login: str) -> Iterator[httpx.Response]:
+    fields = {"login": login, "password": PASSWORD}
+    while True:
+        yield browser.http.post(LOGIN, json={**fields, "otp": App(TOTP_SECRET).wrong()})
+
+
+def by_form(action: str, *fields: str) -> Failing:
+    def failing(browser: Browser, login: str) -> Iterator[httpx.Response]:
+        browser.sign_in(login)
+        browser.get("/account/totp" if action == "/account/totp" else "/account")
+        while True:
+            more = dict.fromkeys(fields, "another one, longer")
+            yield browser.submit(action, current_password="wrong", **more)
+
+    return failing
+
+
+WAYS: dict[str, tuple[Failing, dict[str, Any]]] = {
+    "login operation": (by_login_operation, {}),
+    "page": (by_page, {}),
+    "code": (by_code, {"totp_secret": TOTP_SECRET}),
+    "code of the login operation": (by_code_of_the_login_operation, {"totp_secret": TOTP_SECRET}),
+    "change of password": (by_form("/account/password", "new_password", "repeat_password"), {}),
+    "setting up an app": (by_form("/account/totp"), {}),
+    "turning on mailed codes": (by_form("/account/email-2fa"), {}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_after_five_failures_the_account_must_wait(server: Server, way: str) -> None:
+    failing, fields = WAYS[way]
+    login = new_user(server, **fields)
+    with Browser(server) as browser:
+        *free, last = itertools.islice(failing(browser, login), FREE + 1)
+    assert {answer.status_code for answer in free} <= {401, 422}
+    assert last.status_code == 429
+    assert last.headers["Retry-After"] == "1"
+    query(server, BLOCK, hashlib.sha256(f"account:{login}".encode()).digest())
+    # Whoever knows the password waits as well: a lock that opens for the right one would tell which it is.
+    with server.client() as client:
+        right = client.post(LOGIN, json={"login": login, "password": PASSWORD})
+        assert right.status_code == 429
+        assert right.json() == {"status": "ERROR", "error": "too many attempts, try again later"}
+    with Browser(server) as browser:
+        page = browser.sign_in(login)
+        assert page.status_code == 429
+        assert 55 <= int(page.headers["Retry-After"]) <= 60
+        assert browser.problem.startswith("Too many attempts.")
+
+
+def test_the_wait_grows_with_each_failure_and_nobody_waits_as_long(server: Server) -> None:
+    logins = [new_user(server), nobody()]
+    with server.client() as client:
+        for login in logins:
+            assert [fail(client, login).status_code for _ in range(FREE)] == [401] * FREE
+        for wait in ("1", "2", "4"):
+            answers = [fail(client, login) for login in logins]
+            assert [answer.status_code for answer in answers] == [429, 429]
+            assert [answer.headers["Retry-After"] for answer in answers] == [wait, wait]
+            if wait != "4":
+                time.sleep(int(wait))
+                assert [fail(client, login).status_code for login in logins] == [401, 401]  # what was promised holds
+
+
+def test_attempts_while_waiting_do_not_make_it_longer(server: Server) -> None:
+    login = nobody()
+    with server.client() as client:
+        for _ in range(FREE):
+            fail(client, login)
+        assert {fail(client, login).status_code for _ in range(20)} == {429}
+        time.sleep(1.05)
+        assert fail(client, login).status_code == 401
+
+
+def test_the_login_is_one_account_in_any_case(server: Server) -> None:
+    login = nobody()
+    with server.client() as client:
+        for spelling in (login, login.upper(), login.title(), login, login):
+            assert fail(client, spelling).status_code == 401
+        assert fail(client, login.capitalize()).status_code == 429
+
+
+@pytest.mark.parametrize("way", ["login operation", "page"])
+def test_a_success_clears_what_was_counted(server: Server, way: str) -> None:
+    login = new_user(server)
+    with Browser(server) as browser:
+        for _ in range(3):
+            for _ in range(FREE - 1):
+                assert fail(browser.http, login).status_code == 401
+            if way == "page":
+                assert browser.sign_in(login).status_code == 303
+                browser.http.cookies.clear()
+            else:
+                assert browser.http.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
+
+
+def test_the_right_password_alone_does_not_clear_what_codes_have_cost(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with Browser(server) as browser:
+        for _ in range(FREE):
+            browser.follow(browser.sign_in(login))
+            assert browser.submit("/login/code", otp=app.wrong()).status_code == 401
+        assert browser.submit("/login/code", otp=app.code()).status_code == 429
+
+
+def test_an_address_has_its_limit_over_all_accounts(direct: httpx.Client) -> None:
+    assert [fail(direct).status_code for _ in range(PER_ADDRESS)] == [401] * PER_ADDRESS
+    answer = fail(direct)
+    assert answer.status_code == 429
+    assert 50 <= int(answer.headers["Retry-After"]) <= 61
+
+
+def test_the_limit_of_an_address_holds_for_pages_too(limited: Server, direct: httpx.Client) -> None:
+    login = new_user(limited)
+    for _ in range(PER_ADDRESS):
+        fail(direct)
+    with Browser(limited) as browser:
+        browser.http.close()
+        browser.http = direct
+        assert browser.sign_in(login).status_code == 429
+
+
+def test_good_sign_ins_cost_an_address_nothing(limited: Server, direct: httpx.Client) -> None:
+    login = new_user(limited)
+    for _ in range(PER_ADDRESS * 2):
+        assert direct.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
+    assert [fail(direct).status_code for _ in range(PER_ADDRESS)] == [401] * PER_ADDRESS
+
+
+def test_another_address_is_not_concerned(limited: Server, direct: httpx.Client) -> None:
+    for _ in range(PER_ADDRESS + 1):
+        fail(direct)
+    with from_address(limited, f"127.0.1.{next(_numbers)}") as other:
+        assert fail(other).status_code == 401
+
+
+async def at_once(server: Server, address: str, bodies: list[dict[str, str]]) -> Counter[int]:
+    """How many answers of each status; every request on a connection of its own, so that both workers get some."""
+    seen: Counter[int] = Counter()
+    transport = httpx.AsyncHTTPTransport(local_address=address, limits=httpx.Limits(max_connections=len(bodies)))
+    async with httpx.AsyncClient(base_url=server.base_url, transport=transport, timeout=30) as client:
+
+        async def send(body: dict[str, str]) -> None:
+            seen[(await client.post(LOGIN, json=body)).status_code] += 1
+
+        async with trio.open_nursery() as nursery:
+            for body in bodies:
+                nursery.start_soon(send, body)
+    return seen
+
+
+async def test_a_hundred_at_once_do_not_run_past_the_limit_of_an_address(limited: Server) -> None:
+    bodies = [{"login": nobody(), "password": "wrong"} for _ in range(100)]
+    seen = await at_once(limited, f"127.0.1.{next(_numbers)}", bodies)
+    assert PER_ADDRESS <= seen[401] <= PER_ADDRESS + 2  # one more for each worker
+    assert seen[401] + seen[429] == 100
+
+
+async def test_a_hundred_at_once_do_not_run_past_the_limit_of_an_account(server: Server) -> None:
+    bodies = [{"login": "everybody-at-once@example.com", "password": "wrong"}] * 100
+    seen = await at_once(server, "127.0.0.1", bodies)
+    assert FREE <= seen[401] <= FREE + 2
+    assert seen[401] + seen[429] == 100
+
+
+async def test_fifty_good_sign_ins_at_once_all_succeed(server: Server) -> None:
+    login = await trio.to_thread.run_sync(new_user, server)
+    assert await at_once(server, "127.0.0.1", [{"login": login, "password": PASSWORD}] * 50) == {200: 50}
+
+
+async def test_a_hundred_codes_at_once_do_not_run_past_the_limit_of_an_account(server: Server) -> None:
+    login = await trio.to_thread.run_sync(lambda: new_user(server, totp_secret=TOTP_SECRET))
+    wrong = {"login": login, "password": PASSWORD, "otp": App(TOTP_SECRET).wrong()}
+    seen = await at_once(server, "127.0.0.1", [wrong] * 100)
+    assert FREE <= seen[401] <= FREE + 2
+    assert seen[401] + seen[429] == 100
+
+
+async def test_good_sign_ins_at_once_succeed_after_a_few_failures(server: Server) -> None:
+    login = await trio.to_thread.run_sync(new_user, server)
+    assert await at_once(server, "127.0.0.1", [{"login": login, "password": "wrong"}] * (FREE - 1)) == {401: FREE - 1}
+    assert await at_once(server, "127.0.0.1", [{"login": login, "password": PASSWORD}] * 20) == {200: 20}
+
+
+def test_without_a_limit_for_addresses_accounts_still_slow_down(server: Server) -> None:
+    assert server.settings["SSO_RATE_LOGIN"] == "0"
+    with server.client() as client:
+        assert {fail(client).status_code for _ in range(70)} == {401}
+        login = nobody()
+        assert [fail(client, login).status_code for _ in range(FREE + 1)] == [401] * FREE + [429]
+
+
+def test_behind_a_trusted_proxy_the_client_counts(proxy: httpx.Client) -> None:
+    for _ in range(PER_ADDRESS):
+        assert fail(proxy, X_Forwarded_For="203.0.113.7").status_code == 401
+    assert fail(proxy, X_Forwarded_For="203.0.113.7").status_code == 429
+    assert fail(proxy, X_Forwarded_For="203.0.113.8").status_code == 401
+    # What the client itself wrote before the proxy does not make it another one.
+    assert fail(proxy, X_Forwarded_For="198.51.100.1, 203.0.113.7").status_code == 429
+    assert fail(proxy, X_Forwarded_For="::ffff:203.0.113.7").status_code == 429
+
+
+def test_what_an_untrusted_client_says_of_its_address_counts_for_nothing(direct: httpx.Client) -> None:
+    said = [
+        "X-Forwarded-For",
+        "Forwarded",
+        "X-Real-IP",
+        "True-Client-IP",
+        "Client-IP",
+        "CF-Connecting-IP",
+        "X-Client-IP",
+    ]
+    for number in range(PER_ADDRESS):
+        headers = {name: f"for=203.0.113.{number}" if name == "Forwarded" else f"203.0.113.{number}" for name in said}
+        assert fail(direct, **headers).status_code == 401
+    assert fail(direct, X_Forwarded_For="203.0.113.99").status_code == 429
+
+
+@pytest.mark.parametrize("header", ["nonsense", "203.0.113.7,", "unknown", "1.2.3", "203.0.113.7;"])
+def test_an_address_that_cannot_be_told_is_refused(proxy: httpx.Client, header: str) -> None:
+    assert fail(proxy, X_Forwarded_For=header).status_code == 403
+
+
+def test_ipv6_counts_by_its_network_of_64_bits(proxy: httpx.Client) -> None:
+    for number in range(PER_ADDRESS):
+        assert fail(proxy, X_Forwarded_For=f"2001:db8:1:2:{number}::{number}").status_code == 401
+    assert fail(proxy, X_Forwarded_For="2001:db8:1:2:ffff::1").status_code == 429
+    assert fail(proxy, X_Forwarded_For="2001:db8:1:3::1").status_code == 401

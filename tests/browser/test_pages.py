@@ -1,0 +1,235 @@
+"""The pages in Chromium, without JavaScript, on a desktop and on a phone: what a person sees and clicks."""
+
+import hashlib
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Window
+from tests.kit.browser import SESSION, App, mailed_codes, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server
+
+pytestmark = pytest.mark.browser
+
+NEW = "a longer and better one"
+once = pytest.mark.parametrize("width", [1280])  # where the size of the window makes no difference
+
+
+@pytest.fixture
+def login(server: Server) -> str:
+    return new_user(server, nick="Ann Wanderer")
+
+
+@pytest.fixture
+def with_app(server: Server) -> str:
+    return new_user(server, totp_secret=TOTP_SECRET)
+
+
+@pytest.fixture
+def with_mail(server: Server) -> str:
+    return new_user(server, email_2fa=True)
+
+
+@pytest.fixture
+def slowed_down(server: Server) -> str:
+    login = new_user(server)
+    sql = "INSERT INTO throttle VALUES ($1, 9, now(), now() + interval '40 s', now() + interval '1 hour')"
+    query(server, sql, hashlib.sha256(f"account:{login}".encode()).digest())
+    return login
+
+
+def sign_in(page: Page, server: Server, login: str, password: str = PASSWORD) -> None:
+    page.goto(f"{server.base_url}/login")
+    page.get_by_label("E-mail").fill(login)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def assert_fits(page: Page) -> None:
+    """Nothing must be scrolled sideways for, and what is tapped is large enough to hit."""
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for box in (element.bounding_box() for element in page.locator("button:visible, a.button:visible").all()):
+        assert box
+        assert box["height"] >= 44
+
+
+def test_signing_in_and_out(page: Page, server: Server, login: str) -> None:
+    page.goto(server.base_url)
+    expect(page).to_have_title("Sign in · Sign-on")
+    expect(page.get_by_label("E-mail")).to_be_focused()
+    assert_fits(page)
+    sign_in(page, server, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_role("link", name="Ann Wanderer")).to_be_visible()
+    assert_fits(page)
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+    page.goto(f"{server.base_url}/account")
+    expect(page).to_have_url(f"{server.base_url}/login?next=/account")
+
+
+def test_a_wrong_password_is_shown(page: Page, server: Server, login: str) -> None:
+    sign_in(page, server, login, "wrong")
+    expect(page.get_by_role("alert")).to_have_text("The e-mail address or the password is wrong.")
+    expect(page).to_have_title("Problem: Sign in · Sign-on")
+    expect(page.get_by_label("E-mail")).to_have_value(login)
+    expect(page.get_by_label("Password")).to_be_focused()
+    assert_fits(page)
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def test_too_many_attempts_are_shown(page: Page, server: Server, slowed_down: str) -> None:
+    sign_in(page, server, slowed_down)
+    expect(page.get_by_role("alert")).to_contain_text("Too many attempts. Please wait")
+    assert_fits(page)
+
+
+def test_signing_in_with_a_code_of_the_app(page: Page, server: Server, with_app: str) -> None:
+    app = App(TOTP_SECRET)
+    sign_in(page, server, with_app)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")
+    expect(page.get_by_label("Code")).to_be_focused()
+    assert_fits(page)
+    page.get_by_label("Code").fill(app.wrong())
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("alert")).to_have_text("That code is not right, or it has been used.")
+    page.get_by_label("Code").fill(app.code())
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def test_signing_in_with_a_mailed_code(page: Page, server: Server, with_mail: str) -> None:
+    sign_in(page, server, with_mail)
+    expect(page.get_by_text("We sent a code to p…@example.com.")).to_be_visible()
+    page.get_by_role("button", name="Send the code again").click()
+    expect(page.get_by_role("status")).to_have_text("A code was sent. Look into your mailbox.")
+    assert_fits(page)
+    page.get_by_label("Code").fill(mailed_codes(server, with_mail)[0])
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def test_setting_up_an_app_and_removing_it(page: Page, server: Server, login: str) -> None:
+    sign_in(page, server, login)
+    page.get_by_role("link", name="Set up").click()
+    expect(page.get_by_role("img", name="QR code with the key below")).to_be_visible()
+    app = App(page.locator(".key code").inner_text())
+    assert_fits(page)
+    for code, outcome in (
+        (app.wrong(), "That code is not right."),
+        (app.code(), "Two-step sign-in with your app is on."),
+    ):
+        page.get_by_label("Current password").fill(PASSWORD)
+        page.get_by_label("Code from the app").fill(code)
+        page.get_by_role("button", name="Turn on").click()
+        expect(page.locator(".box")).to_contain_text(outcome)
+    page.context.clear_cookies()
+    sign_in(page, server, login)
+    page.get_by_label("Code").fill(app.code())
+    page.get_by_role("button", name="Continue").click()
+    page.locator("summary").filter(has_text="Remove").click()
+    form = page.locator("form[action='/account/totp/remove']")
+    expect(form).to_be_visible()
+    assert_fits(page)
+    form.get_by_label("Current password").fill(PASSWORD)
+    form.get_by_role("button").click()
+    expect(page.get_by_role("status")).to_have_text("The authenticator app is removed.")
+
+
+def test_turning_mailed_codes_on(page: Page, server: Server, login: str) -> None:
+    sign_in(page, server, login)
+    row = page.locator(".row").filter(has_text="Codes by e-mail")
+    row.locator("summary").click()
+    row.get_by_label("Current password").fill("wrong")
+    row.get_by_role("button").click()
+    expect(row.get_by_role("alert")).to_have_text("Your current password is not right.")
+    expect(row.get_by_label("Current password")).to_be_focused()
+    assert_fits(page)
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("Your choice is saved.")
+    expect(row.locator(".badge")).to_have_text("On")
+
+
+def test_changing_the_password(page: Page, server: Server, login: str) -> None:
+    sign_in(page, server, login)
+    for current, outcome in (("wrong", "Your current password is not right."), (PASSWORD, "Your password is changed.")):
+        page.get_by_label("Current password").first.fill(current)
+        page.get_by_label("New password", exact=True).fill(NEW)
+        page.get_by_label("New password again").fill(NEW)
+        page.get_by_role("button", name="Change password").click()
+        expect(page.locator(".box")).to_contain_text(outcome)
+        assert_fits(page)
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, server, login, NEW)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def test_signing_out_elsewhere(page: Page, chromium: Browser, server: Server, login: str) -> None:
+    others = [Window(chromium, user_agent=f"Mozilla/5.0 ({name}) Firefox/130.0") for name in ("Android", "Windows")]
+    for other in others:
+        sign_in(other.page, server, login)
+    sign_in(page, server, login)
+    expect(page.locator(".sessions h3")).to_have_count(3)
+    assert_fits(page)
+    page.locator(".sessions .row").filter(has_text="Firefox on Android").get_by_role("button").click()
+    expect(page.get_by_role("status")).to_have_text("That session is signed out.")
+    expect(page.locator(".sessions h3")).to_have_count(2)
+    page.get_by_role("button", name="Sign out everywhere else").click()
+    expect(page.get_by_role("status")).to_have_text("You are signed out everywhere else.")
+    expect(page.get_by_text("You are signed in nowhere else.")).to_be_visible()
+    for other in others:
+        other.page.reload()
+        expect(other.page.get_by_role("heading", level=1)).to_have_text("Sign in")
+        other.context.close()
+        assert other.complaints == []
+
+
+def test_a_page_that_does_not_exist(page: Page, server: Server) -> None:
+    page.goto(f"{server.base_url}/nothing")
+    expect(page.get_by_text("Error 404")).to_be_visible()
+    assert_fits(page)
+    page.get_by_role("link", name="To the start page").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+@once
+@pytest.mark.parametrize("action", ["/logout", "/account/sessions/end-others", "/account/password"])
+def test_a_form_of_another_site_does_nothing(page: Page, server: Server, login: str, action: str) -> None:
+    """As a browser does it, with all the headers that it sends of itself, and without our cookies."""
+    sign_in(page, server, login)
+    before = page.context.cookies()
+    site = f'<form method="post" action="{server.base_url}{action}"><button>Win!</button></form>'
+    page.route("http://evil.example/", lambda route: route.fulfill(body=site, content_type="text/html"))
+    page.goto("http://evil.example/")
+    page.get_by_role("button").click()
+    page.wait_for_url(f"{server.base_url}/**")
+    page.goto(f"{server.base_url}/account")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    assert page.context.cookies() == before
+
+
+@once
+def test_no_site_may_show_our_pages_within_its_own(page: Page, window: Window, server: Server) -> None:
+    site = f'<iframe src="{server.base_url}/login"></iframe>'
+    page.route("http://evil.example/", lambda route: route.fulfill(body=site, content_type="text/html"))
+    with page.expect_console_message(lambda message: "frame-ancestors 'none'" in message.text):
+        page.goto("http://evil.example/")
+    expect(page.frame_locator("iframe").get_by_label("Password")).to_have_count(0)
+    window.complaints.clear()
+
+
+@once
+def test_the_session_is_hidden_from_scripts(page: Page, chromium: Browser, server: Server, login: str) -> None:
+    """And with JavaScript on, nothing on our pages is blocked that they would need."""
+    window = Window(chromium)
+    sign_in(window.page, server, login)
+    assert [cookie["name"] for cookie in window.context.cookies()] == [SESSION]
+    assert window.page.evaluate("document.cookie") == ""
+    for path in ("/account", "/account/totp", "/nothing", "/static/logo.svg"):
+        window.page.goto(f"{server.base_url}{path}")
+    window.context.close()
+    assert window.complaints == []

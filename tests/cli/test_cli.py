@@ -1,0 +1,491 @@
+"""The program: what each verb does, exit codes 0, 1 and 2, and one line for every mistake."""
+
+import gc
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import argon2
+import click
+import orjson
+import pytest
+
+import sso.cli
+from sso.core.sealed import Keyring, MasterKey
+from sso.db.bridge import run_outside
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, clean_environment
+
+UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    def failed_with(self, *words: str) -> bool:
+        """In one line on standard error that says so, with exit code 1."""
+        assert self.code == 1, self
+        assert self.out == ""
+        assert self.err.startswith("sso: ")
+        assert self.err.count("\n") == 1, self.err
+        return all(word in self.err for word in words)
+
+
+class Program:
+    """Runs the program within this process, which saves the second that a new one takes to import everything."""
+
+    def __init__(self, folder: Path, dsn: str) -> None:
+        self.folder = folder
+        self.dsn = dsn
+        self.settings = QUICK | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
+
+    def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Done:
+        raw = io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True) for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("SSO_")]:
+                patch.delenv(name)
+            for name, value in (self.settings | settings).items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["sso", *arguments])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            patch.setattr("sso.log.set_up", lambda *_: None)  # logging is one for the whole process
+            try:
+                with pytest.raises(SystemExit) as left:
+                    sso.cli.main()
+            finally:
+                gc.enable()
+        assert isinstance(left.value.code, int)
+        return Done(left.value.code, *(file.detach().getvalue().decode() for file in (out, err)))
+
+    def ok(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> str:
+        done = self(*arguments, stdin=stdin, **settings)
+        assert (done.code, done.err) == (0, ""), done
+        return done.out
+
+    def value(self, sql: str) -> Any:
+        return run_outside(self.dsn, sql)
+
+    def process(self, *arguments: str, stdin: str = "", **settings: str) -> Done:
+        """The real thing."""
+        done = subprocess.run(
+            [sys.executable, "-m", "sso", *arguments],
+            env=clean_environment(**(self.settings | settings)),
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def run(dsn: str, tmp_path: Path) -> Program:
+    return Program(tmp_path, dsn)
+
+
+@pytest.fixture(scope="module")
+def shared(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """For tests that change nothing."""
+    dsn = postgres_server.fresh()
+    yield Program(tmp_path_factory.mktemp("cli"), dsn)
+    postgres_server.drop(dsn)
+
+
+def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        ctx = click.Context(command)
+        for name in command.list_commands(ctx):
+            found = command.get_command(ctx, name)
+            assert found is not None
+            yield from commands(found, *path, name)
+
+
+EVERY_VERB = dict(commands(sso.cli.program))
+
+# What somebody who reads the help must come across.
+SAYS = {
+    (): ["serve", "apply", "export", "migrate", "user", "key", "doctor", "--config", "SSO_", "http://127.0.0.1:8000"],
+    ("serve",): ["SIGTERM", "SIGHUP"],
+    ("apply",): ["JSON", "standard input", "All of it or nothing"],
+    ("export",): ["sso apply", "Passwords"],
+    ("migrate",): ["version"],
+    ("doctor",): ["database", "keys", "clock"],
+    ("user",): ["add", "list", "show", "disable", "enable", "set-password", "reset-2fa", "end-sessions"],
+    ("user", "add"): ["e-mail", "--password-stdin", "--user-id"],
+    ("user", "list"): ["--search", "--most", "--skip"],
+    ("user", "show"): ["JSON"],
+    ("user", "disable"): ["end at once"],
+    ("user", "enable"): ["again"],
+    ("user", "set-password"): ["--password-stdin", "end at once"],
+    ("user", "reset-2fa"): ["second factors"],
+    ("user", "end-sessions"): ["password stays"],
+    ("key",): ["list", "rotate", "retire", "master", "reseal"],
+    ("key", "list"): ["signing keys"],
+    ("key", "rotate"): ["published", "--alg", "RS256", "ES256", "EdDSA", "30 days"],
+    ("key", "retire"): ["refused"],
+    ("key", "master"): ["SSO_SECRET_KEY"],
+    ("key", "reseal"): ["--drop-old", "SSO_SECRET_KEY"],
+}
+
+
+@pytest.mark.parametrize("verb", EVERY_VERB, ids=" ".join)
+def test_the_help_of_every_verb_says_what_it_does(verb: tuple[str, ...], shared: Program) -> None:
+    text = " ".join(shared.ok(*verb, "--help", SSO_DATABASE_URL=UNREACHABLE).split())
+    assert text.startswith(f"Usage: {' '.join(('sso', *verb))} ")
+    for word in SAYS.get(verb, []):
+        assert word in text
+    assert EVERY_VERB[verb].help
+    for parameter in EVERY_VERB[verb].params:
+        assert isinstance(parameter, click.Argument) or parameter.to_info_dict()["help"], parameter.name
+
+
+def test_every_verb_of_this_list_is_there() -> None:
+    assert set(SAYS) <= set(EVERY_VERB)
+
+
+def test_the_version_is_told(shared: Program) -> None:
+    assert shared.ok("--version").startswith("sso, version ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nope"],
+        ["--nope"],
+        ["user"],
+        ["user", "nope"],
+        ["user", "add"],
+        ["user", "show", "a", "b"],
+        ["user", "list", "--most", "x"],
+        ["user", "list", "--most", "-1"],
+        ["user", "list", "--skip", "-1"],
+        ["user", "list", "--most", "9" * 30],
+        ["user", "show", "\udcff"],
+        ["user", "list", "--search", "\udcff"],
+        ["key", "retire", "\udcff"],
+        ["key", "rotate", "--alg", "HS256"],
+        ["apply"],
+        ["--config"],
+    ],
+    ids=lambda arguments: " ".join(arguments).encode("ascii", "backslashreplace").decode(),
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str], shared: Program) -> None:
+    done = shared(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert "Error: " in done.err or "Usage: sso" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "verb", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"], ["serve"]]
+)
+def test_a_mistake_of_the_settings_is_one_line(verb: list[str], shared: Program) -> None:
+    assert shared(*verb, SSO_NOPE="x").failed_with("SSO_NOPE: there is no such setting")
+    assert shared(*verb, SSO_WORKERS="many").failed_with("SSO_WORKERS: ")
+    assert shared("--config", "/missing.toml", *verb).failed_with("cannot read /missing.toml")
+
+
+@pytest.mark.parametrize("verb", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"]])
+def test_a_database_that_cannot_be_reached_is_one_line_without_its_password(verb: list[str], shared: Program) -> None:
+    done = shared(*verb, SSO_DATABASE_URL=UNREACHABLE)
+    assert done.failed_with("the database cannot be reached", "SSO_DATABASE_URL")
+    assert "hunter2" not in done.err
+
+
+def test_a_newer_database_is_one_line(run: Program) -> None:
+    run.value("UPDATE alembic_version SET version_num = '9999'")
+    assert run("user", "list").failed_with("the database is at version 9999, newer than this program")
+
+
+@pytest.mark.parametrize("verb", ["show", "disable", "enable", "set-password", "reset-2fa", "end-sessions"])
+def test_an_unknown_user_is_one_line(verb: str, shared: Program) -> None:
+    assert shared("user", verb, "nobody@example.com").failed_with("there is no user nobody@example.com")
+
+
+@pytest.mark.parametrize("who", ["12345", "", "9" * 30, "ünï", "%"])
+def test_anything_may_be_looked_for(who: str, shared: Program) -> None:
+    assert shared("user", "show", who).failed_with(f"there is no user {who}")
+
+
+def test_a_bad_master_key_is_one_line_that_names_it(shared: Program, tmp_path: Path) -> None:
+    assert shared("user", "list", SSO_SECRET_KEY="hunter2").failed_with("SSO_SECRET_KEY: ")
+    assert "hunter2" not in shared("user", "list", SSO_SECRET_KEY="hunter2").err
+    (tmp_path / "secret.key").write_text(MasterKey.generate().text())
+    (tmp_path / "secret.key").chmod(0o644)
+    assert shared("user", "list", SSO_DATA_DIR=str(tmp_path)).failed_with(str(tmp_path / "secret.key"), "chmod 600")
+
+
+def test_settings_may_come_from_a_file(run: Program, tmp_path: Path) -> None:
+    file = tmp_path / "sso.toml"
+    file.write_text("".join(f"{name} = '{value}'\n" for name, value in run.settings.items()))
+    run.settings = {}
+    run.ok("--config", str(file), "user", "add", "ann@example.com")
+    assert run.value("SELECT login FROM users") == "ann@example.com"
+
+
+def test_a_user_is_added_with_a_password_from_standard_input(run: Program) -> None:
+    out = run.ok("user", "add", "Ann@example.com", "--password-stdin", "--verified", stdin=f"{PASSWORD}\nmore\n")
+    assert out == "user_id 1000\n"
+    argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), PASSWORD)
+    assert run.value("SELECT email_verified FROM users")
+    assert run.value("SELECT nick FROM users") == "Ann"
+    again = run("user", "add", "ANN@example.com", "--password-stdin", stdin="x\n")
+    assert again.failed_with("there is already such a user")
+
+
+def test_a_password_is_made_up_where_none_is_given(run: Program) -> None:
+    word, password, *rest = run.ok("user", "add", "ann@example.com", "--user-id", "77", "--nick", "Anna").split()
+    assert (word, rest) == ("password", ["user_id", "77"])
+    argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), password)
+    assert run("user", "add", "bob@example.com", "--user-id", "77").failed_with("already such a user")
+    word, other, *_ = run.ok("user", "set-password", "77").split()
+    assert word == "password"
+    assert other != password
+    argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), other)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "words"),
+    [
+        (["add", "no-address"], "", "login: must be an e-mail address"),
+        (["add", "\udcff@example.com"], "", "login: "),
+        (["add", "a@example.com", "--user-id", "007"], "", "user_id: must be a decimal number"),
+        (["add", "a@example.com", "--nick", "x" * 2000], "", "nick: "),
+        (["add", "a@example.com", "--password-stdin"], "", "standard input holds no password"),
+        (["add", "a@example.com", "--password-stdin"], "\n", "standard input holds no password"),
+        (["add", "a@example.com", "--password-stdin"], b"\xff\xfe\n", "not UTF-8"),
+        (["add", "a@example.com", "--password-stdin"], "x" * 1025, "at most 1024 characters"),
+        (["set-password", "a@example.com", "--password-stdin"], "x" * 1025, "at most 1024 characters"),
+    ],
+)
+def test_a_mistake_of_user_add_is_one_line(
+    shared: Program, arguments: list[str], stdin: str | bytes, words: str
+) -> None:
+    assert shared("user", *arguments, stdin=stdin).failed_with(words)
+    assert shared.value("SELECT count(*) FROM users") == 0
+
+
+def test_users_are_listed_found_and_shown(run: Program) -> None:
+    document = {
+        "users": [
+            {
+                "user_id": "5",
+                "login": "ann@example.com",
+                "nick": "Ann 🎮",
+                "totp_secret": TOTP_SECRET,
+                "email_2fa": True,
+            },
+            {"user_id": "41", "login": "b_b@example.com", "nick": "Bob", "password": PASSWORD, "disabled": True},
+            {"user_id": "7", "login": "bxb@example.com", "nick": "Eve"},
+        ]
+    }
+    run.ok("apply", "-", stdin=orjson.dumps(document))
+    lines = run.ok("user", "list").splitlines()
+    ann, eve, bob = (
+        "5\tann@example.com\tAnn 🎮\ttotp,email",
+        "7\tbxb@example.com\tEve\t",
+        "41\tb_b@example.com\tBob\tdisabled",
+    )
+    assert lines == [ann, eve, bob]
+    assert run.ok("user", "list", "--search", "ANN@").splitlines() == [ann]
+    assert run.ok("user", "list", "--search", "b_b").splitlines() == [bob]
+    assert run.ok("user", "list", "--search", "41").splitlines() == [bob]
+    assert run.ok("user", "list", "--search", "%") == ""
+    assert run.ok("user", "list", "--most", "1", "--skip", "1").splitlines() == [eve]
+    assert run.ok("user", "list", "--most", "0") == ""
+    shown = orjson.loads(run.ok("user", "show", "B_B@example.com"))
+    assert shown == orjson.loads(run.ok("user", "show", "41"))
+    assert (shown["login"], shown["disabled"], shown["second_factors"]) == ("b_b@example.com", True, [])
+    assert orjson.loads(run.ok("user", "show", "5"))["second_factors"] == ["totp", "email"]
+    text = run.ok("user", "show", "41") + run.ok("user", "show", "5")
+    for secret in ("argon2", "sealed", "hash", TOTP_SECRET):
+        assert secret not in text
+
+
+def test_users_are_disabled_enabled_signed_out_and_given_new_passwords(run: Program) -> None:
+    part = {
+        "user_id": "5",
+        "login": "ann@example.com",
+        "password": "old",
+        "totp_secret": TOTP_SECRET,
+        "email_2fa": True,
+    }
+    run.ok("apply", "-", stdin=orjson.dumps({"users": [part]}))
+    tokens = "SELECT count(*) FROM session_tokens"
+
+    def give_token() -> None:
+        run.value("INSERT INTO session_tokens VALUES ('\\x01', '5', 'long', NULL, now() + interval '1 day')")
+        assert run.value(tokens) == 1
+
+    give_token()
+    assert run.ok("user", "disable", "Ann@example.com") == "ann@example.com is disabled\n"
+    assert (run.value("SELECT disabled FROM users"), run.value(tokens)) == (True, 0)
+    assert run.ok("user", "enable", "5") == "ann@example.com is enabled\n"
+    assert not run.value("SELECT disabled FROM users")
+
+    give_token()
+    assert run.ok("user", "end-sessions", "5") == "ann@example.com is signed out everywhere\n"
+    assert run.value(tokens) == 0
+    argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), "old")
+
+    give_token()
+    run.ok("user", "set-password", "5", "--password-stdin", stdin="the new one\r\n")
+    assert run.value(tokens) == 0
+    argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), "the new one")
+
+    assert run.ok("user", "reset-2fa", "5") == "ann@example.com signs in with the password alone\n"
+    assert run.value("SELECT totp_sealed IS NULL AND NOT email_2fa FROM users")
+
+
+def test_what_is_exported_can_be_applied_and_changes_nothing(run: Program, tmp_path: Path) -> None:
+    document = {
+        "users": [{"login": "ann@example.com", "password": PASSWORD, "nick": "Ünï 🎮", "totp_secret": TOTP_SECRET}],
+        "clients": [{"client_id": "shop", "client_secret": "a-secret-of-the-shop"}],
+    }
+    file = tmp_path / "state.json"
+    file.write_bytes(orjson.dumps(document))
+    assert run.ok("apply", str(file)) == "created 2, changed 0, unchanged 0\n"
+    assert run.ok("apply", str(file)) == "created 0, changed 0, unchanged 2\n"
+    exported = run.ok("export")
+    assert set(orjson.loads(exported)) == {"users", "clients"}
+    for secret in (PASSWORD, TOTP_SECRET, "a-secret-of-the-shop", "argon2"):
+        assert secret not in exported
+    assert run.ok("apply", "-", stdin=exported) == "created 0, changed 0, unchanged 2\n"
+    assert run.ok("apply", "-", stdin='{"users": [{"login": "ann@example.com", "nick": "Anna"}]}') == (
+        "created 0, changed 1, unchanged 0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ('{"users": [{"login": "a@example.com"}, {"login": 5}]}', "users[1].login: "),
+        ('{"users": [{"login": "a@example.com"}], "projects": []}', "projects: this section is not supported yet"),
+        ('{"nope": []}', "nope: there is no such section"),
+        ('{"users": [', "not valid JSON (line 1, "),
+        ('{"users": [], "users": []}', "duplicate key"),
+        ("[]", "one JSON object"),
+        ('{"users": [{"login": "a@example.com", "meta": {"n": 18446744073709551616}}]}', "64 bits"),
+        ('{"users": [{"login": "a@example.com", "nick": "\\u0000"}]}', "NUL"),
+    ],
+)
+def test_a_bad_document_is_one_line_with_the_place_and_changes_nothing(
+    shared: Program, tmp_path: Path, document: str, words: str
+) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(document)
+    assert shared("apply", str(file)).failed_with(f"{file}: ", words)
+    assert shared("apply", "-", stdin=document).failed_with(words)
+    assert shared.value("SELECT count(*) FROM users") == 0
+
+
+def test_a_document_that_cannot_be_read_is_one_line(shared: Program, tmp_path: Path) -> None:
+    assert shared("apply", str(tmp_path / "missing.json")).failed_with("cannot read", "missing.json")
+    assert shared("apply", str(tmp_path)).failed_with("cannot read", str(tmp_path))
+
+
+def test_a_document_may_be_far_larger_than_a_request(run: Program) -> None:
+    part = {"login": "ann@example.com", "meta": {"numbers": list(range(100_000))}}
+    assert run.ok("apply", "-", stdin=orjson.dumps({"users": [part]})) == "created 1, changed 0, unchanged 0\n"
+    assert run.ok("apply", "-", stdin=run.ok("export")) == "created 0, changed 0, unchanged 1\n"
+
+
+def test_signing_keys_are_listed_rotated_and_retired(run: Program) -> None:
+    first, algorithm, state = run.ok("key", "list").rstrip("\n").split("\t")
+    assert (algorithm, state) == ("RS256", "signs")
+    assert run("key", "retire", first).failed_with("this is the key that signs", "sso key rotate")
+    assert run("key", "retire", "unknown").failed_with("there is no key unknown in use")
+
+    second, *words = run.ok("key", "rotate", "--alg", "EdDSA").split()
+    assert " ".join(words) == "is published and signs in 15 seconds"
+    lines = [line.split("\t") for line in run.ok("key", "list").splitlines()]
+    assert lines[0] == [first, "RS256", "signs"]
+    assert lines[1][:2] == [second, "EdDSA"]
+    assert lines[1][2].startswith("published, signs in 1")
+
+    assert run.ok("key", "retire", first) == f"{first} is retired\n"
+    assert run("key", "retire", first).failed_with(f"there is no key {first} in use")
+    assert run("key", "retire", second).failed_with("sso key rotate")
+    states = {line.split("\t")[0]: line.split("\t")[2] for line in run.ok("key", "list").splitlines()}
+    assert states[first].startswith("retired ")
+
+
+def test_a_master_key_is_printed_that_can_be_used(run: Program) -> None:
+    text = run.ok("key", "master", SSO_DATABASE_URL=UNREACHABLE).strip()
+    assert text != run.ok("key", "master").strip()
+    run.ok("key", "list", SSO_SECRET_KEY=text)
+    assert not (run.folder / "data" / "secret.key").exists()
+
+
+def test_the_master_key_is_changed_and_the_old_one_dropped_only_when_nothing_needs_it(run: Program) -> None:
+    path = run.folder / "data" / "secret.key"
+    run.ok("key", "list")  # makes the first signing key
+    run.ok("apply", "-", stdin=orjson.dumps({"users": [{"login": "ann@example.com", "totp_secret": TOTP_SECRET}]}))
+    (old,) = path.read_text().split()
+
+    # A key that was put into the file by hand, and nothing sealed with it yet.
+    Keyring.from_file(path).put_first(MasterKey.generate())
+    assert run("key", "reseal", "--drop-old").failed_with("2 values are still sealed with an old key", "sso key reseal")
+    assert old in path.read_text()
+
+    newest = run.ok("key", "reseal").split()
+    assert newest[:-1] == ["2", "values", "are", "sealed", "with", "the", "master", "key"]
+    assert len(path.read_text().split()) == 3
+    assert run.ok("key", "reseal", "--drop-old") == "only the newest master key is kept\n"
+    (kept,) = path.read_text().split()
+    assert MasterKey.parse(kept).id == newest[-1]
+    assert "signs" in run.ok("key", "list")
+    assert run("key", "list").code == 0
+    again = {"users": [{"login": "ann@example.com", "totp_secret": TOTP_SECRET}]}
+    assert run.ok("apply", "-", stdin=orjson.dumps(again)) == "created 0, changed 0, unchanged 1\n"
+
+
+def test_a_master_key_of_the_settings_is_changed_there(run: Program) -> None:
+    old, new = MasterKey.generate(), MasterKey.generate()
+    run.ok("key", "list", SSO_SECRET_KEY=old.text())
+    both = f"{new.text()},{old.text()}"
+    assert run.ok("key", "reseal", SSO_SECRET_KEY=both) == f"1 values are sealed with the master key {new.id}\n"
+    assert run("key", "reseal", "--drop-old", SSO_SECRET_KEY=both).failed_with("SSO_SECRET_KEY: change it there")
+    run.ok("key", "list", SSO_SECRET_KEY=new.text())
+    assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"the master key {new.id}, which is not here")
+
+
+def test_migrate_makes_an_empty_database_usable(postgres_server: Postgres, run: Program) -> None:
+    empty = postgres_server.empty()
+    assert run.ok("migrate", SSO_DATABASE_URL=empty).startswith("the database is at version ")
+    assert run.ok("migrate", SSO_DATABASE_URL=empty).startswith("the database is at version ")
+    assert run.ok("user", "list", SSO_DATABASE_URL=empty) == ""
+    postgres_server.drop(empty)
+
+
+def test_as_a_process_of_its_own_it_is_the_same(shared: Program) -> None:
+    assert shared.process("user", "list") == Done(0, "", "")
+    assert shared.process("user", "show", "nobody").failed_with("there is no user nobody")
+    usage = shared.process("user", "nope")
+    assert usage.code == 2
+    assert "No such command" in usage.err
+    assert shared.process("serve", SSO_BIND="nowhere").failed_with("SSO_BIND: ")
+
+
+def test_the_service_does_not_start_with_a_key_file_open_to_others(run: Program) -> None:
+    path = run.folder / "data" / "secret.key"
+    run.ok("key", "list")
+    path.chmod(0o644)
+    assert run.process("serve", SSO_BIND="127.0.0.1:0").failed_with(str(path), "mode 644", "chmod 600")

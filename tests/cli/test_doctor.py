@@ -1,0 +1,159 @@
+"""`sso doctor`: each check that fails says what to do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from sso.config import Settings, load
+from sso.core.sealed import MasterKey
+from sso.db.bridge import run_outside
+from sso.doctor import Finding, check
+from sso.services import open_services
+from tests.kit.postgres import Postgres
+from tests.kit.server import clean_environment
+
+UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
+
+
+@pytest.fixture
+def installed(settings: Settings, dsn: str) -> Settings:
+    """After the first start."""
+
+    async def start() -> None:
+        async with open_services(settings, dsn) as services:
+            await services.key_store.ensure_first("ES256")
+
+    trio.run(start)
+    return settings
+
+
+def look(settings: Settings, dsn: str) -> dict[str, Finding]:
+    return {finding.name: finding for finding in check(settings, dsn)}
+
+
+def failures(settings: Settings, dsn: str) -> dict[str, Finding]:
+    found = {name: finding for name, finding in look(settings, dsn).items() if not finding.good}
+    assert all(finding.advice for finding in found.values())
+    return {name: finding for name, finding in found.items() if not finding.warning}
+
+
+def doctor(settings: Settings, dsn: str) -> "subprocess.CompletedProcess[str]":
+    environment = clean_environment(SSO_DATA_DIR=str(settings.data_dir), SSO_DATABASE_URL=dsn)
+    return subprocess.run(
+        [sys.executable, "-m", "sso", "doctor"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_healthy_installation_passes(installed: Settings, dsn: str) -> None:
+    found = look(installed, dsn)
+    wanted = {"database", "writes", "durability", "migrations", "clock", "master key", "signing key", "data directory",
+              "file mode", "base URL"}  # fmt: skip
+    assert wanted <= {name for name, finding in found.items() if finding.good}
+    assert failures(installed, dsn) == {}
+    done = doctor(installed, dsn)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(line[:4] in ("ok  ", "note", "    ") for line in done.stdout.splitlines())
+
+
+def test_an_installation_before_its_first_start_passes_and_nothing_is_made(tmp_path: Path, dsn: str) -> None:
+    settings = Settings(data_dir=tmp_path / "data")
+    assert failures(settings, dsn) == {}
+    assert "made at the first start" in look(settings, dsn)["master key"].detail
+    assert not settings.data_dir.exists()
+    assert run_outside(dsn, "SELECT count(*) FROM signing_keys") == 0
+
+
+def test_a_key_file_open_to_others_fails_with_what_to_do(installed: Settings, dsn: str) -> None:
+    installed.key_file.chmod(0o644)
+    failed = failures(installed, dsn)
+    assert failed["file mode"].advice == f"chmod 600 {installed.key_file}"
+    assert "0644" in failed["file mode"].detail
+    assert "chmod 600" in failed["master key"].detail
+    done = doctor(installed, dsn)
+    assert done.returncode == 1
+    assert f"      chmod 600 {installed.key_file}" in done.stdout.splitlines()
+    assert done.stderr == "sso: 2 checks failed\n"
+
+
+def test_a_database_that_was_not_migrated_fails_with_what_to_do(postgres_server: Postgres, settings: Settings) -> None:
+    empty = postgres_server.empty()
+    failed = failures(settings, empty)
+    assert set(failed) == {"migrations"}
+    assert failed["migrations"].advice == "run `sso migrate`"
+    done = doctor(settings, empty)
+    assert (done.returncode, done.stderr) == (1, "sso: 1 check failed\n")
+    postgres_server.drop(empty)
+
+
+def test_a_database_that_does_not_answer_fails_with_what_to_do(installed: Settings) -> None:
+    failed = failures(installed, UNREACHABLE)
+    assert set(failed) == {"database"}
+    assert failed["database"].advice == "start it, or correct SSO_DATABASE_URL"
+    done = doctor(installed, UNREACHABLE)
+    assert (done.returncode, done.stderr) == (1, "sso: 1 check failed\n")
+    assert "hunter2" not in done.stdout
+
+
+def test_a_newer_database_fails(installed: Settings, dsn: str) -> None:
+    run_outside(dsn, "UPDATE alembic_version SET version_num = '9999'")
+    assert "9999" in failures(installed, dsn)["migrations"].detail
+
+
+def test_a_lost_or_damaged_master_key_fails(installed: Settings, dsn: str) -> None:
+    was = installed.key_file.read_text()
+    installed.key_file.unlink()
+    assert "missing" in failures(installed, dsn)["master key"].detail
+    assert not installed.key_file.exists()
+    installed.key_file.write_text("garbage")
+    installed.key_file.chmod(0o600)
+    assert "damaged" in failures(installed, dsn)["master key"].detail
+    installed.key_file.write_text(MasterKey.generate().text())
+    failed = failures(installed, dsn)["signing key"]
+    assert "not here" in failed.detail
+    assert "bring back the master key" in failed.advice
+    installed.key_file.write_text(was)
+    assert failures(installed, dsn) == {}
+
+
+def test_a_database_that_may_lose_what_was_answered_or_takes_nothing_fails(installed: Settings, dsn: str) -> None:
+    name = run_outside(dsn, "SELECT current_database()")
+    run_outside(dsn, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    assert set(failures(installed, dsn)) == {"durability"}
+    run_outside(dsn, f"ALTER DATABASE {name} SET synchronous_commit = on")
+    run_outside(dsn, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    assert "primary" in failures(installed, dsn)["writes"].advice
+
+
+def test_mail_and_keys_open_to_others_fail(installed: Settings, dsn: str) -> None:
+    (installed.data_dir / "mail").mkdir(mode=0o755)
+    failed = failures(installed, dsn)
+    assert failed["file mode"].advice == f"chmod 700 {installed.data_dir / 'mail'}"
+    (installed.data_dir / "mail").chmod(0o700)
+    (installed.data_dir / "keys").mkdir()
+    pem = installed.data_dir / "keys" / "10.pem"
+    pem.touch(mode=0o644)
+    assert failures(installed, dsn) == {}
+    pem.chmod(0o666)
+    assert failures(installed, dsn)["file mode"].advice == f"chmod 644 {pem}"
+
+
+def test_addresses_that_are_not_for_the_public_are_worth_a_note(installed: Settings, dsn: str) -> None:
+    def notes(**given: str) -> set[str]:
+        given |= {"SSO_DATA_DIR": str(installed.data_dir)}
+        found = look(load(None, given), dsn).values()
+        return {finding.name for finding in found if finding.warning and not finding.good}
+
+    assert "base URL" not in notes()
+    assert "base URL" in notes(SSO_BASE_URL="http://sso.example.com")
+    assert "proxies" in notes(SSO_BASE_URL="https://sso.example.com")
+    assert "proxies" not in notes(SSO_BASE_URL="https://sso.example.com", SSO_TRUSTED_PROXIES="10.0.0.1")
+    assert "mail" in notes()
+    assert "mail" not in notes(SSO_SMTP_URL="smtp://localhost")

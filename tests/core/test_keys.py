@@ -1,0 +1,275 @@
+"""Which keys are good enough, in which forms they are read, and what is published of them."""
+
+import base64
+import datetime
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, rsa, x25519
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from sso.core.keys import (
+    ALGORITHMS,
+    GENERATE,
+    PEM_MOST,
+    UnusableKey,
+    algorithm_of,
+    key_id,
+    load_private,
+    load_public,
+    load_rsa_public,
+    private_pem,
+    public_jwk,
+    public_pem,
+)
+
+RSA = rsa.generate_private_key(65537, 2048)
+PUBLIC_MEMBERS = {
+    "RS256": {"kid", "use", "alg", "kty", "n", "e"},
+    "ES256": {"kid", "use", "alg", "kty", "crv", "x", "y"},
+    "EdDSA": {"kid", "use", "alg", "kty", "crv", "x"},
+}
+
+
+def pem_of(public: Any) -> str:
+    text: bytes = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return text.decode()
+
+
+def der_of(public: Any) -> bytes:
+    der: bytes = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return der
+
+
+def length(size: int) -> bytes:
+    if size < 128:
+        return bytes([size])
+    raw = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([128 + len(raw)]) + raw
+
+
+def tagged(tag: int, content: bytes) -> bytes:
+    return bytes([tag]) + length(len(content)) + content
+
+
+def rsa_der(n: int, e: int) -> bytes:
+    """PKCS#1 of any two numbers, also such as no library would write."""
+
+    def number(value: int) -> bytes:
+        return tagged(2, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+
+    return tagged(0x30, number(n) + number(e))
+
+
+def b64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_generated_key_survives_its_pem_forms(algorithm: str) -> None:
+    key = GENERATE[algorithm]()
+    assert algorithm_of(key.public_key()) == algorithm
+    assert load_private(private_pem(key)).public_key() == key.public_key()
+    assert load_public(public_pem(key.public_key())) == key.public_key()
+
+
+def test_a_generated_rsa_key_has_2048_bits_and_the_usual_exponent() -> None:
+    key = GENERATE["RS256"]().public_key()
+    assert isinstance(key, rsa.RSAPublicKey)
+    assert key.key_size == 2048
+    assert key.public_numbers().e == 65537
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_published_key_has_public_members_only(algorithm: str) -> None:
+    key = GENERATE[algorithm]()
+    jwk = public_jwk(key.public_key(), "some-kid")
+    assert set(jwk) == PUBLIC_MEMBERS[algorithm]
+    assert jwk["kid"] == "some-kid"
+    assert jwk["use"] == "sig"
+    assert jwk["alg"] == algorithm
+    assert all(isinstance(value, str) and "=" not in value for value in jwk.values())
+
+
+def test_the_coordinates_of_an_ec_key_have_their_full_length() -> None:
+    """A number that happens to begin with zeros is still 32 bytes (RFC 7518, 6.2.1.2)."""
+    for secret in range(1, 400):
+        public = ec.derive_private_key(secret, ec.SECP256R1()).public_key()
+        jwk = public_jwk(public, "k")
+        assert len(jwk["x"]) == len(jwk["y"]) == 43
+
+
+def test_a_key_id_is_made_from_the_key_itself() -> None:
+    one, other = RSA.public_key(), GENERATE["ES256"]().public_key()
+    again = load_public(public_pem(one))
+    assert key_id(one) == key_id(again)
+    assert key_id(one) != key_id(other)
+    assert len(key_id(one)) == 20
+
+
+@pytest.mark.parametrize("bits", [1024, 1536, 2047])
+def test_an_rsa_key_of_less_than_2048_bits_is_refused(bits: int) -> None:
+    key = rsa.generate_private_key(65537, bits)
+    with pytest.raises(UnusableKey):
+        load_public(pem_of(key.public_key()))
+    with pytest.raises(UnusableKey):
+        load_rsa_public(b64(der_of(key.public_key())))
+    with pytest.raises(UnusableKey):
+        load_private(private_pem(key))
+
+
+N = RSA.public_key().public_numbers().n
+
+
+@pytest.mark.parametrize(
+    ("n", "e"),
+    [
+        (N >> (2048 - 512) | 1, 65537),
+        (N >> (2048 - 1023) | 1, 65537),
+        (1 << 16383 | 1, 65537),
+        (1 << 8192 | 1, 65537),
+        (N, 1),
+        (N, 2),
+        (N, 3),
+        (N, 17),
+        (N, 65536),
+        (N, 65538),
+        (N, 0),
+        (N, -65537),
+        (N - 1, 65537),
+        (0, 65537),
+        (1, 65537),
+        (-N, 65537),
+    ],
+    ids=lambda number: f"{number.bit_length()}bits-{number % 2}-{number if abs(number) < 10**6 else ''}",
+)
+def test_weak_and_odd_rsa_numbers_are_refused(n: int, e: int) -> None:
+    with pytest.raises(UnusableKey):
+        load_rsa_public(b64(rsa_der(n, e)))
+
+
+@pytest.mark.parametrize("bits", [2048, 3072, 8192])
+def test_rsa_keys_of_2048_to_8192_bits_are_taken(bits: int) -> None:
+    odd = 1 << (bits - 1) | 1
+    assert load_rsa_public(b64(rsa_der(odd, 65537))).key_size == bits
+    assert load_rsa_public(b64(rsa_der(odd, 2**32 + 1))).public_numbers().e == 2**32 + 1
+
+
+FORMS = {
+    "PEM": pem_of(RSA.public_key()),
+    "PEM without its last newline": pem_of(RSA.public_key()).strip(),
+    "PEM with CRLF": pem_of(RSA.public_key()).replace("\n", "\r\n"),
+    "PKCS#1 PEM": RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode(),
+    "base64 of DER": b64(der_of(RSA.public_key())),
+    "base64 of PKCS#1 DER": b64(RSA.public_key().public_bytes(Encoding.DER, PublicFormat.PKCS1)),
+    "base64 of PEM": b64(pem_of(RSA.public_key()).encode()),
+    "base64 of PKCS#1 PEM": b64(RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_rsa_key_is_read_in_every_form_that_clients_send(form: str) -> None:
+    assert load_rsa_public(FORMS[form]) == RSA.public_key()
+
+
+def certificate() -> str:
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "sso")])
+    start = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(RSA.public_key())
+        .serial_number(1)
+        .not_valid_before(start)
+        .not_valid_after(start + datetime.timedelta(days=1))
+        .sign(RSA, hashes.SHA256())
+    )
+    return made.public_bytes(Encoding.PEM).decode()
+
+
+def private_der() -> bytes:
+    return RSA.private_bytes(Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+
+
+def private_pkcs1() -> str:
+    form = serialization.PrivateFormat.TraditionalOpenSSL
+    return RSA.private_bytes(Encoding.PEM, form, serialization.NoEncryption()).decode()
+
+
+PEM = pem_of(RSA.public_key())
+NO_PUBLIC_KEYS = {
+    "nothing": "",
+    "spaces": "   ",
+    "words": "not a key",
+    "a private key": private_pem(RSA),
+    "a PKCS#1 private key": private_pkcs1(),
+    "base64 of a private key's PEM": b64(private_pem(RSA).encode()),
+    "base64 of a private key's DER": b64(private_der()),
+    "a public and a private key": PEM + private_pem(RSA),
+    "a certificate": certificate(),
+    "half a PEM": PEM[: len(PEM) // 2],
+    "an empty PEM": "-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n",
+    "a PEM of garbage": "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
+    "a PEM with letters that are no ASCII": PEM.replace("M", "Ⅿ"),
+    "a lone surrogate": PEM + "\ud800",
+    "a NUL": PEM[:40] + "\0" + PEM[40:],
+    "base64 with a line break": FORMS["base64 of DER"][:64] + "\n" + FORMS["base64 of DER"][64:],
+    "base64 with junk": FORMS["base64 of DER"] + "!",
+    "base64url": b64(der_of(RSA.public_key())).replace("+", "-").replace("/", "_") + "-_==",
+    "a DER with something after it": b64(der_of(RSA.public_key()) + b"\0\0\0"),
+    "half a DER": b64(der_of(RSA.public_key())[:100]),
+    "too long": "A" * (PEM_MOST + 4),
+    "a PEM that is too long": PEM + " " * PEM_MOST,
+    "a megabyte": "A" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("what", NO_PUBLIC_KEYS)
+def test_what_is_no_public_key_is_refused_and_not_quoted(what: str) -> None:
+    text = NO_PUBLIC_KEYS[what]
+    for load in (load_public, load_rsa_public):
+        with pytest.raises(UnusableKey) as caught:
+            load(text)
+        assert len(str(caught.value)) < 100
+        assert "MII" not in str(caught.value)
+
+
+OTHER_KINDS: dict[str, Any] = {
+    "P-384": ec.generate_private_key(ec.SECP384R1()),
+    "P-521": ec.generate_private_key(ec.SECP521R1()),
+    "secp256k1": ec.generate_private_key(ec.SECP256K1()),
+    "X25519": x25519.X25519PrivateKey.generate(),
+    "Ed448": ed448.Ed448PrivateKey.generate(),
+    "DSA": dsa.generate_private_key(1024),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_other_curves_and_kinds_are_refused(kind: str) -> None:
+    public = OTHER_KINDS[kind].public_key()
+    with pytest.raises(UnusableKey, match="RSA, EC P-256 or Ed25519"):
+        load_public(pem_of(public))
+    with pytest.raises(UnusableKey):
+        load_rsa_public(b64(der_of(public)))
+
+
+@pytest.mark.parametrize("algorithm", ["ES256", "EdDSA"])
+def test_only_rsa_will_do_where_rsa_is_wanted(algorithm: str) -> None:
+    public = GENERATE[algorithm]().public_key()
+    with pytest.raises(UnusableKey, match="an RSA key is wanted"):
+        load_rsa_public(pem_of(public))
+    with pytest.raises(UnusableKey, match="an RSA key is wanted"):
+        load_rsa_public(b64(der_of(public)))
+
+
+def test_a_private_key_is_read_from_plain_pem_only() -> None:
+    locked = RSA.private_bytes(
+        Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"password")
+    ).decode()
+    for text in (locked, PEM, certificate(), "", "garbage", "A" * (PEM_MOST + 1)):
+        with pytest.raises(UnusableKey):
+            load_private(text)
+    assert load_private(private_pkcs1()).public_key() == RSA.public_key()

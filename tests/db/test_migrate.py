@@ -1,0 +1,146 @@
+"""Migrations: one way to the schema of tables.py, taken once, whoever comes first and however it is interrupted."""
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, text
+
+from sso.db import migrate as migrations
+from sso.db.bridge import run_outside, run_with_connection
+from sso.db.migrate import HEAD, SCRIPTS, MigrationError, current, migrate
+from sso.db.tables import metadata
+from tests.kit.postgres import Postgres
+from tests.kit.server import until
+
+TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+
+
+@pytest.fixture
+def empty(postgres_server: Postgres) -> Iterator[str]:
+    dsn = postgres_server.empty()
+    yield dsn
+    postgres_server.drop(dsn)
+
+
+def start_migrating(dsn: str) -> "subprocess.Popen[str]":
+    program = "import sys; from sso.db.migrate import migrate; print(migrate(sys.argv[1]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, dsn], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_head_is_the_newest_file_and_every_file_follows_the_one_before() -> None:
+    files = sorted((SCRIPTS / "versions").glob("*.py"))
+    before = None
+    for file in files:
+        source = file.read_text()
+        revision = re.search(r'^revision = "(\w+)"$', source, re.MULTILINE)
+        down = re.search(r'^down_revision = (?:"(\w+)"|None)$', source, re.MULTILINE)
+        assert revision
+        assert down
+        assert file.name.startswith(revision[1] + "_")
+        assert down[1] == before
+        before = revision[1]
+    assert before == HEAD
+
+
+def test_an_empty_database_is_migrated_once(empty: str) -> None:
+    assert current(empty) is None
+    assert migrate(empty) is True
+    assert current(empty) == HEAD
+    assert run_outside(empty, TABLES) == len(metadata.tables) + 1
+    assert migrate(empty) is False
+
+
+def test_the_second_run_does_not_even_look_at_the_migrations(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "run_with_connection", lambda *_: pytest.fail("migrated again"))
+    assert migrate(dsn) is False
+
+
+def test_the_migrated_schema_is_the_one_of_the_tables(dsn: str) -> None:
+    def differences(connection: Connection) -> Any:
+        options = {"compare_type": True, "compare_server_default": True}
+        return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+
+    assert run_with_connection(dsn, differences) == []
+
+
+def test_constraints_are_named_as_the_tables_name_them(dsn: str) -> None:
+    """An error of the database is told by the name of the constraint."""
+
+    def names(connection: Connection) -> set[str]:
+        found = connection.execute(text("SELECT conname FROM pg_constraint WHERE contype IN ('p', 'u', 'f')"))
+        return {row[0] for row in found}
+
+    wanted = {str(constraint.name) for table in metadata.tables.values() for constraint in table.constraints}
+    assert wanted - {"None"} <= run_with_connection(dsn, names)
+
+
+def test_numbers_begin_where_the_tables_say(dsn: str) -> None:
+    assert run_outside(dsn, "SELECT nextval('user_ids')") == 1000
+    added = "INSERT INTO applications (name) VALUES ('first') RETURNING application_id"
+    assert run_outside(dsn, added) == 10
+
+
+def test_processes_at_once_on_an_empty_database_are_all_fine(empty: str) -> None:
+    children = [start_migrating(empty) for _ in range(3)]
+    for child in children:
+        out, err = child.communicate(timeout=60)
+        assert child.returncode == 0, err
+        assert out.strip() in ("True", "False")
+    assert current(empty) == HEAD
+    assert run_outside(empty, "SELECT count(*) FROM alembic_version") == 1
+
+
+@pytest.mark.parametrize("version", [f"{int(HEAD) + 1:04}", "9999"])
+def test_a_database_of_a_newer_program_is_refused_in_one_line(dsn: str, version: str) -> None:
+    run_outside(dsn, f"UPDATE alembic_version SET version_num = '{version}'")
+    with pytest.raises(MigrationError) as caught:
+        migrate(dsn)
+    assert str(caught.value) == f"the database is at version {version}, newer than this program ({HEAD})"
+    assert current(dsn) == version
+
+
+def test_a_migration_killed_half_way_leaves_nothing_and_is_taken_again(empty: str) -> None:
+    blocking, done = threading.Event(), threading.Event()
+
+    def block(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE users (a int)"))  # not committed: whoever makes it, too, waits for us
+        blocking.set()
+        done.wait(60)
+        connection.rollback()
+
+    blocker = threading.Thread(target=run_with_connection, args=(empty, block))
+    blocker.start()
+    try:
+        assert blocking.wait(20)
+        child = start_migrating(empty)
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        assert until(lambda: run_outside(empty, waiting), 20), "it never came to that table"
+        child.kill()
+        child.communicate(timeout=20)
+    finally:
+        done.set()
+        blocker.join()
+    idle = "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    assert until(lambda: run_outside(empty, idle), 20)
+    assert run_outside(empty, TABLES) in (0, 1)  # at most the table of versions, and that one empty
+    assert current(empty) is None
+    assert migrate(empty) is True
+    assert run_outside(empty, TABLES) == len(metadata.tables) + 1
+
+
+def test_a_database_that_cannot_be_reached_is_told_in_a_word() -> None:
+    with pytest.raises(Exception, match=r"^ConnectionRefusedError$"):
+        migrate("postgresql://sso:hunter2@127.0.0.1:1/none")
+    with pytest.raises(Exception, match=r"^its address is not understood$"):
+        migrate("postgresql://sso:hunter2@127.0.0.1:hunter2/none")

@@ -1,0 +1,175 @@
+"""Faults, with real processes: what is killed, stopped or taken away, and what people notice of it.
+
+Times are promises where the server makes one, and are then judged with a margin for a busy machine (``SLACK``). The
+environment variable SSO_TEST_ROUNDS makes the tests that repeat something repeat it more often; see scripts/faults.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import orjson
+
+from tests.kit.load import Person
+from tests.kit.server import QUICK, Server, until
+
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
+SLACK = 2.0
+TWO_WORKERS = QUICK | {"SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
+PEOPLE = [Person(f"person{n}@example.com", f"password of person {n}") for n in range(1, 7)]
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A directory that the database's account reaches, also if the tests run as root."""
+    folder = Path(tempfile.mkdtemp(prefix="sso-faults-"))
+    folder.chmod(0o711)
+    try:
+        yield folder
+        assert until(lambda: not mentioning(folder), 15), "processes were left behind"
+    finally:
+        kill(mentioning(folder))
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def serving(folder: Path, **settings: str) -> Iterator[Server]:
+    """Two workers, which are stopped at the end however they were left."""
+    server = Server(folder, TWO_WORKERS | settings)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def people_document(people: Sequence[Person] = PEOPLE) -> dict[str, Any]:
+    return {"users": [{"login": person.login, "password": person.password, "nick": "Ann"} for person in people]}
+
+
+def add_people(server: Server) -> None:
+    apply(server, people_document())
+
+
+def apply(server: Server, document: dict[str, Any]) -> None:
+    """Also where the database is the server's own."""
+    (server.folder / "document.json").write_bytes(orjson.dumps(document))
+    server.sso("apply", "document.json")
+
+
+# Processes
+
+
+def kill(pids: Iterable[int], how: signal.Signals = signal.SIGKILL) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, how)
+
+
+def family(server: Server) -> set[int]:
+    """All that the server has started: its children, and the database with its keeper, who are nobody's children."""
+    assert server.process is not None
+    return descendants({server.process.pid} | mentioning(server.folder))
+
+
+def mentioning(folder: Path) -> set[int]:
+    """The processes that were told this directory by name, and their children."""
+    return descendants({pid for pid in _pids() if os.fsencode(folder) in _read(pid, "cmdline")})
+
+
+def descendants(pids: set[int]) -> set[int]:
+    found = {pid for pid in pids if is_alive(pid)}
+    parents = {pid: parent(pid) for pid in _pids()}
+    while more := {pid for pid, of in parents.items() if of in found} - found:
+        found |= more
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """A process that has ended and was not yet asked for is not."""
+    return _stat(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def parent(pid: int) -> int:
+    return int((_stat(pid) or ["", "0"])[1])
+
+
+def postmaster(server: Server) -> int:
+    """Of its embedded PostgreSQL; 0 if there is none."""
+    try:
+        return int((server.folder / "data/postgres/data/postmaster.pid").read_text().split()[0])
+    except (FileNotFoundError, IndexError):
+        return 0
+
+
+def ports_of(pid: int) -> set[int]:
+    """The ports of the clients whose connections a process holds."""
+    held = set()
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            held.add(str(file.readlink()))
+        except FileNotFoundError:
+            continue
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {int(line[2].rpartition(":")[2], 16) for line in lines if f"socket:[{line[9]}]" in held} - {0}
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _stat(pid: int) -> list[str]:
+    """What follows its name: state, parent, …"""
+    return _read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+# The database, behind the server's back
+
+
+def sql(dsn: str, *statements: str) -> Any:
+    """The value of the last statement."""
+
+    async def run() -> Any:
+        connection = await asyncpg.connect(dsn, timeout=10, server_settings={"application_name": "test"})
+        try:
+            return [await connection.fetchval(statement) for statement in statements][-1]
+        finally:
+            await connection.close()
+
+    with asyncio.Runner() as runner:
+        return runner.run(run())
+
+
+# Words
+
+
+def leaked(text: str, secrets: Iterable[str]) -> list[str]:
+    """Which of these secrets a text holds. A code of digits counts as a word of its own, and not in a time of day."""
+    text = re.sub(r"\d\d:\d\d:\d\d\.\d+", "", text)
+    words = set(re.findall(r"\w+", text))
+    return [secret for secret in secrets if secret in (words if secret.isdigit() else text)]
+
+
+def logs(server: Server) -> str:
+    """All that the server and its database have written."""
+    return "\n".join(path.read_text() for path in server.folder.rglob("*.log*"))
+
+
+def seconds_since(moment: float) -> float:
+    return time.monotonic() - moment

@@ -1,0 +1,240 @@
+"""SIGTERM, SIGHUP, and two servers on one data directory: nobody who was let in is sent away without an answer."""
+
+import itertools
+import signal
+import socket
+import sys
+import threading
+import time
+import timeit
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import argon2
+import pytest
+
+from tests.faults import (
+    PEOPLE,
+    ROUNDS,
+    SLACK,
+    add_people,
+    apply,
+    descendants,
+    is_alive,
+    kill,
+    leaked,
+    logs,
+    open_folder,
+    people_document,
+    ports_of,
+    postmaster,
+    seconds_since,
+    serving,
+)
+from tests.kit.load import LOGIN, Answer, Connection, Load, Person, lost
+from tests.kit.postgres import Postgres
+from tests.kit.server import Server, until
+
+STOPPED_S = 10.0
+REFUSED_S = 1.0
+HASH_S = 0.5  # of one login, when it has a core to itself
+HASH_KIB = 8192
+
+
+def test_sigterm_answers_what_is_in_flight_and_then_leaves_in_order() -> None:
+    settings = {"SSO_ARGON2_TIME": str(slow_hash()), "SSO_ARGON2_KIB": str(HASH_KIB)}
+    with open_folder() as folder, serving(folder, **settings) as server:
+        people = PEOPLE[:4]
+        apply(server, people_document(people))
+        database = postmaster(server)
+        visits = [Visit(server, person) for person in people]
+        assert until(lambda: all(visit.has_asked for visit in visits))
+        time.sleep(0.2)  # and they are being served
+        assert server.process is not None
+        server.process.send_signal(signal.SIGTERM)
+        told = time.monotonic()
+        refused = until_refused(server) - told
+        assert not any(visit.answer for visit in visits), "they were not in flight any more"
+        code = server.process.wait(20)
+        stopped = seconds_since(told)
+        for visit in visits:
+            visit.join()
+        answered = max(visit.ended for visit in visits) - told
+        print(f"refusing after {refused:.2f} s, last answer after {answered:.2f} s, stopped after {stopped:.2f} s")
+        assert [visit.answer.status if visit.answer else visit.broke for visit in visits] == [200] * 4
+        assert code == 0
+        assert refused < REFUSED_S * SLACK
+        assert stopped < STOPPED_S  # without a margin, as it kills what takes longer
+        assert until(lambda: not is_alive(database))
+        assert "database system is shut down" in logs(server)
+        server.stop()
+
+        # Nothing that was told in the last moment is lost, and the database need not recover.
+        server.start()
+        assert lost(server.base_url, [visit.answer.data["token"] for visit in visits if visit.answer]) == []
+        assert "not properly shut down" not in logs(server)
+
+
+def test_connections_that_nobody_uses_are_let_go_and_do_not_delay_the_stop(postgres_server: Postgres) -> None:
+    dsn = postgres_server.fresh()
+    with open_folder() as folder, serving(folder, SSO_DATABASE_URL=dsn) as server, ExitStack() as stack:
+        connections = [stack.enter_context(Connection(server.base_url)) for _ in range(20)]
+        for connection in connections:
+            assert connection.ask("GET", "/healthz").status == 200
+        assert len(held(server)) == 20
+        for connection in connections[4:]:
+            connection.close()
+        assert until(lambda: len(held(server)) == 4), "closed by their clients, they are still held"
+        began = time.monotonic()
+        assert server.stop() == 0
+        stopped = seconds_since(began)
+        print(f"stopped after {stopped:.2f} s")
+        assert stopped < STOPPED_S / 2, "there was nothing to wait for"
+    postgres_server.drop(dsn)
+
+
+def held(server: Server) -> set[int]:
+    return {port for worker in server.workers() for port in ports_of(worker)}
+
+
+def slow_hash() -> int:
+    """The cost at which a password takes its time, on this machine at its best."""
+    passes = 5
+    hasher = argon2.PasswordHasher(time_cost=passes, memory_cost=HASH_KIB, parallelism=1)
+    took = min(timeit.repeat(lambda: hasher.hash("x"), repeat=3, number=1))
+    return min(100, max(1, round(passes * HASH_S / took)))
+
+
+class Visit(threading.Thread):
+    """One login; what came of it is known after ``join``."""
+
+    def __init__(self, server: Server, person: Person) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._person = person
+        self.has_asked = False
+        self.answer: Answer | None = None
+        self.broke: object = None
+        self.ended = 0.0
+        self.start()
+
+    def run(self) -> None:
+        with Connection(self._server.base_url) as connection:
+            connection.ask("GET", "/healthz")
+            self.has_asked = True
+            try:
+                self.answer = connection.ask("POST", LOGIN, self._person._asdict())
+            except Exception as error:
+                self.broke = error
+            self.ended = time.monotonic()
+
+
+def until_refused(server: Server) -> float:
+    """When a new connection was first refused."""
+    address = urlsplit(server.base_url)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((address.hostname, address.port), 5).close()
+        except ConnectionRefusedError:
+            return time.monotonic()
+        time.sleep(0.02)
+    pytest.fail("connections are still taken")
+
+
+def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_folder() as folder:
+        config = folder / "sso.toml"
+        monkeypatch.setattr("tests.kit.server._SSO", (sys.executable, "-m", "sso", "--config", str(config)))
+        set_vendor(config, "first")
+        with serving(folder) as server:
+            add_people(server)
+            pids = [set(server.workers())]
+            with Load(server.base_url, PEOPLE, retry=True) as load:
+                load.wait_for(20)
+                for number in range(ROUNDS):
+                    set_vendor(config, f"vendor{number}")
+                    reload(server, "all workers are replaced")
+                    pids.append(set(server.workers()))
+                    assert f"vendor{number}_nick" in sign_in(server, PEOPLE[-1]).data
+                    load.wait_for(10, since=time.monotonic())
+            journal = load.journal
+            retried = sum(entry.retried for entry in journal.entries)
+            print(f"{ROUNDS} reloads: {journal.count()}, {retried} sent again, slowest {journal.slowest():.2f} s")
+            assert journal.broken() == []
+            assert journal.statuses() == {200}
+            assert all(len(generation) == 2 for generation in pids)
+            assert all(not before & after for before, after in itertools.pairwise(pids))
+            assert lost(server.base_url, journal.tokens) == []
+            assert leaked(logs(server), journal.secrets) == []
+
+            # Settings that are wrong change nothing.
+            set_vendor(config, "Not A Vendor")
+            reload(server, "reload failed, keeping the old configuration")
+            assert f"vendor{ROUNDS - 1}_nick" in sign_in(server, PEOPLE[0]).data
+            assert set(server.workers()) == pids[-1]
+
+
+def reload(server: Server, done: str) -> None:
+    assert server.process is not None
+    before = len(server.log_events(done))
+    server.process.send_signal(signal.SIGHUP)
+    assert until(lambda: len(server.log_events(done)) > before, 40), server.log()[-3000:]
+
+
+def set_vendor(config: Path, vendor: str) -> None:
+    config.write_text(f'SSO_VENDOR = "{vendor}"\n')
+
+
+def sign_in(server: Server, person: Person) -> Answer:
+    with Connection(server.base_url) as connection:
+        answer = connection.ask("POST", LOGIN, person._asdict())
+    assert answer.status == 200
+    return answer
+
+
+def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_the_other() -> None:
+    with open_folder() as folder, serving(folder) as first:
+        add_people(first)
+        token = sign_in(first, PEOPLE[0]).data["token"]
+        (folder / "second").mkdir()
+        with serving(folder / "second", SSO_DATA_DIR=first.settings["SSO_DATA_DIR"]) as second:
+            database = postmaster(first)
+            assert first.base_url != second.base_url
+            assert lost(second.base_url, [token]) == []
+
+            # Both look after it, and one PostgreSQL is what comes of it.
+            kill([database])
+            assert until(lambda: postmaster(first) not in (0, database))
+            assert until(lambda: is_ready(first) and is_ready(second))
+            database = postmaster(first)
+
+            with Load(second.base_url, PEOPLE) as load:
+                load.wait_for(10)
+                assert first.stop() == 0
+                load.wait_for(20, since=time.monotonic())
+            assert load.journal.statuses() == {200}
+            assert load.journal.broken() == []
+            assert postmaster(first) == database
+            assert is_alive(database)
+            assert lost(second.base_url, [token]) == []
+
+            # The same when the other one is not stopped but killed.
+            first.start()
+            assert first.process is not None
+            with Load(second.base_url, PEOPLE) as load:
+                load.wait_for(10)
+                kill(descendants({first.process.pid}))
+                assert first.stop() == -signal.SIGKILL
+                load.wait_for(20, since=time.monotonic())
+            assert load.journal.statuses() == {200}
+            assert load.journal.broken() == []
+            assert postmaster(first) == database
+            assert lost(second.base_url, [token]) == []
+        assert until(lambda: not is_alive(database)), "the last one to leave stops it"
+
+
+def is_ready(server: Server) -> bool:
+    with Connection(server.base_url) as connection:
+        return connection.ask("GET", "/readyz").status == 200

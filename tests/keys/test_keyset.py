@@ -1,0 +1,95 @@
+"""The key set in memory: who signs, who is published, and how it is kept fresh."""
+
+import orjson
+import pytest
+import trio
+
+from sso.core.jwt import Verifier
+from sso.core.sealed import Keyring, MasterKey, SealError
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+from sso.keys import store
+from sso.keys.keyset import KeySet
+from sso.keys.store import KeyStore
+from sso.services import Services
+
+PRIVATE_MEMBERS = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
+KEYS = Statement("SELECT count(*) FROM signing_keys")
+END_PUBLICATION = Statement("UPDATE signing_keys SET published_until = now() WHERE kid = :kid")
+
+
+def published(keys: KeySet) -> list[str]:
+    return [key["kid"] for key in orjson.loads(keys.jwks)["keys"]]
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
+async def test_tokens_of_every_algorithm_verify_against_the_set(
+    database: Database, keyring: Keyring, algorithm: str
+) -> None:
+    keys = KeySet(store := KeyStore(database, keyring), keyring)
+    await store.ensure_first(algorithm)
+    await keys.load()
+    token = keys.signer().sign({"typ": "t", "iss": "i", "iat": 1000, "exp": 2000})
+    assert Verifier("t", issuer="i").verify(token, keys.find, 1500)["kid"] == published(keys)[0]
+    (jwk,) = orjson.loads(keys.jwks)["keys"]
+    assert jwk["alg"] == algorithm
+
+
+async def test_the_published_set_has_no_private_member(services: Services) -> None:
+    for algorithm in ("RS256", "ES256", "EdDSA"):
+        await services.key_store.rotate(algorithm, 3600)
+    await services.keys.load()
+    found = orjson.loads(services.keys.jwks)
+    assert set(found) == {"keys"}
+    assert len(found["keys"]) == 4
+    for jwk in found["keys"]:
+        assert not PRIVATE_MEMBERS & set(jwk)
+    assert b"PRIVATE" not in services.keys.jwks
+
+
+async def test_the_private_key_is_sealed_in_the_database(services: Services) -> None:
+    (key,) = await services.key_store.all()
+    assert "PRIVATE" not in key.private_sealed
+    assert "PRIVATE KEY" in services.keyring.open(store.purpose(key.kid), key.private_sealed)
+
+
+async def test_many_who_start_at_once_make_one_first_key(database: Database, keyring: Keyring) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(KeyStore(database, keyring).ensure_first, "ES256")
+    assert await database.value(KEYS) == 1
+
+
+async def test_a_key_is_found_by_its_exact_kid_only(services: Services) -> None:
+    (kid,) = published(services.keys)
+    assert services.keys.find(kid) is not None
+    assert services.keys.find_pem(kid) == (await services.key_store.all())[0].public_pem
+    for other in (kid + " ", kid[:-1], kid.swapcase(), "", "../" + kid, "%"):
+        assert services.keys.find(other) is None
+        assert services.keys.find_pem(other) is None
+
+
+async def test_a_key_past_its_publication_is_gone_from_the_set(services: Services) -> None:
+    (old,) = published(services.keys)
+    new = await services.key_store.rotate("ES256", 3600)
+    await services.database.value(END_PUBLICATION, kid=old)
+    await services.keys.load()
+    assert published(services.keys) == [new]
+    assert services.keys.find(old) is None
+
+
+async def test_a_change_is_seen_by_a_running_set_at_once(services: Services, nursery: trio.Nursery) -> None:
+    other = KeySet(services.key_store, services.keyring)
+    await nursery.start(services.wakeups.run)
+    await services.wakeups.connected.wait()
+    await nursery.start(other.run, services.wakeups)
+    kid = await services.key_store.rotate("ES256", 3600)
+    with trio.fail_after(2):  # sooner than the slow look that comes every few seconds
+        while other.find(kid) is None:  # noqa: ASYNC110 - it tells nobody
+            await trio.sleep(0.01)
+
+
+async def test_a_set_whose_master_key_is_missing_says_so(services: Services) -> None:
+    stranger = KeySet(services.key_store, Keyring([MasterKey.generate()]))
+    with pytest.raises(SealError, match=services.keyring.keys[0].id):
+        await stranger.load()

@@ -1,0 +1,181 @@
+"""Changing the master key: everything that is sealed is sealed anew, and nothing is forgotten."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from sso.accounts.mail import Outbox
+from sso.accounts.second_factor import totp_purpose
+from sso.core.sealed import Keyring, MasterKey, SealError, key_id_of, place
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+from sso.db.tables import metadata
+from sso.keys.reseal import Reseal, sealed_columns
+from sso.services import Services, build
+from sso.state.apply import Applier, client_purpose
+from sso.state.document import parse
+from tests.kit.builders import TOTP_SECRET, add_user
+
+CLIENT_SECRET = "a-secret-of-the-shop"
+
+
+async def fill_users(services: Services) -> None:
+    await add_user(services, user_id="7", totp_secret=TOTP_SECRET)
+    await add_user(services, user_id="8")  # has nothing sealed
+
+
+async def fill_outbox(services: Services) -> None:
+    await Outbox(services.keyring).put(services.database, "ann@example.com", "subject", "the code is 123456")
+
+
+async def fill_signing_keys(services: Services) -> None:
+    await services.key_store.ensure_first("ES256")
+
+
+async def fill_clients(services: Services) -> None:
+    clients = [{"client_id": "shop", "client_secret": CLIENT_SECRET}, {"client_id": "public"}]
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": clients}))
+
+
+# A new sealed column needs a line here, and with it the proof that a change of the master key reaches it.
+FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
+    "users.totp_sealed": fill_users,
+    "outbox.body_sealed": fill_outbox,
+    "signing_keys.private_sealed": fill_signing_keys,
+    "oauth_clients.secret_sealed": fill_clients,
+}
+
+
+@pytest.fixture
+async def filled(services: Services) -> Services:
+    for fill in FILL.values():
+        await fill(services)
+    return services
+
+
+async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
+    """Place and value of all that looks sealed, found by its looks in the database itself."""
+    columns = await database.rows(
+        Statement("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'")
+    )
+    found: dict[str, list[tuple[str, str]]] = {}
+    for table, column in columns:
+        if table == "alembic_version":
+            continue
+        (key,) = metadata.tables[table].primary_key.columns
+        rows = await database.rows(
+            Statement(
+                f"SELECT CAST({key.name} AS text), CAST({column} AS text) FROM {table} "
+                rf"WHERE CAST({column} AS text) ~ '^v1[.][0-9a-f]+[.][A-Za-z0-9_=-]+$'"
+            )
+        )
+        if rows:
+            name = f"{table}.{column}"
+            found[name] = [(place(name, row[0]), row[1]) for row in rows]
+    return found
+
+
+def test_no_sealed_column_is_forgotten() -> None:
+    marked = {f"{table.name}.{column.name}" for table, column in sealed_columns()}
+    named = {
+        f"{table.name}.{column.name}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+        if "sealed" in column.name
+    }
+    assert marked == named, "a column of sealed values has info=SEALED, and a name that says so"
+    assert marked == set(FILL), "and is filled here"
+    for table, _ in sealed_columns():
+        assert len(table.primary_key.columns) == 1, "its key is the place that a value is bound to"
+
+
+async def test_everything_opens_with_the_new_key_and_only_with_it(filled: Services) -> None:
+    database, old = filled.database, filled.keyring.keys[0]
+    before = await sealed_values(database)
+    assert set(before) == set(FILL), "what is sealed, and where, as the database has it"
+    secrets = {spot: filled.keyring.open(spot, sealed) for values in before.values() for spot, sealed in values}
+
+    new = MasterKey.generate()
+    assert await Reseal(database, Keyring([new, old])).run() == 4
+
+    after = await sealed_values(database)
+    assert {key_id_of(sealed) for values in after.values() for _, sealed in values} == {new.id}
+    assert {spot: Keyring([new]).open(spot, sealed) for values in after.values() for spot, sealed in values} == secrets
+    for values in after.values():
+        for spot, sealed in values:
+            with pytest.raises(SealError):
+                Keyring([old]).open(spot, sealed)
+    assert secrets[totp_purpose("7")] == TOTP_SECRET
+    assert secrets[client_purpose("shop")] == CLIENT_SECRET
+
+
+async def test_the_service_works_with_the_new_key_alone(filled: Services) -> None:
+    new = MasterKey.generate()
+    await Reseal(filled.database, Keyring([new, *filled.keyring.keys])).run()
+    ring = Keyring([new])
+    fresh = build(filled.settings, filled.database, ring)
+    await fresh.keys.load()
+    assert fresh.keys.signer().kid == filled.keys.signer().kid
+    again = await Applier(filled.database, fresh.hasher, ring).apply(
+        parse({
+            "users": [{"login": (await fresh.users.list("7"))[0].login, "totp_secret": TOTP_SECRET}],
+            "clients": [{"client_id": "shop", "client_secret": CLIENT_SECRET}],
+        })
+    )  # fmt: skip
+    assert again.same == 2
+
+
+async def test_a_value_that_does_not_open_leaves_all_as_they_were(filled: Services) -> None:
+    before = await sealed_values(filled.database)
+    stranger = MasterKey.generate()
+    with pytest.raises(SealError):
+        await Reseal(filled.database, Keyring([stranger])).run()
+    # Also when only the last of them does not.
+    await filled.database.value(
+        Statement("UPDATE oauth_clients SET secret_sealed = :other WHERE client_id = 'shop'"),
+        other=Keyring([stranger]).seal("elsewhere", "x"),
+    )
+    with pytest.raises(SealError):
+        await Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys, stranger])).run()
+    after = await sealed_values(filled.database)
+    assert {name: values for name, values in after.items() if "client" not in name} == {
+        name: values for name, values in before.items() if "client" not in name
+    }
+
+
+async def test_values_of_several_old_keys_are_counted_and_all_sealed_anew(filled: Services) -> None:
+    middle, new = MasterKey.generate(), MasterKey.generate()
+    await Reseal(filled.database, Keyring([middle, *filled.keyring.keys])).run()
+    await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that has the old key still
+    ring = Keyring([new, middle, *filled.keyring.keys])
+    assert await Reseal(filled.database, ring).sealed_with_old() == 5
+    assert await Reseal(filled.database, ring).run() == 5
+    assert await Reseal(filled.database, ring).sealed_with_old() == 0
+    assert await Reseal(filled.database, Keyring([new])).sealed_with_old() == 0
+
+
+async def test_a_running_service_goes_on_through_a_change(filled: Services, tmp_path: Path) -> None:
+    """It reads the key file when it meets the new key, and seals with it from then on."""
+    path = tmp_path / "secret.key"
+    path.write_text(filled.keyring.keys[0].text())
+    path.chmod(0o600)
+    running = build(filled.settings, filled.database, Keyring.from_file(path))
+    await running.keys.load()
+
+    command = Keyring.from_file(path)
+    command.put_first(MasterKey.generate())
+    await Reseal(filled.database, command).run()
+    await add_user(running, user_id="9", totp_secret=TOTP_SECRET)
+    assert await Reseal(filled.database, command).sealed_with_old() == 0
+    command.keep_only_first()
+
+    await running.keys.load()
+    user = await running.users.get("9")
+    assert user is not None
+    assert user.totp_sealed is not None
+    assert Keyring.from_file(path).open(totp_purpose("9"), user.totp_sealed) == TOTP_SECRET
+    user = await running.users.get("7")
+    assert user is not None
+    assert user.totp_sealed is not None
+    assert running.keyring.open(totp_purpose("7"), user.totp_sealed) == TOTP_SECRET

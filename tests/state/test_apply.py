@@ -1,0 +1,330 @@
+"""`sso apply`: brings the database to the desired state, any number of times, or changes nothing and says where."""
+
+from typing import Any
+
+import pytest
+import trio
+
+from sso.accounts.model import LoginOptions, User
+from sso.accounts.second_factor import totp_purpose
+from sso.core.net import parse_address
+from sso.db.statement import Statement
+from sso.services import Services
+from sso.state.apply import Applier, Counts, client_purpose
+from sso.state.document import LATER, DocumentError, parse
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+
+HERE = parse_address("127.0.0.1")
+EVERY_ROW = Statement(
+    """SELECT 'user' AS kind, to_jsonb(u) AS row FROM users u
+    UNION ALL SELECT 'client', to_jsonb(c) FROM oauth_clients c ORDER BY 1, 2"""
+)
+CLIENT = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id")
+
+USER: dict[str, Any] = {
+    "user_id": "1001",
+    "login": "ann@example.com",
+    "password": PASSWORD,
+    "nick": "Ann 🎮",
+    "country": "DE",
+    "lang": "de",
+    "level": "7",
+    "tags": ["beta", "vip"],
+    "purchases": ["full_game"],
+    "email_verified": True,
+    "phone": "+490000000",
+    "phone_verified": True,
+    "totp_secret": TOTP_SECRET,
+    "email_2fa": True,
+    "meta": {"geo": "DE", "registration": "web", "deep": {"list": [1, None, 2.5, "x"]}},
+}
+SHOP: dict[str, Any] = {
+    "client_id": "shop",
+    "client_secret": "a-secret-of-the-shop",
+    "name": "Shop",
+    "redirect_hosts": ["shop.example.com", "http://localhost", "[::1]"],
+    "redirect_uris": ["https://shop.example.com/callback"],
+    "profile": "oidc",
+    "consent": True,
+    "first_party": True,
+}
+
+
+async def apply(services: Services, *users: dict[str, Any], clients: tuple[dict[str, Any], ...] = ()) -> Counts:
+    applier = Applier(services.database, services.hasher, services.keyring)
+    return await applier.apply(parse({"users": list(users), "clients": list(clients)}))
+
+
+async def everything(services: Services) -> list[tuple[str, Any]]:
+    return [(row["kind"], row["row"]) for row in await services.database.rows(EVERY_ROW)]
+
+
+async def user(services: Services, id_or_login: str) -> User:
+    found = await services.users.find(id_or_login)
+    assert found is not None
+    return found
+
+
+async def password_is(services: Services, id_or_login: str, password: str) -> bool:
+    return await services.hasher.matches((await user(services, id_or_login)).password_hash, password)
+
+
+async def test_a_user_is_created_with_all_its_fields(services: Services) -> None:
+    assert await apply(services, USER) == Counts(created=1, changed=0, same=0)
+    ann = await user(services, "1001")
+    for name in USER.keys() - {"password", "totp_secret", "tags", "purchases"}:
+        assert getattr(ann, name) == USER[name], name
+    assert (list(ann.tags), list(ann.purchases)) == (["beta", "vip"], ["full_game"])
+    assert await password_is(services, "1001", PASSWORD)
+    assert ann.totp_sealed is not None
+    assert services.keyring.open(totp_purpose("1001"), ann.totp_sealed) == TOTP_SECRET
+
+
+async def test_a_client_is_created_with_all_its_fields(services: Services) -> None:
+    assert await apply(services, clients=(SHOP,)) == Counts(created=1, changed=0, same=0)
+    row = await services.database.row(CLIENT, client_id="shop")
+    assert row is not None
+    for name in SHOP.keys() - {"client_secret"}:
+        assert row[name] == SHOP[name], name
+    assert services.keyring.open(client_purpose("shop"), row["secret_sealed"]) == SHOP["client_secret"]
+
+
+async def test_what_is_not_given_has_its_default(services: Services) -> None:
+    await apply(services, {"login": "ann@example.com"}, clients=({"client_id": "c"},))
+    ann = await user(services, "ann@example.com")
+    assert (ann.nick, ann.lang, ann.level, ann.tags, ann.meta) == ("", "en", "0", (), {})
+    assert (ann.email_verified, ann.email_2fa, ann.disabled) == (False, False, False)
+    assert ann.password_hash is None
+    assert ann.ways == ()
+    row = await services.database.row(CLIENT, client_id="c")
+    assert row is not None
+    assert (row["profile"], row["consent"], row["secret_sealed"]) == ("strict", False, None)
+
+
+async def test_a_user_id_is_made_up_that_nobody_has(services: Services) -> None:
+    taken = [{"user_id": str(number), "login": f"taken{number}@example.com"} for number in range(1000, 1005)]
+    await apply(services, *taken)
+    await apply(services, {"login": "one@example.com"}, {"login": "two@example.com"})
+    ids = [(await user(services, login)).user_id for login in ("one@example.com", "two@example.com")]
+    assert ids == ["1005", "1006"]
+
+
+async def test_the_second_run_changes_nothing(services: Services) -> None:
+    await apply(services, USER, clients=(SHOP,))
+    ann = await user(services, "1001")
+    jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login")
+    tokens = await services.session_tokens.issue(ann, HERE, bound=False)
+    before = await everything(services)
+    assert await apply(services, USER, clients=(SHOP,)) == Counts(created=0, changed=0, same=2)
+    assert await everything(services) == before  # the password's hash and the sealed values, too
+    await services.user_jwts.verify(jwt, HERE, factor="d")
+    await services.session_tokens.sign_in(tokens.token, HERE)
+
+
+async def test_what_the_document_does_not_name_is_left_alone(services: Services) -> None:
+    other = {"login": "bob@example.com", "nick": "Bob", "password": "another one"}
+    await apply(services, USER, other, clients=(SHOP, {"client_id": "other"}))
+    before = await everything(services)
+    counts = await apply(
+        services, {"login": USER["login"], "nick": "Anna"}, clients=({"client_id": "shop", "name": "The Shop"},)
+    )
+    assert counts == Counts(created=0, changed=2, same=0)
+    for (_, was), (_, now) in zip(before, await everything(services), strict=True):
+        changed = {name for name in was if was[name] != now[name]}
+        wanted = {"1001": {"nick"}, "shop": {"name"}}
+        assert changed == wanted.get(was.get("user_id") or was.get("client_id"), set())
+
+
+async def test_an_empty_value_is_a_value(services: Services) -> None:
+    await apply(services, USER)
+    empty = {"nick": "", "tags": [], "purchases": [], "meta": {}, "email_2fa": False, "phone": ""}
+    await apply(services, {"login": USER["login"], **empty})
+    ann = await user(services, "1001")
+    assert (ann.nick, ann.tags, ann.purchases, ann.meta, ann.email_2fa, ann.phone) == ("", (), (), {}, False, "")
+
+
+async def test_null_is_as_if_absent(services: Services) -> None:
+    await apply(services, USER, clients=(SHOP,))
+    nulls = {name: None for name in USER if name != "login"}
+    counts = await apply(
+        services,
+        {"login": USER["login"], **nulls},
+        clients=({name: value if name == "client_id" else None for name, value in SHOP.items()},),
+    )
+    assert counts.same == 2
+
+
+async def test_a_user_is_known_by_id_or_by_login_without_regard_to_case(services: Services) -> None:
+    await apply(services, USER)
+    assert (await apply(services, {"login": "ANN@example.com"})).changed == 1  # as it is spelled now
+    assert (await user(services, "1001")).login == "ANN@example.com"
+    assert (await apply(services, {"user_id": "1001", "login": "anna@example.org"})).changed == 1
+    assert (await user(services, "anna@EXAMPLE.org")).user_id == "1001"
+    assert await services.users.by_login("ann@example.com") is None
+    assert await password_is(services, "1001", PASSWORD)
+
+
+async def test_a_changed_password_voids_what_was_issued(services: Services) -> None:
+    await apply(services, USER, {"login": "bob@example.com", "password": PASSWORD})
+    ann, bob = await user(services, "1001"), await user(services, "bob@example.com")
+    jwts = [services.user_jwts.issue(who, LoginOptions(HERE, factor="d"), "login") for who in (ann, bob)]
+    tokens = [await services.session_tokens.issue(who, HERE, bound=False) for who in (ann, bob)]
+    assert (await apply(services, USER | {"password": "another one"})).changed == 1
+    assert await password_is(services, "1001", "another one")
+    assert not await password_is(services, "1001", PASSWORD)
+    assert (await user(services, "1001")).valid_from > ann.valid_from
+    for refused in (
+        services.user_jwts.verify(jwts[0], HERE, factor="d"),
+        services.session_tokens.sign_in(tokens[0].token, HERE),
+        services.session_tokens.sign_in(tokens[0].stoken, HERE),
+    ):
+        with pytest.raises(Exception, match=r"void|invalid credentials"):
+            await refused
+    await services.user_jwts.verify(jwts[1], HERE, factor="d")
+    await services.session_tokens.sign_in(tokens[1].token, HERE)
+
+
+async def test_disabling_voids_and_enabling_does_not(services: Services) -> None:
+    await apply(services, USER)
+    await apply(services, {"login": USER["login"], "disabled": True})
+    ann = await user(services, "1001")
+    assert ann.disabled
+    assert ann.valid_from > 0
+    assert (await apply(services, {"login": USER["login"], "disabled": True})).same == 1
+    await apply(services, {"login": USER["login"], "disabled": False})
+    again = await user(services, "1001")
+    assert (again.disabled, again.valid_from) == (False, ann.valid_from)
+
+
+@pytest.mark.parametrize(
+    ("last", "where"),
+    [
+        ({"user_id": "2002", "login": "ANN@example.com"}, "users[1].login: belongs to another user_id"),
+        ({"user_id": "1001", "login": "bob@example.com"}, "users[1].login: belongs to another user_id"),
+    ],
+)
+async def test_a_login_that_is_another_user_s_is_refused_and_nothing_is_changed(
+    services: Services, last: dict[str, Any], where: str
+) -> None:
+    await apply(services, USER, {"user_id": "1002", "login": "bob@example.com"})
+    before = await everything(services)
+    with pytest.raises(DocumentError) as caught:
+        await apply(services, {"login": "new@example.com"}, last, clients=(SHOP,))
+    assert str(caught.value) == where
+    assert await everything(services) == before
+
+
+async def test_the_same_document_twice_at_once_is_as_good_as_once(services: Services) -> None:
+    counts: list[Counts] = []
+
+    async def one() -> None:
+        counts.append(await apply(services, *({"login": f"u{n}@example.com"} for n in range(20)), clients=(SHOP,)))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(one)
+    assert sum(count.created for count in counts) == 21
+    assert len(await everything(services)) == 21
+
+
+async def test_many_users_are_applied_and_progress_is_told(services: Services) -> None:
+    users = [{"login": f"u{number}@example.com", "password": f"password {number}"} for number in range(30)]
+    told: list[tuple[int, int]] = []
+    applier = Applier(services.database, services.hasher, services.keyring)
+    counts = await applier.apply(parse({"users": users}), lambda done, total: told.append((done, total)))
+    assert counts.created == 30
+    assert told == [(number, 30) for number in range(1, 31)]
+    assert await password_is(services, "u17@example.com", "password 17")
+
+
+OK_USER = {"login": "ok@example.com"}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"users": [OK_USER, {"nick": "x"}]}, "users[1].login: "),
+    ({"users": [OK_USER, {"login": 5}]}, "users[1].login: "),
+    ({"users": [OK_USER, {"login": "no-address"}]}, "users[1].login: must be an e-mail address"),
+    ({"users": [OK_USER, {"login": "a b@example.com"}]}, "users[1].login: "),
+    ({"users": [OK_USER, {"login": "a\n@example.com"}]}, "users[1].login: "),
+    ({"users": [OK_USER, {"login": "a" * 400 + "@example.com"}]}, "users[1].login: "),
+    ({"users": [{**OK_USER, "user_id": 5}]}, "users[0].user_id: "),
+    ({"users": [{**OK_USER, "user_id": "007"}]}, "users[0].user_id: "),
+    ({"users": [{**OK_USER, "user_id": "0"}]}, "users[0].user_id: "),
+    ({"users": [{**OK_USER, "user_id": "-1"}]}, "users[0].user_id: "),
+    ({"users": [{**OK_USER, "user_id": "１"}]}, "users[0].user_id: "),
+    ({"users": [{**OK_USER, "user_id": str(2**63)}]}, "users[0].user_id: "),
+    ({"users": [{**OK_USER, "password": ""}]}, "users[0].password: "),
+    ({"users": [{**OK_USER, "password": "x" * 1025}]}, "users[0].password: "),
+    ({"users": [{**OK_USER, "level": 7}]}, "users[0].level: "),
+    ({"users": [{**OK_USER, "tags": "beta"}]}, "users[0].tags: "),
+    ({"users": [{**OK_USER, "tags": ["ok", "a,b"]}]}, "users[0].tags[1]: must be a word without a comma"),
+    ({"users": [{**OK_USER, "tags": [""]}]}, "users[0].tags[0]: "),
+    ({"users": [{**OK_USER, "email_verified": "yes"}]}, "users[0].email_verified: "),
+    ({"users": [{**OK_USER, "email_verified": 1}]}, "users[0].email_verified: "),
+    ({"users": [{**OK_USER, "totp_secret": "short"}]}, "users[0].totp_secret: "),
+    ({"users": [{**OK_USER, "totp_secret": "0189" * 8}]}, "users[0].totp_secret: "),
+    ({"users": [{**OK_USER, "nick": "a\nb"}]}, "users[0].nick: must not hold control characters"),
+    ({"users": [{**OK_USER, "meta": []}]}, "users[0].meta: "),
+    ({"users": [{**OK_USER, "nope": 1}]}, "users[0].nope: "),
+    ({"users": [{**OK_USER, "password_hash": "x"}]}, "users[0].password_hash: "),
+    ({"users": {}}, "users: "),
+    ({"users": [5]}, "users[0]: "),
+    ({"users": None}, "users: "),
+    ({"clients": [{"name": "x"}]}, "clients[0].client_id: "),
+    ({"clients": [{"client_id": "a b"}]}, "clients[0].client_id: "),
+    ({"clients": [{"client_id": ""}]}, "clients[0].client_id: "),
+    ({"clients": [{"client_id": "c", "client_secret": "short"}]}, "clients[0].client_secret: "),
+    ({"clients": [{"client_id": "c", "profile": "loose"}]}, "clients[0].profile: "),
+    ({"clients": [{"client_id": "c", "redirect_hosts": ["ok.com", "https://x"]}]}, "clients[0].redirect_hosts[1]: "),
+    ({"clients": [{"client_id": "c", "redirect_hosts": ["UPPER.com"]}]}, "clients[0].redirect_hosts[0]: "),
+    ({"clients": [{"client_id": "c", "redirect_hosts": ["*.example.com"]}]}, "clients[0].redirect_hosts[0]: "),
+    ({"clients": [{"client_id": "c", "secret_sealed": "x"}]}, "clients[0].secret_sealed: "),
+    ({"users": [OK_USER, {"login": "b@x"}, {"login": "OK@Example.com"}]}, "users[2].login: stands twice"),
+    (
+        {"users": [OK_USER, {"login": "b@x", "user_id": "5"}, {"login": "c@x", "user_id": "5"}]},
+        "users[2].user_id: stands twice",
+    ),
+    ({"clients": [{"client_id": "c"}, {"client_id": "d"}, {"client_id": "c"}]}, "clients[2].client_id: stands twice"),
+    ({"users": [OK_USER], "user": []}, "user: there is no such section"),
+    ({"Users": []}, "Users: there is no such section"),
+]
+
+
+@pytest.mark.parametrize(("document", "where"), WRONG, ids=[f"{at}-{where}" for at, (_, where) in enumerate(WRONG)])
+def test_a_bad_document_is_refused_with_the_place(document: dict[str, Any], where: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse(document)
+    assert str(caught.value).startswith(where)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("document", [[], "text", 5, None, True])
+def test_a_document_is_one_object(document: object) -> None:
+    with pytest.raises(DocumentError, match=r"^the document: "):
+        parse(document)
+
+
+@pytest.mark.parametrize("section", LATER)
+def test_a_section_that_comes_later_is_refused_by_its_name(section: str) -> None:
+    with pytest.raises(DocumentError, match=f"^{section}: this section is not supported yet"):
+        parse({"users": [OK_USER], section: []})
+
+
+def test_every_section_of_the_document_is_known() -> None:
+    """Now or later: the ten of the decisions."""
+    assert set(LATER) | {"users", "clients"} == {
+        "users", "clients", "applications", "schemas", "roles", "projects", "permissions", "groups", "memberships",
+        "access_keys",
+    }  # fmt: skip
+
+
+def test_a_refusal_does_not_repeat_a_secret() -> None:
+    for part in ({"password": "hunter2" * 200}, {"totp_secret": "hunter2"}, {"password": ["hunter2"]}):
+        with pytest.raises(DocumentError) as caught:
+            parse({"users": [OK_USER | part]})
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(DocumentError) as caught:
+        parse({"clients": [{"client_id": "c", "client_secret": "hunter2"}]})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_empty_document_is_no_mistake() -> None:
+    assert parse({}) == parse({"users": [], "clients": []})

@@ -1,0 +1,105 @@
+"""`sso export`: the same document without secrets, and applying it changes nothing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from sso.db.bridge import Database
+from sso.services import Services
+from sso.state.apply import Applier, Counts
+from sso.state.document import parse
+from sso.state.export import export
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.postgres import Postgres
+
+SECRET = "a-secret-of-the-shop"
+DOCUMENT: dict[str, list[dict[str, Any]]] = {
+    "users": [
+        {
+            "user_id": "1001",
+            "login": "Ann@example.com",
+            "password": PASSWORD,
+            "nick": "Ann 🎮 Ünï",
+            "country": "DE",
+            "lang": "de",
+            "level": "7",
+            "tags": ["beta", "vip"],
+            "purchases": ["full_game"],
+            "email_verified": True,
+            "phone": "+490000000",
+            "phone_verified": True,
+            "totp_secret": TOTP_SECRET,
+            "email_2fa": True,
+            "meta": {"geo": "DE", "deep": {"list": [1, None, 2.5, True, "x"]}},
+        },
+        {"user_id": "9223372036854775807", "login": "bob@example.com", "disabled": True},
+    ],
+    "clients": [
+        {"client_id": "public", "redirect_hosts": ["localhost"]},
+        {
+            "client_id": "shop",
+            "client_secret": SECRET,
+            "name": "Shop",
+            "redirect_hosts": ["shop.example.com"],
+            "redirect_uris": ["https://shop.example.com/callback"],
+            "profile": "oidc",
+            "consent": True,
+            "first_party": True,
+            "disabled": True,
+        },
+    ],
+}
+
+
+@pytest.fixture
+async def filled(services: Services) -> Services:
+    await Applier(services.database, services.hasher, services.keyring).apply(parse(DOCUMENT))
+    return services
+
+
+@pytest.fixture
+def other_dsn(postgres_server: Postgres) -> Iterator[str]:
+    """Another database, with nothing in it."""
+    dsn = postgres_server.fresh()
+    yield dsn
+    postgres_server.drop(dsn)
+
+
+async def test_it_has_everything_but_the_secrets(filled: Services) -> None:
+    found = await export(filled.database)
+    assert set(found) == {"users", "clients"}
+    for section in ("users", "clients"):
+        for given, exported in zip(DOCUMENT[section], found[section], strict=True):
+            shown = {name: value for name, value in given.items() if "secret" not in name and name != "password"}
+            assert shown.items() <= exported.items()
+            assert not {"password", "totp_secret", "client_secret"} & set(exported)
+
+
+async def test_no_secret_is_in_it_in_any_form(filled: Services) -> None:
+    text = orjson.dumps(await export(filled.database)).decode()
+    for secret in (PASSWORD, TOTP_SECRET, SECRET, "$argon2", filled.keyring.keys[0].id, "sealed", "hash", "valid_from"):
+        assert secret not in text
+
+
+async def test_applying_it_changes_nothing(filled: Services) -> None:
+    found = await export(filled.database)
+    applier = Applier(filled.database, filled.hasher, filled.keyring)
+    as_read = orjson.loads(orjson.dumps(found))
+    assert await applier.apply(parse(as_read)) == Counts(created=0, changed=0, same=4)
+    assert await export(filled.database) == found
+
+
+async def test_applied_elsewhere_it_makes_the_same(filled: Services, other_dsn: str) -> None:
+    found = await export(filled.database)
+    async with Database.open(other_dsn, 2) as elsewhere:
+        await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(found))
+        there = await export(elsewhere)
+    for section in ("users", "clients"):
+        key = "user_id" if section == "users" else "client_id"
+        assert sorted(there[section], key=lambda part: part[key]) == sorted(found[section], key=lambda part: part[key])
+
+
+async def test_an_empty_database_is_an_empty_document(services: Services) -> None:
+    assert await export(services.database) == {"users": [], "clients": []}

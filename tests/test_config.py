@@ -1,0 +1,248 @@
+"""Settings: every one of the table with its default, and one line for every mistake."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from sso.config import ConfigError, Settings, load
+from sso.core.net import parse_networks
+
+# The table of the decisions. SSO_HTTP is "lane" there, once there is one.
+DEFAULTS: dict[str, Any] = {
+    "SSO_BIND": "127.0.0.1:8000",
+    "SSO_BASE_URL": "http://127.0.0.1:8000",
+    "SSO_WS_URL": "ws://127.0.0.1:8000",
+    "SSO_DATA_DIR": Path("var"),
+    "SSO_DATABASE_URL": None,
+    "SSO_WORKERS": 1,
+    "SSO_SECRET_KEY": None,
+    "SSO_TRUSTED_PROXIES": (),
+    "SSO_PROXY_HEADER": "X-Forwarded-For",
+    "SSO_INFO_ALLOW": parse_networks("127.0.0.1/32,::1/128"),
+    "SSO_VENDOR": "sso",
+    "SSO_GSID_HOLD_S": 30,
+    "SSO_GSID_TTL_S": 120,
+    "SSO_GSID_MAX_S": 1200,
+    "SSO_GSID_HEARTBEAT_S": 5,
+    "SSO_OAUTH_SESSION_S": 600,
+    "SSO_ACCESS_TTL_S": 3600,
+    "SSO_ID_TTL_S": 3600,
+    "SSO_REFRESH_TTL_S": 2592000,
+    "SSO_JWT_TTL_S": 3600,
+    "SSO_POLL_DELAY_S": 0,
+    "SSO_POLL_STRIKES": 10,
+    "SSO_POLL_BLOCK_S": 60,
+    "SSO_RATE_GETGSID": 600,
+    "SSO_RATE_LOGIN": 60,
+    "SSO_REFRESH_LEEWAY_S": 0,
+    "SSO_GRANT_MAX_S": 15552000,
+    "SSO_TOKEN_TTL_S": 2592000,
+    "SSO_STOKEN_TTL_S": 3600,
+    "SSO_BROWSER_TTL_S": 1209600,
+    "SSO_SMTP_URL": None,
+    "SSO_METRICS_BIND": None,
+    "SSO_ARGON2_TIME": 2,
+    "SSO_ARGON2_KIB": 19456,
+}
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    return tmp_path / "sso.toml"
+
+
+def value_of(settings: Settings, name: str) -> Any:
+    return getattr(settings, name.removeprefix("SSO_").lower())
+
+
+def complaint(environ: dict[str, str], config_file: Path | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(config_file, environ)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_every_setting_has_its_default(name: str) -> None:
+    assert value_of(load(None, {}), name) == DEFAULTS[name]
+
+
+def test_there_is_a_setting_for_the_way_to_speak_http() -> None:
+    assert load(None, {"SSO_HTTP": "hypercorn"}).http == "hypercorn"
+    assert complaint({"SSO_HTTP": "carrier-pigeon"}).startswith("SSO_HTTP: ")
+
+
+GIVEN = {
+    "SSO_BIND": ("0.0.0.0:80,unix:/run/sso.sock", "0.0.0.0:80,unix:/run/sso.sock"),
+    "SSO_DATA_DIR": ("/var/lib/sso", Path("/var/lib/sso")),
+    "SSO_DATABASE_URL": ("postgres://u:p@h/d", SecretStr("postgres://u:p@h/d")),
+    "SSO_WORKERS": ("4", 4),
+    "SSO_SECRET_KEY": ("k", SecretStr("k")),
+    "SSO_TRUSTED_PROXIES": ("10.0.0.0/8, ::1", parse_networks("10.0.0.0/8,::1/128")),
+    "SSO_PROXY_HEADER": ("Forwarded", "Forwarded"),
+    "SSO_VENDOR": ("acme2", "acme2"),
+    "SSO_RATE_LOGIN": ("0", 0),
+    "SSO_SMTP_URL": ("smtp+starttls://u:p@mail", SecretStr("smtp+starttls://u:p@mail")),
+    "SSO_METRICS_BIND": ("127.0.0.1:9000", "127.0.0.1:9000"),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_the_environment_wins_over_the_file(name: str, config_file: Path) -> None:
+    text, value = GIVEN[name]
+    assert value_of(load(None, {name: text}), name) == value
+    config_file.write_text(f"{name} = '{text}'\n")
+    assert value_of(load(config_file, {}), name) == value
+    config_file.write_text(f"{name} = 'not this one'\n")
+    assert value_of(load(config_file, {name: text}), name) == value
+
+
+def test_both_may_give_settings_together(config_file: Path) -> None:
+    config_file.write_text("SSO_WORKERS = 3\nSSO_VENDOR = 'acme'\n")
+    settings = load(config_file, {"SSO_VENDOR": "other", "HOME": "/home/ann", "PATH": "/bin", "XSSO_A": "1"})
+    assert (settings.workers, settings.vendor) == (3, "other")
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_an_empty_variable_is_as_if_absent(name: str) -> None:
+    assert value_of(load(None, {name: ""}), name) == DEFAULTS[name]
+
+
+def test_lists_may_be_lists_in_toml(config_file: Path) -> None:
+    config_file.write_text(
+        """
+        SSO_BIND = ["127.0.0.1:8001", "unix:/run/sso.sock"]
+        SSO_TRUSTED_PROXIES = ["10.0.0.0/8", "fd00::/8"]
+        SSO_INFO_ALLOW = []
+        """
+    )
+    settings = load(config_file, {})
+    assert settings.bind == "127.0.0.1:8001,unix:/run/sso.sock"
+    assert settings.base_url == "http://127.0.0.1:8001"
+    assert settings.trusted_proxies == parse_networks("10.0.0.0/8,fd00::/8")
+    assert settings.info_allow == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "base_url", "ws_url"),
+    [
+        ({"SSO_BIND": "0.0.0.0:9000"}, "http://0.0.0.0:9000", "ws://0.0.0.0:9000"),
+        ({"SSO_BIND": "[::1]:9000, 127.0.0.1:1"}, "http://[::1]:9000", "ws://[::1]:9000"),
+        ({"SSO_BIND": "unix:/run/sso.sock"}, "http://localhost", "ws://localhost"),
+        ({"SSO_BIND": "127.0.0.1:0"}, "http://127.0.0.1:0", "ws://127.0.0.1:0"),
+        ({"SSO_BASE_URL": "https://sso.example.com"}, "https://sso.example.com", "wss://sso.example.com"),
+        ({"SSO_BASE_URL": "https://sso.example.com/"}, "https://sso.example.com", "wss://sso.example.com"),
+        ({"SSO_BASE_URL": "http://x:81", "SSO_WS_URL": "wss://y/ws/"}, "http://x:81", "wss://y/ws"),
+    ],
+)
+def test_the_public_addresses_follow_from_the_bind_unless_they_are_given(
+    given: dict[str, str], base_url: str, ws_url: str
+) -> None:
+    settings = load(None, given)
+    assert (settings.base_url, settings.ws_url.rstrip("/")) == (base_url, ws_url)
+    assert settings.https == base_url.startswith("https")
+
+
+def test_mail_comes_from_the_host_of_the_service() -> None:
+    assert load(None, {"SSO_BASE_URL": "https://sso.example.com:8443"}).mail_from == "sso@sso.example.com"
+    assert load(None, {"SSO_MAIL_FROM": "help@example.com"}).mail_from == "help@example.com"
+
+
+WRONG = {
+    "SSO_BIND": ["x", "8000", "127.0.0.1:99999", "[::1", ",127.0.0.1:1", "unix:relative", "::1:80"],
+    "SSO_BASE_URL": [
+        "x", "sso.example.com", "ftp://x", "ws://x", "HTTPS://x", "http://", "http://[::1", "http://x y", "http://x:99999",
+        "http://u:p@x", "https://x/?a=1", "https://x/#a", "http://exämple.com", "http://x\n",
+    ],
+    "SSO_WS_URL": ["x", "http://x", "wss://"],
+    "SSO_DATABASE_URL": ["x", "mysql://h/d", "postgresql://[h/d", "sqlite:///x"],
+    "SSO_WORKERS": ["0", "-1", "257", "x", "1.5", "1e1", "٣", "true"],
+    "SSO_TRUSTED_PROXIES": ["x", "10.0.0.0/33", "10.0.0.0/8;::1", "10.0.0.0/8,,::1", "*"],
+    "SSO_INFO_ALLOW": ["everybody", "1"],
+    "SSO_PROXY_HEADER": ["X-Real-IP", "x-forwarded-for"],
+    "SSO_VENDOR": ["Acme", "a-b", "1a", "a" * 33, "a\n", "ä"],
+    "SSO_GSID_HOLD_S": ["0", "-5", "x", "30s"],
+    "SSO_JWT_TTL_S": ["0", "1.5", "99999999999"],
+    "SSO_POLL_STRIKES": ["0"],
+    "SSO_RATE_LOGIN": ["-1", "x"],
+    "SSO_ARGON2_TIME": ["0"],
+    "SSO_ARGON2_KIB": ["7", "99999999"],
+    "SSO_SMTP_URL": ["x", "http://mail", "smtp://[mail"],
+    "SSO_METRICS_BIND": ["x", "9000", "unix:/run/m.sock", "127.0.0.1:x"],
+    "SSO_LOG_LEVEL": ["verbose"],
+    "SSO_LOG_FORMAT": ["xml"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_wrong_value_is_named_in_one_line(name: str, value: str, config_file: Path) -> None:
+    assert complaint({name: value}).startswith(f"{name}: ")
+    if value.isascii() and value.isprintable():
+        config_file.write_text(f"{name} = '{value}'\n")
+        assert complaint({}, config_file).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", ["SSO_NOPE", "SSO_", "SSO_bind", "SSO_WORKER", "SSO_MODEL_CONFIG", "SSO_HTTPS"])
+def test_an_unknown_setting_is_named(name: str, config_file: Path) -> None:
+    assert complaint({name: "x"}) == f"{name}: there is no such setting"
+    config_file.write_text(f"{name} = 'x'\n")
+    assert complaint({}, config_file) == f"{name}: there is no such setting"
+
+
+@pytest.mark.parametrize("name", ["workers", "sso_workers", "PATH"])
+def test_a_file_holds_nothing_but_settings(name: str, config_file: Path) -> None:
+    config_file.write_text(f"{name} = 1\n")
+    assert f"{name}: there is no such setting" in complaint({}, config_file)
+
+
+@pytest.mark.parametrize("value", ["true", "1.5", "{ a = 1 }", "[1, 2]", "2020-01-01"])
+def test_a_value_of_the_wrong_type_in_the_file_is_named(value: str, config_file: Path) -> None:
+    for name in ("SSO_WORKERS", "SSO_VENDOR", "SSO_SECRET_KEY"):
+        config_file.write_text(f"{name} = {value}\n")
+        assert complaint({}, config_file).startswith(f"{name}: ")
+
+
+def test_a_file_that_is_not_there_or_is_no_toml_is_named(tmp_path: Path) -> None:
+    assert str(tmp_path / "missing.toml") in complaint({}, tmp_path / "missing.toml")
+    assert str(tmp_path) in complaint({}, tmp_path)
+    bad = tmp_path / "bad.toml"
+    for content in (b"SSO_WORKERS = ", b"\xff\xfe", b"just words", b"SSO_WORKERS = 1\nSSO_WORKERS = 2"):
+        bad.write_bytes(content)
+        assert f"{bad} is not TOML" in complaint({}, bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SSO_DATABASE_URL", "mysql://sso:hunter2@host/db"),
+        ("SSO_DATABASE_URL", "postgresql://sso:hunter2[@host/db"),
+        ("SSO_DATABASE_URL", "postgresql://sso:hunter2℀@host/db"),
+        ("SSO_DATABASE_URL", "hunter2"),
+        ("SSO_SMTP_URL", "imap://u:hunter2@host"),
+        ("SSO_SMTP_URL", "smtp://u:hunter2℀@host"),
+        ("SSO_BASE_URL", "https://u:hunter2@host"),
+    ],
+)
+def test_a_complaint_does_not_repeat_a_secret(name: str, value: str, config_file: Path) -> None:
+    assert "hunter2" not in complaint({name: value})
+    config_file.write_text(f"SSO_SECRET_KEY = 'hunter2\n{name} = '{value}'\n")
+    assert "hunter2" not in complaint({}, config_file)
+
+
+def test_settings_do_not_show_their_secrets() -> None:
+    given = {
+        "SSO_SECRET_KEY": "hunter2",
+        "SSO_DATABASE_URL": "postgresql://sso:hunter2@host/db",
+        "SSO_SMTP_URL": "smtp://u:hunter2@host",
+    }
+    settings = load(None, given)
+    assert "hunter2" not in repr(settings)
+    assert "hunter2" not in str(settings)
+    assert "hunter2" not in settings.model_dump_json()
+
+
+def test_the_master_key_file_is_in_the_data_directory() -> None:
+    assert load(None, {"SSO_DATA_DIR": "/srv/sso"}).key_file == Path("/srv/sso/secret.key")

@@ -1,0 +1,144 @@
+"""Log lines: no secrets, and never a reason to fail."""
+
+import io
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+import structlog
+
+from sso import log
+
+
+@pytest.fixture(autouse=True)
+def own_set_up() -> Iterator[None]:
+    """Logging is one for the process: leave it as it was."""
+    config, root = structlog.get_config(), logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.configure(**config)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+Stderr = pytest.CaptureFixture[str]
+
+
+def lines(capsys: Stderr) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_a_line_is_one_json_object_with_time_and_level(capsys: Stderr) -> None:
+    log.set_up("json", "info")
+    structlog.get_logger().info("something\nhappened", user_id="12", nick="Ünï\u2028")
+    (line,) = lines(capsys)
+    assert line["event"] == "something\nhappened"
+    assert line["level"] == "info"
+    assert line["user_id"] == "12"
+    assert line["nick"] == "Ünï\u2028"
+    assert line["timestamp"].endswith("Z")
+
+
+SECRETS = [
+    "password", "new_password", "current_password", "client_secret", "secret", "token", "stoken", "access_token",
+    "id_token", "refresh_token", "jwt", "service_jwt", "authorization", "cookie", "otp", "code", "with_email",
+    "location", "private_key", "hash", "signature",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_what_is_named_like_a_secret_is_blanked(capsys: Stderr, form: Any) -> None:
+    log.set_up(form, "info")
+    with structlog.contextvars.bound_contextvars(token="hunter2"):
+        structlog.get_logger().bind(cookie="hunter2").info("event", **dict.fromkeys(SECRETS, "hunter2"))
+    written = capsys.readouterr().err
+    assert "hunter2" not in written
+    assert all(name in written for name in SECRETS)
+
+
+def test_lines_below_the_level_are_left_out(capsys: Stderr) -> None:
+    log.set_up("json", "warning")
+    structlog.get_logger().info("no")
+    structlog.get_logger().warning("yes")
+    assert [line["event"] for line in lines(capsys)] == ["yes"]
+
+
+def test_an_exception_is_in_the_same_line(capsys: Stderr) -> None:
+    log.set_up("json", "info")
+    try:
+        int("broken")
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    (line,) = lines(capsys)
+    assert "ValueError: invalid literal" in line["exception"]
+
+
+def test_an_exception_shows_no_local_variables(capsys: Stderr) -> None:
+    for form in ("json", "console"):
+        log.set_up(form, "info")
+        password = "hunter" + str(2)
+        try:
+            int(password[:-1])
+        except ValueError:
+            structlog.get_logger().exception("failed")
+    written = capsys.readouterr().err
+    assert written.count("ValueError") >= 2
+    assert "hunter2" not in written
+
+
+def test_libraries_log_in_the_same_shape_and_without_their_arguments(capsys: Stderr) -> None:
+    log.set_up("json", "info")
+    logging.getLogger("some.library").warning("bad value %s", "hunter2")
+    logging.getLogger("some.library").info("chatter")
+    (line,) = lines(capsys)
+    assert (line["logger"], line["message"], line["level"]) == ("some.library", "bad value %s", "warning")
+
+
+class Broken(io.StringIO):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, _: str) -> int:
+        raise self.error
+
+    def flush(self) -> None:
+        raise self.error
+
+    def isatty(self) -> bool:
+        raise self.error
+
+
+def broken() -> dict[str, Any]:
+    closed = io.StringIO()
+    closed.close()
+    return {
+        "pipe": Broken(BrokenPipeError(32, "Broken pipe")),
+        "disk": Broken(OSError(28, "No space left on device")),
+        "closed": closed,
+        "none": None,
+    }
+
+
+@pytest.mark.parametrize("how", broken())
+def test_a_broken_standard_error_fails_nothing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setattr(sys, "stderr", broken()[how])
+    log.set_up("auto", "info")
+    structlog.get_logger().error("event")
+    logging.getLogger("some.library").error("event")
+
+
+def test_a_process_without_standard_error_can_log() -> None:
+    program = "from sso import log; import structlog; log.set_up('auto', 'info'); structlog.get_logger().error('x')"
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$0" -c "$1; print(1)" 2>&-', sys.executable, program],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n")
