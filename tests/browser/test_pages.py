@@ -3,7 +3,7 @@
 import hashlib
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Window
 from tests.kit.browser import SESSION, App, mailed_codes, new_user, query
@@ -219,6 +219,20 @@ def test_no_site_may_show_our_pages_within_its_own(page: Page, window: Window, s
     with page.expect_console_message(lambda message: "frame-ancestors 'none'" in message.text):
         page.goto("http://evil.example/")
     expect(page.frame_locator("iframe").get_by_label("Password")).to_have_count(0)
+    window.complaints.clear()
+
+
+@once
+def test_what_the_policy_forbids_would_be_noticed(page: Page, window: Window, server: Server) -> None:
+    """Else it would mean nothing that the browser has no complaints."""
+
+    def slip_in(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace("<form", '<p style="color: red">x</p><form'))
+
+    page.route("**/login", slip_in)
+    page.goto(f"{server.base_url}/login")
+    assert any("Content Security Policy" in complaint for complaint in window.complaints)
     window.complaints.clear()
 
 

