@@ -1,5 +1,5 @@
-"""A browser as small as can be, over the wire: it keeps cookies, shows no mercy to redirects, and sends forms as a page
-has them. And what stands beside a browser: a mailbox, an authenticator app, a connection to each worker."""
+"""A browser as small as can be, over the wire: it keeps cookies, follows a redirect when it is told to, and sends forms
+as a page has them. And what stands beside a browser: a mailbox, an authenticator app, a connection to each worker."""
 
 import asyncio
 import itertools
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any, Self
 
 import asyncpg
@@ -115,7 +116,8 @@ class Browser:
         return self.http.cookies.get(name)
 
     def plant(self, value: str, name: str = SESSION) -> None:
-        self.http.cookies.delete(name) if name in self.http.cookies else None
+        if name in self.http.cookies:
+            self.http.cookies.delete(name)
         self.http.cookies.set(name, value, domain="127.0.0.1", path="/")
 
 
@@ -182,8 +184,8 @@ def mailed_codes(server: Server, login: str, count: int = 1) -> list[str]:
     return look()
 
 
-def _read(path: Any) -> str:
-    return str(path.read_text())
+def _read(path: Path) -> str:
+    return path.read_text()
 
 
 def query(server: Server, sql: str, *values: Any) -> list[Any]:
