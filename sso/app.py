@@ -25,7 +25,7 @@ from sso.web.address import Proxies
 from sso.web.errors import Family, error_body, family_of
 from sso.web.gate import BadBody
 from sso.web.headers import add_security_headers
-from sso.web.http import leaves_body_unread, reply
+from sso.web.http import reply
 from sso.web.pages import page
 
 BODY_S = 30
@@ -59,7 +59,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
-        MAX_CONTENT_LENGTH=1024 * 1024,  # a route may lower it
+        MAX_CONTENT_LENGTH=1024 * 1024,  # the gate has lower limits for most routes
         BODY_TIMEOUT=BODY_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
@@ -96,8 +96,6 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
     async def finish(response: Response) -> Response:
         add_security_headers(response.headers, https=https)
         response.headers["X-Request-Id"] = g.request_id
-        if has_request_context() and leaves_body_unread() and request.http_version.startswith("1"):
-            response.headers["Connection"] = "close"
         seconds = time.perf_counter() - g.started
         route = rule.rule if (rule := asked().url_rule) else "-"
         metrics.request(asked().method, route, response.status_code, seconds)

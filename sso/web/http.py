@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 import orjson
-from quart import Response, current_app, g, request
+from quart import Response, current_app, request
 from werkzeug.datastructures import Headers
 
 from sso.core.net import Address
@@ -25,21 +25,13 @@ async def read(model: type[M], *, forms: bool = True, require_type: bool = False
 
 
 async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> Body:
-    request.max_content_length = max_bytes
     raw = cast(bytes, await request.get_data(cache=False))
-    g.body_read = True
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise BadBody("Content-Encoding is not supported", status=415)
     types = request.headers.getlist("Content-Type")
     if len(types) > 1:
         raise BadBody("more than one Content-Type")
     return read_body(raw, types[0] if types else None, forms=forms, require_type=require_type, max_bytes=max_bytes)
-
-
-def leaves_body_unread() -> bool:
-    """The answer comes before the body was read: the connection cannot be used again, and the client should know."""
-    has_body = request.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in request.headers
-    return has_body and not g.get("body_read", False)
 
 
 def address() -> Address:
