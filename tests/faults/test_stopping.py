@@ -41,7 +41,7 @@ from tests.kit.server import Server, until
 
 STOPPED_S = 10.0
 REFUSED_S = 1.0
-HASH_S = 0.5  # of one login, when it has a core to itself
+HASH_S = 0.4  # of one login, when it has a core to itself
 HASH_KIB = 8192
 
 

@@ -9,7 +9,8 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ KEYS = "/proxy/oauth/keys"
 ANSWER_S = 30.0  # far beyond every promise: a request that hangs shall be seen as one that took long
 REQUESTS_MOST = 5000  # per person
 REUSES = 10  # of a connection, so that a worker that comes back gets its share
+CHECKERS = 4
 LATER_S = 0.05  # before the next attempt, after one that was not answered
 
 
@@ -221,7 +223,12 @@ class Load:
             return answer
 
 
-def lost(base_url: str, tokens: Iterable[str]) -> list[str]:
+def lost(base_url: str, tokens: Sequence[str]) -> list[str]:
     """Which of these acknowledged tokens do not sign in."""
-    with Connection(base_url) as connection:
-        return [token for token in tokens if connection.ask("POST", LOGIN, {"token": token}).status != 200]
+
+    def check(some: Sequence[str]) -> list[str]:
+        with Connection(base_url) as connection:
+            return [token for token in some if connection.ask("POST", LOGIN, {"token": token}).status != 200]
+
+    with ThreadPoolExecutor(CHECKERS) as pool:
+        return [token for found in pool.map(check, (tokens[n::CHECKERS] for n in range(CHECKERS))) for token in found]
