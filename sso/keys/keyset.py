@@ -50,6 +50,10 @@ class KeySet:
         member = self._members.get(kid)
         return member.public_pem if member else None
 
+    def algorithms(self) -> list[str]:
+        """Of all that is published: what tokens are or may still be signed with."""
+        return sorted({member.signer.algorithm for member in self._members.values()})
+
     async def load(self) -> None:
         known = self._members
         stored = await self._store.published()
