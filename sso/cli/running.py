@@ -80,7 +80,11 @@ def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]"
         from sso.services import open_services
 
         async with open_services(settings, dsn) as services:
-            return await work(services)
+            try:
+                return await work(services)
+            except FAILURES as error:
+                failure = error
+        raise failure  # from here: what passes through a nursery arrives wrapped
 
     with database(settings) as dsn:
         return trio.run(run, dsn)

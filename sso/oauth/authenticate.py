@@ -93,9 +93,7 @@ def proof(
         else:
             # Over digests: a difference in length is nobody's business either.
             expected = hashlib.sha256(secret.encode()).digest()
-            good = any(
-                hmac.compare_digest(expected, hashlib.sha256(text.encode()).digest()) for text in given.secrets
-            )
+            good = any(hmac.compare_digest(expected, hashlib.sha256(text.encode()).digest()) for text in given.secrets)
         found = sealed if good else found
     return found
 

@@ -170,5 +170,3 @@ def error_of(answer: httpx.Response) -> tuple[int, str]:
     data = answer.json()
     assert set(data) == {"error", "error_description"}, data
     return answer.status_code, data["error"]
-
-

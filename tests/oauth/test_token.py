@@ -1,4 +1,6 @@
 from tests.kit.oauth import Browser, Site, error_of
+
+
 def test_smoke(site: Site, browser: Browser) -> None:
     data = site.tokens(browser)
     assert site.userinfo(data["access_token"]).json()["status"] == "ok"
