@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 from sso.oauth.errors import InvalidClient, InvalidRequest
-from sso.oauth.model import Client
+from sso.oauth.model import CLIENT_ID, Client
 
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
 BASIC = re.compile(r"[Bb][Aa][Ss][Ii][Cc] +([A-Za-z0-9+/]+={0,2}) *", re.ASCII)
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}", re.ASCII)
-CLIENT_ID_MOST = 64
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ def evidence(authorization: Sequence[str], client_id: str, client_secret: str) -
     """From the ``Authorization`` headers and the body."""
     if len(authorization) > 1:
         raise InvalidRequest("more than one Authorization header")
+    if client_id and not CLIENT_ID.fullmatch(client_id):
+        raise InvalidClient
     header = authorization[0].strip() if authorization else ""
     if header and client_secret:
         raise InvalidRequest("more than one way of client authentication")
@@ -56,7 +57,7 @@ def _basic(encoded: str, client_id: str) -> Evidence:
         raise InvalidClient("Basic") from None
     # RFC 6749 section 2.3.1 has both encoded as in a form, which not every library does.
     name = unquote_plus(name)
-    if not colon or not secret or (client_id and client_id != name):
+    if not colon or not secret or not CLIENT_ID.fullmatch(name) or client_id not in ("", name):
         raise InvalidClient("Basic")
     return Evidence(name, secrets=tuple({secret: None, unquote_plus(secret): None}), scheme="Basic")
 

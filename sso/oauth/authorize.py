@@ -12,8 +12,6 @@ from sso.oauth.redirects import Redirect, judge
 from sso.oauth.request import Parameters, check
 from sso.oauth.requests import Requests
 
-CLIENT_ID_MOST = 64
-
 
 @dataclass(frozen=True)
 class GoTo:
@@ -53,9 +51,7 @@ class Authorize:
         if parameters is None:
             raise NotTheirs
         client_id, uri = (_ascii(parameters.only(name)) for name in ("client_id", "redirect_uri"))
-        if not client_id or not uri or len(client_id) > CLIENT_ID_MOST:
-            raise NotTheirs
-        client = await self._clients.get(client_id)
+        client = await self._clients.get(client_id) if uri else None
         if client is None or client.disabled:
             raise NotTheirs
         redirect = judge(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)

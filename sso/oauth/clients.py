@@ -10,7 +10,7 @@ from sso.db.batch import Batch
 from sso.db.bridge import Database, Runner, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
-from sso.oauth.model import Client
+from sso.oauth.model import CLIENT_ID, Client
 
 _BY_IDS = Statement(
     """SELECT item.n, c.* FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS item (id, n)
@@ -37,7 +37,7 @@ class Clients:
         self._by_id = Batch(database, _BY_IDS)
 
     async def get(self, client_id: str) -> Client | None:
-        row = await self._by_id(client_id)
+        row = await self._by_id(client_id) if CLIENT_ID.fullmatch(client_id) else None
         return Client.from_row(row) if row else None
 
     async def list(self) -> list[Client]:

@@ -1,11 +1,13 @@
 """The words of this room: clients, what they ask for, what was granted."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from sso.oauth.redirects import Redirect
 
+CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # In this order in every token and answer.
 SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})

@@ -59,12 +59,12 @@ class Site:
         pair = f"{self.client_id}:{secret or self.secret}"
         return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
-    def redeem(self, code: str, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
+    def redeem(self, code: str, /, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": self.redirect_uri, **changes}
         sent = {name: value for name, value in form.items() if value is not None}
         return self.http.post(TOKEN, data=sent, headers=self.bearer() if headers is None else headers)
 
-    def refresh(self, token: str, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
+    def refresh(self, token: str, /, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
         form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": self.redirect_uri, **changes}
         sent = {name: value for name, value in form.items() if value is not None}
         return self.http.post(TOKEN, data=sent, headers=self.bearer() if headers is None else headers)
@@ -145,7 +145,7 @@ def query_of(answer: httpx.Response) -> dict[str, str]:
 def new_site(server: Server, *, public: bool = False, **fields: Any) -> Site:
     client_id = f"site{next(_numbers)}"
     redirect_uri = fields.pop("redirect_uri", "https://game.example.com/cb")
-    secret = None if public else f"{client_id}-secret-0123456789"
+    secret = None if public else fields.pop("client_secret", f"{client_id}-secret-0123456789")
     host = urlsplit(redirect_uri).hostname
     part = {"client_id": client_id, "name": f"Site {client_id}", "redirect_hosts": [host], **fields}
     server.apply({"clients": [part | ({"client_secret": secret} if secret else {})]})
