@@ -23,7 +23,7 @@ async def page(
 ) -> Response:
     """``form_targets``: origins to which the forms of this page may lead in the end, besides our own."""
     names = {"lang": "en", "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
-    names = {"notice": None, "problem": None, "csrf": "", **names}
+    names = {"notice": None, "problem": None, "csrf": "", "status": status, **names}
     response = Response(await render_template(template, **names), status, content_type="text/html; charset=utf-8")
     response.headers.update(headers or {})
     if form_targets:
