@@ -23,7 +23,8 @@ import urllib.request
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-SERVICE = os.environ.get("SSO_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+BIND = os.environ.get("SSO_BIND", "127.0.0.1:8000").partition(",")[0]
+SERVICE = os.environ.get("SSO_BASE_URL", f"http://{BIND}").rstrip("/")
 PORT = int(os.environ.get("DEMO_SITE_PORT", "8001"))
 HERE = f"http://127.0.0.1:{PORT}"
 CLIENT_ID, CLIENT_SECRET = "demo-site", "demo-site-secret"

@@ -24,18 +24,22 @@ _FIND = Statement(
 )
 _ASK_FOR_ANOTHER = Statement("UPDATE oauth_requests SET login_after = now(), sub = NULL WHERE digest = :digest")
 _CONSENTED = Statement("SELECT scopes FROM oauth_consents WHERE user_id = :user_id AND client_id = :client_id")
-# The session is read here once more: of somebody who has just been signed out there will be no code.
+# The session is read here once more: of somebody who has just been signed out there will be no code. The locks make
+# whoever is ending everything of this user go first or wait; the user's comes first, as theirs does.
 _ISSUE = Statement(
-    """WITH made AS (
+    """WITH person AS (
+        SELECT user_id, valid_from FROM users WHERE user_id = :user_id AND NOT disabled FOR SHARE
+    ), present AS (
+        SELECT s.created, person.user_id, person.valid_from FROM person JOIN browser_sessions s USING (user_id)
+        WHERE s.id = :session_id AND s.expires > now() FOR SHARE OF s
+    ), made AS (
         INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, issued,
             expires)
-        SELECT CAST(:digest AS bytea), c.client_id, u.user_id, CAST(:redirect_uri AS text), CAST(:scopes AS text[]),
-            CAST(:nonce AS text), CAST(:challenge AS text), floor(extract(epoch FROM s.created)),
-            greatest(floor(extract(epoch FROM now())), u.valid_from),
+        SELECT CAST(:digest AS bytea), c.client_id, user_id, CAST(:redirect_uri AS text), CAST(:scopes AS text[]),
+            CAST(:nonce AS text), CAST(:challenge AS text), floor(extract(epoch FROM present.created)),
+            greatest(floor(extract(epoch FROM now())), valid_from),
             coalesce(CAST(:expires AS timestamptz), now() + make_interval(secs => :life))
-        FROM browser_sessions s JOIN users u ON u.user_id = s.user_id, oauth_clients c
-        WHERE s.id = :session_id AND s.expires > now() AND NOT u.disabled
-            AND c.client_id = :client_id AND NOT c.disabled
+        FROM present, oauth_clients c WHERE c.client_id = :client_id AND NOT c.disabled
         RETURNING client_id, user_id, scopes
     ), agreed AS (
         INSERT INTO oauth_consents AS old (user_id, client_id, scopes)
@@ -114,6 +118,7 @@ class Requests:
             _ISSUE,
             digest=digest(code),
             client_id=wanted.client.client_id,
+            user_id=session.user.user_id,
             session_id=session.id,
             redirect_uri=wanted.redirect.uri,
             scopes=list(wanted.scopes),

@@ -15,7 +15,8 @@ from sso.web.fields import Request
 from sso.web.http import address, read, reply
 
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-PUBLIC = {"Cache-Control": "public, max-age=300", "Access-Control-Allow-Origin": "*"}
+# As short as the key set's: an algorithm is announced before the first token is signed with it.
+PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
 
 
 class TokenRequest(Request):
