@@ -246,6 +246,6 @@ def _turn(row: Row, head: str) -> Turn:
         bound_uri=row["bound_uri"],
         same_uri=row["same_uri"],
         alive=row["alive"],
-        raced=given is None and row["seen_head"] == head,
+        raced=given is None and row["proved"] and row["same_uri"] and row["alive"] and row["seen_head"] == head,
         issued=given,
     )

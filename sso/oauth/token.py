@@ -61,7 +61,7 @@ class TokenEndpoint:
     async def refresh(self, given: Evidence, refresh_token: str, redirect_uri: str) -> dict[str, Any]:
         """refresh_token."""
         presented = self._tokens.read_refresh(refresh_token)
-        if presented is None:
+        if presented is None or given.client_id not in ("", presented.client_id):
             raise bad_refresh(await self._profile_of(given))
         client = self._last_seen.get(presented.client_id) or await self._clients.get(presented.client_id)
         if client is None:
@@ -101,11 +101,11 @@ class TokenEndpoint:
         raise bad_refresh(client.profile)
 
     async def _profile_of(self, given: Evidence) -> Profile:
-        """Whose words to use for a token that names nobody: those of the client that the request names."""
-        client = await self._clients.get(given.client_id) if given.client_id else None
-        if client is None:
+        """Whose words to use for a token that names nobody, or another: those of the client that the request names."""
+        if not given.client_id:
             return "strict"
-        if proof(client, self._clients.secrets(client), given, "") is None:
+        client = await self._clients.get(given.client_id)
+        if client is None or proof(client, self._clients.secrets(client), given, "") is None:
             raise InvalidClient(given.scheme)
         return client.profile
 

@@ -1,12 +1,16 @@
 """GET /proxy/oauth/authorize: who may ask, for what, and where the answer goes."""
 
+import socket
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
 
 from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, pkce, query_of
-from tests.kit.server import Server
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server
 from tests.oauth.test_redirects import REFUSED
 
 # The test server has no TLS itself, so http is as good as https there.
@@ -225,3 +229,42 @@ def test_only_the_configured_address_counts(site: Site, nobody: Browser, server:
     config = nobody.http.get("/.well-known/openid-configuration", headers=headers)
     assert "evil" not in config.text
     assert config.json()["issuer"] == server.base_url
+
+
+@pytest.fixture
+def behind_tls(postgres_server: Postgres, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A server whose public address is https, as seen from its proxy."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    settings = QUICK | {
+        "SSO_DATABASE_URL": postgres_server.fresh(),
+        "SSO_BIND": address,
+        "SSO_BASE_URL": "https://sso.example.com",
+    }
+    server = Server(tmp_path, settings)
+    server.start()
+    try:
+        part = {"client_id": "shop", "client_secret": "s" * 20, "redirect_hosts": ["game.example.com", "localhost"]}
+        server.settings["SSO_BIND"] = address
+        server.apply({"clients": [part]})
+        with httpx.Client(base_url=f"http://{address}", timeout=20) as client:
+            yield client
+    finally:
+        server.stop()
+
+
+def test_with_tls_http_redirects_are_for_loopback_only(behind_tls: httpx.Client) -> None:
+    site = {"client_id": "shop", "response_type": "code", "response_mode": "query", "scope": "openid", "nonce": "n"}
+    for uri, status in (
+        ("http://game.example.com/cb", 400),
+        ("https://game.example.com/cb", 302),
+        ("http://localhost:5000/cb", 302),
+    ):
+        assert behind_tls.get(AUTHORIZE, params={**site, "redirect_uri": uri}).status_code == status
+    assert behind_tls.get("/.well-known/openid-configuration").json()["issuer"] == "https://sso.example.com"
+    page = behind_tls.get("/login")
+    cookie = page.headers["Set-Cookie"]
+    assert cookie.startswith("__Host-")
+    for word in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/"):
+        assert word in cookie

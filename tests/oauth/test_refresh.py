@@ -2,7 +2,9 @@
 
 import base64
 import json
+import os
 import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server, running, until
 
 BAD = {"strict": (400, "invalid_request"), "oidc": (400, "invalid_grant")}
 
@@ -65,6 +67,13 @@ def test_another_client_cannot_use_the_token_and_does_not_hurt_it(
     uri = "https://game.example.com/other"
     assert error_of(either.refresh(token, either.bearer(uri), redirect_uri=uri)) == (400, "invalid_grant")
     assert either.refresh(token).status_code == 200
+
+
+def test_a_client_that_proved_itself_cannot_use_anothers_token(server: Server, oidc: Site, browser: Browser) -> None:
+    token, other = oidc.tokens(browser)["refresh_token"], new_site(server, profile="oidc")
+    assert error_of(other.refresh(token, other.basic())) == (400, "invalid_grant")
+    assert error_of(other.refresh(token, other.basic("wrong"))) == (401, "invalid_client")
+    assert oidc.refresh(token).status_code == 200
 
 
 def test_a_strict_client_must_send_redirect_uri_a_standard_one_need_not(
@@ -196,8 +205,6 @@ def brief(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_everything_expires_at_use(brief: Server) -> None:
-    import time
-
     site, browser = new_site(brief), new_browser(brief).sign_in()
     code, data = browser.code(site), site.tokens(browser)
     pending = new_browser(brief).authorize(site).headers["Location"].removeprefix("/login?next=")
@@ -213,8 +220,6 @@ def test_everything_expires_at_use(brief: Server) -> None:
 
 
 def test_no_refresh_goes_beyond_the_end_of_the_grant(brief: Server) -> None:
-    import time
-
     site, browser = new_site(brief), new_browser(brief).sign_in()
     data = site.tokens(browser)
     start = site.claims(data["id_token"])["iat"]
@@ -243,8 +248,6 @@ def test_within_the_leeway_a_lost_answer_can_be_asked_for_again(brief: Server, p
 
 
 def test_the_leeway_ends(brief: Server) -> None:
-    import time
-
     site, browser = new_site(brief), new_browser(brief).sign_in()
     first = site.tokens(browser)["refresh_token"]
     second = site.refresh(first).json()["refresh_token"]
@@ -262,12 +265,8 @@ def test_a_used_token_stays_used_after_a_crash(
         code = browser.code(site)
         first = site.redeem(code).json()["refresh_token"]
         second = site.refresh(first).json()["refresh_token"]
-        import os
-
         for pid in server.workers():
             os.kill(pid, signal.SIGKILL)
-        from tests.kit.server import until
-
         assert until(lambda: len(server.workers()) == 2)
         site = Site(server, site.client_id, site.secret)
         assert error_of(site.refresh(first)) == (400, "invalid_request")

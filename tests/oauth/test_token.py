@@ -329,3 +329,18 @@ def test_a_password_change_between_code_and_redemption_ends_the_code(server: Ser
     code = browser.code(site)
     server.sso("user", "end-sessions", browser.login)
     assert error_of(site.redeem(code)) == (400, "invalid_grant")
+
+
+def test_nothing_secret_is_logged(server: Server, browser: Browser) -> None:
+    site = new_site(server)
+    code = browser.code(site, state="a-state-to-look-for")
+    data = site.redeem(code).json()
+    site.redeem(code, site.bearer(secret="wrong"))
+    site.redeem(code)
+    site.refresh(data["refresh_token"])
+    log = server.log()
+    assert "oauth.code_replayed" in log
+    bearer = site.bearer()["Authorization"].split()[1]
+    secrets = [code, bearer, site.secret or "", data["access_token"], data["id_token"], data["refresh_token"]]
+    for secret in [*secrets, "a-state-to-look-for", data["refresh_token"].split(".")[2]]:
+        assert secret not in log
