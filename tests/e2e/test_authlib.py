@@ -1,16 +1,19 @@
 """A library that many sites use, unchanged: discovery, PKCE, code, refresh, userinfo, revocation."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from authlib.integrations.httpx_client import OAuth2Client
-from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
 from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
 from tests.kit.server import Server
+
+with warnings.catch_warnings(record=True):  # it says at every import that it would rather have another HTTP library
+    from authlib.integrations.httpx_client import OAuth2Client
+    from authlib.oidc.core import CodeIDToken
 
 
 @pytest.fixture(scope="module", autouse=True)
