@@ -26,8 +26,3 @@ class Journey(Protocol):
 
 class Journeys(Protocol):
     async def find(self, path: str) -> Journey | None: ...
-
-
-class NoJourneys:
-    async def find(self, path: str) -> Journey | None:
-        return None
