@@ -20,6 +20,9 @@ from sso.db.errors import DatabaseError
 from sso.health import Health, health_routes
 from sso.keys.routes import key_routes
 from sso.metrics import Metrics
+from sso.oauth.logout_pages import logout_pages
+from sso.oauth.pages import authorize_pages
+from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web.address import Proxies
 from sso.web.errors import Family, error_body, family_of
@@ -75,10 +78,14 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(health_routes(health, s.database))
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data))
-    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, life_s))
+    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.oauth.journeys, life_s))
     app.register_blueprint(
-        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, life_s)
+        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, life_s)
     )
+    app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
+    app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
+    app.register_blueprint(authorize_pages(s.oauth.authorize, visitor))
+    app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))
 
 
 def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:

@@ -20,6 +20,8 @@ from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
+from sso.oauth import parts as oauth_parts
+from sso.oauth.parts import OAuth
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Services:
     session_tokens: SessionTokens
     user_jwts: UserJwts
     auth_data: AuthData
+    oauth: OAuth
     postman: Postman
 
 
@@ -84,5 +87,6 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         session_tokens=tokens,
         user_jwts=jwts,
         auth_data=AuthData(tokens, jwts, settings.vendor),
+        oauth=oauth_parts.build(settings, database, ring, keys, jwts),
         postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
     )

@@ -3,7 +3,7 @@
 What a borrowed browser must not change asks for the password.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from sso.accounts.pages import Visitor, device, too_many
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signin import SignIn
+from sso.accounts.sites import SiteLine, Sites
 from sso.accounts.users import UserStore
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring, SealError
@@ -33,6 +34,7 @@ DONE = {
     "email-2fa": "Your choice is saved.",
     "ended": "That session is signed out.",
     "ended-others": "You are signed out everywhere else.",
+    "site-removed": "That site has no access to your account any more.",
 }
 
 
@@ -60,6 +62,7 @@ def account_pages(
     factors: SecondFactors,
     hasher: Hasher,
     keyring: Keyring,
+    sites: Sites,
     life_s: int,
 ) -> Blueprint:
     routes = Blueprint("account", __name__, url_prefix="/account")
@@ -101,6 +104,7 @@ def account_pages(
             totp_on=session.user.totp_sealed is not None,
             email_2fa_on=session.user.email_2fa,
             sessions=[_line(line, session) for line in await sessions.list(session.user.user_id)],
+            sites=[_site(line) for line in await sites.list(session.user.user_id)],
             **context,
         )
 
@@ -186,6 +190,12 @@ def account_pages(
         await sessions.end_others(session.user.user_id, session.id)
         return see_other("/account?done=ended-others")
 
+    @routes.post("/sites/remove")
+    async def remove_site() -> Response:
+        session, form = await submitted()
+        await sites.remove(session.user.user_id, form.get("client_id", ""))
+        return see_other("/account?done=site-removed")
+
     return routes
 
 
@@ -215,6 +225,24 @@ def _line(line: Any, session: Session) -> dict[str, Any]:
         "last_seen": _ago(line.last_seen),
         "address": line.address,
         "device": line.device,
+    }
+
+
+# What a scope means to the person whose account it is.
+KNOWS = {"email": "your e-mail address", "profile": "your nickname", "trust": "whether your contact data is verified"}
+
+
+def known(scopes: Sequence[str]) -> list[str]:
+    return ["that you have an account", *(KNOWS[scope] for scope in scopes if scope in KNOWS)]
+
+
+def _site(line: SiteLine) -> dict[str, Any]:
+    return {
+        "client_id": line.client_id,
+        "name": line.name,
+        "knows": known(line.scopes),
+        "since": _ago(line.since),
+        "last_used": _ago(line.last_used) if line.last_used else "",
     }
 
 

@@ -6,6 +6,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
+from sso.accounts.journey import Journey, Journeys
 from sso.accounts.model import SecondFactorNeeded, SignedIn, User
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
@@ -37,9 +38,12 @@ def too_many(error: TooManyAttempts) -> str:
 
 
 def signin_pages(
-    visitor: Visitor, signin: SignIn, factors: SecondFactors, sessions: SessionStore, life_s: int
+    visitor: Visitor, signin: SignIn, factors: SecondFactors, sessions: SessionStore, journeys: Journeys, life_s: int
 ) -> Blueprint:
     routes = Blueprint("signin", __name__)
+
+    async def journey_to(next_path: str | None) -> Journey | None:
+        return await journeys.find(browser.safe_next(next_path)) if next_path else None
 
     @routes.get("/")
     async def home() -> Response:
@@ -47,9 +51,13 @@ def signin_pages(
 
     @routes.get("/login")
     async def login_form() -> Response:
-        if await visitor.session():
-            return see_other(browser.safe_next(request.args.get("next")))
-        return await show_login(next_path=request.args.get("next"))
+        next_path = request.args.get("next")
+        journey = await journey_to(next_path)
+        session = await visitor.session()
+        if session and (journey is None or journey.accepts(session)):
+            return see_other(browser.safe_next(next_path))
+        hint = journey.login_hint if journey else ""
+        return await show_login(next_path=next_path, login=hint)
 
     @routes.post("/login")
     async def login() -> Response:
@@ -108,7 +116,7 @@ def signin_pages(
     @routes.post("/logout")
     async def logout() -> Response:
         form = await form_fields()
-        response = see_other("/login")
+        response = see_other("/login" + _onward(form.get("next")))
         session = await visitor.session()
         if session:
             browser.check_csrf(session.secret, form.get("csrf"))
@@ -124,10 +132,13 @@ def signin_pages(
 
     async def show_login(*, next_path: str | None, status: int = 200, **context: Any) -> Response:
         secret, is_new = browser.visit()
+        journey = await journey_to(next_path)
         response = await page(
             "signin.html",
             status=status,
             page_title="Sign in",
+            site=journey.title if journey else "",
+            form_targets=journey.form_targets if journey else (),
             csrf=browser.csrf_token(secret),
             action="/login",
             next=browser.safe_next(next_path) if next_path else "",
@@ -140,15 +151,17 @@ def signin_pages(
     async def ask_for_code(user: User, next_path: str | None) -> Response:
         if user.email_2fa:
             await factors.send_code(user)
-        response = see_other("/login/code" + (f"?next={quote(browser.safe_next(next_path))}" if next_path else ""))
+        response = see_other("/login/code" + _onward(next_path))
         browser.set_cookie(response, VISIT, await sessions.challenge(user))
         return response
 
     async def show_code(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
+        journey = await journey_to(next_path)
         return await page(
             "second_factor.html",
             status=status,
             page_title="Second step",
+            form_targets=journey.form_targets if journey else (),
             csrf=browser.csrf_token(browser.cookie(VISIT)),
             action="/login/code",
             resend_action="/login/code/resend",
@@ -173,6 +186,10 @@ def signin_pages(
         return response
 
     return routes
+
+
+def _onward(next_path: str | None) -> str:
+    return f"?next={quote(browser.safe_next(next_path))}" if next_path else ""
 
 
 def masked(login: str) -> str:

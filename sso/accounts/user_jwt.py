@@ -15,6 +15,7 @@ from sso.core.net import Address, contains, parse_network
 from sso.keys.keyset import KeySet
 
 TYP = "user_token"
+EXCHANGED = "exchanged_token"  # what a web site got for an access token
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class UserJwts:
         self._issuer = issuer
         self._life_s = life_s
         self._verifier = Verifier(typ=TYP, issuer=issuer)
+        self._either = Verifier(typ=(TYP, EXCHANGED), issuer=issuer)
 
     def issue(self, user: User, options: LoginOptions, auth: str, app_id: int = 0) -> str:
         # A password changed within this very second must not void what is issued after it.
@@ -56,12 +58,40 @@ class UserJwts:
             claims["app_id"] = app_id
         return self._keys.signer().sign(claims)
 
-    async def verify(self, token: str, address: Address, *, factor: str | None, expired_for: int = 0) -> Caller:
+    def issue_exchanged(self, user_id: str, nick: str, valid_from: int, exp: int, factor: str) -> str:
+        """For the holder of an access token, and never for longer than that lives; without a factor if "" is given."""
+        now = max(int(time.time()), valid_from)
+        claims: dict[str, Any] = {
+            "typ": EXCHANGED,
+            "iss": self._issuer,
+            "sub": user_id,
+            "uid": user_id,
+            "iat": now,
+            "exp": min(now + self._life_s, exp),
+            "jti": record_id(),
+            "nick": nick,
+            "auth": "openid",
+        }
+        if factor:
+            claims["fac"] = factor_digest(factor)
+        return self._keys.signer().sign(claims)
+
+    async def verify(
+        self,
+        token: str,
+        address: Address,
+        *,
+        factor: str | None,
+        expired_for: int = 0,
+        exchanged: bool = False,
+    ) -> Caller:
         """InvalidToken unless it is a live user JWT of a live user, used from where it may be used.
 
-        ``factor`` is what the device says; None where a service JWT stands in for it.
+        ``factor`` is what the device says; None where a service JWT stands in for it. ``exchanged``: an exchanged
+        token will do as well.
         """
-        claims = self._verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
+        verifier = self._either if exchanged else self._verifier
+        claims = verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
         if factor is not None and not hmac.compare_digest(str(claims.get("fac")), factor_digest(factor)):

@@ -18,6 +18,7 @@ VERBS = {
     "export": "Write the present state as such a document, without secrets.",
     "migrate": "Bring the database up to this program's version.",
     "user": "Add, show, disable users; passwords and second factors.",
+    "client": "Add, show, disable web sites that sign their users in here; their secrets.",
     "key": "Signing keys and the master key.",
     "doctor": "Check the installation and say what to do.",
 }

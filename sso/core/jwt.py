@@ -38,9 +38,9 @@ class Signer:
 
 @dataclass(frozen=True)
 class Verifier:
-    """What a kind of token must be: ``typ``, and ``issuer`` or ``audience``."""
+    """What a kind of token must be: ``typ`` (or one of several), and ``issuer`` or ``audience``."""
 
-    typ: str
+    typ: str | tuple[str, ...]
     issuer: str | None = None
     audience: str | None = None
 
@@ -52,7 +52,7 @@ class Verifier:
         if key is None:
             raise InvalidToken("unknown kid")
         claims = _signed_claims(token, key)
-        if claims.get("typ") != self.typ:
+        if claims.get("typ") not in (self.typ if isinstance(self.typ, tuple) else (self.typ,)):
             raise InvalidToken("wrong typ")
         if self.issuer is not None and claims.get("iss") != self.issuer:
             raise InvalidToken("wrong iss")

@@ -11,7 +11,17 @@ from sso.db.statement import Statement
 
 EVERY_S = 60.0
 AT_ONCE = 1000
-TABLES = ("browser_sessions", "login_challenges", "session_tokens", "email_codes", "throttle")
+TABLES = (
+    "browser_sessions",
+    "login_challenges",
+    "session_tokens",
+    "email_codes",
+    "throttle",
+    "oauth_requests",
+    "oauth_codes",
+    "oauth_access_tokens",
+    "oauth_grants",
+)
 
 # In small bites that skip what others hold, so that no request waits for a broom.
 _SWEEP = {

@@ -13,7 +13,7 @@ import trio
 from sso.core import keys as material
 from sso.core.jwt import Signer
 from sso.core.keys import PublicKey
-from sso.core.sealed import Keyring
+from sso.core.sealed import Keyring, SealError
 from sso.db.errors import DatabaseError
 from sso.db.wakeups import Wakeups
 from sso.keys.store import TOPIC, KeyStore, StoredKey, purpose
@@ -50,6 +50,10 @@ class KeySet:
         member = self._members.get(kid)
         return member.public_pem if member else None
 
+    def algorithms(self) -> list[str]:
+        """Of all that is published: what tokens are or may still be signed with."""
+        return sorted({member.signer.algorithm for member in self._members.values()})
+
     async def load(self) -> None:
         known = self._members
         stored = await self._store.published()
@@ -75,3 +79,6 @@ class KeySet:
                     await self.load()
                 except DatabaseError as error:
                     log.warning("keys.not_read", reason=str(error))
+                except SealError as error:
+                    # One row that this process cannot open must not take the service down: the others still sign.
+                    log.error("keys.not_opened", reason=str(error))

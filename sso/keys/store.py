@@ -88,6 +88,9 @@ class KeyStore:
 
         async def work(tx: Transaction) -> str:
             await tx.value(_LOCK)
+            for row in await tx.rows(_PUBLISHED):
+                # SealError here: sealed with another master key than the service's, the new key would be of no use.
+                self._keyring.open(purpose(row["kid"]), row["private_sealed"])
             kid = await self._add(tx, algorithm, delay=float(LEAD_S))
             await tx.value(_SUPERSEDE, kid=kid, keep=float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S))
             return kid

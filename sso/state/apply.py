@@ -12,11 +12,12 @@ from sso.accounts.second_factor import totp_purpose
 from sso.accounts.users import end_everything
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
-from sso.core.sealed import Keyring, place
+from sso.core.sealed import Keyring
 from sso.db.bridge import Database, Transaction
 from sso.db.errors import Duplicate
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
+from sso.oauth.clients import end_grants, secret_purpose
 from sso.state.document import ClientPart, Document, DocumentError, UserPart
 
 APPLY_S = 600.0
@@ -118,13 +119,13 @@ class Applier:
     async def _client(self, tx: Transaction, part: ClientPart) -> str:
         old = await tx.row(_CLIENT, client_id=part.client_id)
         values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret"})
-        purpose = client_purpose(part.client_id)
+        purpose = secret_purpose(part.client_id)
         if part.client_secret is not None and (
             old is None
             or old["secret_sealed"] is None
             or self._keyring.open(purpose, old["secret_sealed"]) != part.client_secret
         ):
-            values["secret_sealed"] = self._keyring.seal(purpose, part.client_secret)
+            values |= {"secret_sealed": self._keyring.seal(purpose, part.client_secret), "second_sealed": None}
         if old is None:
             await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
             return "created"
@@ -134,6 +135,8 @@ class Applier:
         await tx.value(
             Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
         )
+        if changed.get("disabled"):
+            await end_grants(tx, part.client_id)
         return "changed"
 
 
@@ -142,10 +145,6 @@ _LOOK = Statement(
         (users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key"))
     )
 )
-
-
-def client_purpose(client_id: str) -> str:
-    return place("oauth_clients.secret_sealed", client_id)
 
 
 async def _fresh_id(tx: Transaction) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 PREFIXES = (
     ("/proxy/oauth/authorize", "page"),
+    ("/proxy/oauth/logout", "page"),
     ("/proxy/oauth/", "oauth"),
     ("/.well-known/", "oauth"),
     ("/proxy/api/", "envelope"),

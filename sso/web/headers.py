@@ -1,5 +1,7 @@
 """Headers of every answer."""
 
+from collections.abc import Sequence
+
 from werkzeug.datastructures import Headers
 
 _ALWAYS = {
@@ -10,10 +12,15 @@ _ALWAYS = {
 }
 # No script at all: every page is plain HTML.
 _PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action {}; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+
+def page_policy(form_targets: Sequence[str] = ()) -> str:
+    """``form_targets``: where else a form of the page may lead, by the redirects that follow it."""
+    return _PAGE_POLICY.format(" ".join(("'self'", *form_targets)))
 
 
 def add_security_headers(headers: Headers, *, https: bool) -> None:
@@ -21,7 +28,7 @@ def add_security_headers(headers: Headers, *, https: bool) -> None:
     page = headers.get("Content-Type", "").startswith("text/html")
     for name, value in _ALWAYS.items():
         headers.setdefault(name, value)
-    headers.setdefault("Content-Security-Policy", _PAGE_POLICY if page else _DATA_POLICY)
+    headers.setdefault("Content-Security-Policy", page_policy() if page else _DATA_POLICY)
     # With "no-referrer" browsers send "Origin: null" with a form, and its origin could not be checked.
     headers.setdefault("Referrer-Policy", "same-origin" if page else "no-referrer")
     headers.setdefault("Cache-Control", "no-store")

@@ -1,23 +1,33 @@
 """Rendering pages and reading the forms they send."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quart import Response, current_app, render_template
 
 from sso.web.gate import BadBody
+from sso.web.headers import page_policy
 from sso.web.http import body
 
 FORM_MOST = 32 * 1024
 
 
 async def page(
-    template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, user: object = None, **context: Any
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    user: object = None,
+    form_targets: Sequence[str] = (),
+    **context: Any,
 ) -> Response:
+    """``form_targets``: origins to which the forms of this page may lead in the end, besides our own."""
     names = {"lang": "en", "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
     response = Response(await render_template(template, **names), status, content_type="text/html; charset=utf-8")
     response.headers.update(headers or {})
+    if form_targets:
+        response.headers["Content-Security-Policy"] = page_policy(form_targets)
     return response
 
 

@@ -47,8 +47,18 @@ def server(postgres_server: Postgres) -> Iterator[Server]:
     postgres_server.drop(dsn)
 
 
-@pytest.mark.parametrize("harm", [DAMAGED_KEY, MISSING_TABLE], ids=["damaged_key", "missing_table"])
-def test_a_failing_task_brings_its_worker_down_and_it_is_back_when_all_is_well(server: Server, harm: Harm) -> None:
+def test_a_key_that_cannot_be_opened_is_said_and_takes_nobody_down(server: Server) -> None:
+    dsn = server.settings["SSO_DATABASE_URL"]
+    first = server.workers()
+    sql(dsn, DAMAGED_KEY.do, f"SELECT pg_notify('sso', '{DAMAGED_KEY.wake}')")
+    assert until(lambda: len({entry["process"] for entry in server.log_events("keys.not_opened")}) == 2)
+    assert DAMAGED_KEY.said in str(server.log_events("keys.not_opened")[0])
+    assert login_status(server) == 200
+    assert server.workers() == first
+
+
+def test_a_failing_task_brings_its_worker_down_and_it_is_back_when_all_is_well(server: Server) -> None:
+    harm = MISSING_TABLE
     dsn = server.settings["SSO_DATABASE_URL"]
     first = server.workers()
     assert login_status(server) == 200

@@ -12,8 +12,9 @@ from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.keys.reseal import Reseal, sealed_columns
+from sso.oauth.clients import secret_purpose
 from sso.services import Services, build
-from sso.state.apply import Applier, client_purpose
+from sso.state.apply import Applier
 from sso.state.document import parse
 from tests.kit.builders import TOTP_SECRET, add_user
 
@@ -107,7 +108,7 @@ async def test_everything_opens_with_the_new_key_and_only_with_it(filled: Servic
             with pytest.raises(SealError):
                 Keyring([old]).open(spot, sealed)
     assert secrets[totp_purpose("7")] == TOTP_SECRET
-    assert secrets[client_purpose("shop")] == CLIENT_SECRET
+    assert secrets[secret_purpose("shop")] == CLIENT_SECRET
 
 
 async def test_the_service_works_with_the_new_key_alone(filled: Services) -> None:

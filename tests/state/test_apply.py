@@ -9,8 +9,9 @@ from sso.accounts.model import LoginOptions, User
 from sso.accounts.second_factor import totp_purpose
 from sso.core.net import parse_address
 from sso.db.statement import Statement
+from sso.oauth.clients import secret_purpose
 from sso.services import Services
-from sso.state.apply import Applier, Counts, client_purpose
+from sso.state.apply import Applier, Counts
 from sso.state.document import LATER, DocumentError, parse
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 
@@ -86,7 +87,7 @@ async def test_a_client_is_created_with_all_its_fields(services: Services) -> No
     assert row is not None
     for name in SHOP.keys() - {"client_secret"}:
         assert row[name] == SHOP[name], name
-    assert services.keyring.open(client_purpose("shop"), row["secret_sealed"]) == SHOP["client_secret"]
+    assert services.keyring.open(secret_purpose("shop"), row["secret_sealed"]) == SHOP["client_secret"]
 
 
 async def test_what_is_not_given_has_its_default(services: Services) -> None:

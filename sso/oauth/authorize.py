@@ -1,0 +1,148 @@
+"""GET /proxy/oauth/authorize: what is still missing before a site may know who is there."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sso.accounts.sessions import Session
+from sso.oauth.clients import Clients
+from sso.oauth.errors import Denied, Finished, NotTheirs
+from sso.oauth.issue import Tokens
+from sso.oauth.model import Client, Pending, Wanted
+from sso.oauth.redirects import Redirect, judge
+from sso.oauth.request import Parameters, check
+from sso.oauth.requests import Requests
+
+
+@dataclass(frozen=True)
+class GoTo:
+    """Back to the site."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """Somebody must sign in first, and then go on with this authorization."""
+
+    request_id: str
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Somebody must say yes: to being who they are, or to what the site wants to know."""
+
+    pending: Pending
+    session: Session
+    consent: bool
+
+
+Outcome = GoTo | SignIn | Ask
+
+
+class Authorize:
+    def __init__(self, clients: Clients, requests: Requests, tokens: Tokens, *, any_http: bool) -> None:
+        self._clients = clients
+        self._requests = requests
+        self._tokens = tokens
+        self._any_http = any_http
+
+    async def recipient(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
+        """Who asks, and where an answer may go. Before this is known, nothing is answered anywhere: NotTheirs."""
+        if parameters is None:
+            raise NotTheirs
+        client_id, uri = (_ascii(parameters.only(name)) for name in ("client_id", "redirect_uri"))
+        client = await self._clients.get(client_id) if uri else None
+        if client is None or client.disabled:
+            raise NotTheirs
+        redirect = judge(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
+        if redirect is None:
+            raise NotTheirs
+        return client, redirect
+
+    def check(self, parameters: Parameters, client: Client, redirect: Redirect) -> Wanted:
+        def subject_of(token: str) -> str | None:
+            hint = self._tokens.read_hint(token)
+            return hint.sub if hint and hint.client_id == client.client_id else None
+
+        return check(parameters, client, redirect, subject_of)
+
+    async def begin(self, wanted: Wanted, session: Session | None) -> Outcome:
+        silent = "none" in wanted.prompts
+        if session is None or not _fits(wanted, session, datetime.now(UTC)):
+            if silent:
+                raise Denied("login_required", "nobody is signed in")
+            return SignIn(await self._requests.keep(wanted))
+        consent = await self._must_consent(wanted, session)
+        if consent or "select_account" in wanted.prompts:
+            if silent:
+                raise Denied("consent_required", "the user has not agreed yet")
+            pending = await self.pending(await self._requests.keep(wanted))
+            return Ask(pending, session, consent)
+        return await self._finish(wanted, session, None, consented=False)
+
+    async def pending(self, request_id: str) -> Pending:
+        pending = await self._requests.find(request_id)
+        if pending is None:
+            raise Finished
+        return pending
+
+    async def resume(self, pending: Pending, session: Session | None) -> Outcome:
+        """After a sign-in."""
+        if session is None or not accepts(pending, session):
+            if session and session.created >= pending.created and not _is_wanted(pending.wanted, session):
+                raise Denied("login_required", "somebody else signed in")
+            return SignIn(pending.id)
+        consent = await self._must_consent(pending.wanted, session)
+        unchosen = "select_account" in pending.wanted.prompts and session.created < pending.created
+        if consent or unchosen:
+            return Ask(pending, session, consent)
+        return await self._finish(pending.wanted, session, pending, consented=False)
+
+    async def decide(self, pending: Pending, session: Session, decision: str) -> Outcome:
+        """What somebody answered: "allow", "other" (account), or anything else for no."""
+        if decision == "other":
+            await self._requests.ask_for_another(pending.id)
+            return SignIn(pending.id)
+        if decision != "allow":
+            raise Denied("access_denied", "the user said no")
+        if not accepts(pending, session):
+            return SignIn(pending.id)
+        consented = pending.wanted.client.consent or "consent" in pending.wanted.prompts
+        return await self._finish(pending.wanted, session, pending, consented=consented)
+
+    async def _must_consent(self, wanted: Wanted, session: Session) -> bool:
+        if "consent" in wanted.prompts:
+            return True
+        if not wanted.client.consent:
+            return False
+        agreed = await self._requests.consented(session.user.user_id, wanted.client.client_id)
+        return not agreed.issuperset(wanted.scopes)
+
+    async def _finish(self, wanted: Wanted, session: Session, pending: Pending | None, *, consented: bool) -> Outcome:
+        code = await self._requests.issue_code(wanted, session, pending, consented)
+        if code is None:
+            return SignIn(pending.id if pending else await self._requests.keep(wanted))
+        return GoTo(wanted.redirect.answer(code=code, state=wanted.state))
+
+
+def accepts(pending: Pending, session: Session) -> bool:
+    """Whether this sign-in will do, or a new one is needed: prompt=login, max_age, another account."""
+    fresh = pending.login_after is None or session.created >= pending.login_after
+    return fresh and _is_wanted(pending.wanted, session)
+
+
+def _is_wanted(wanted: Wanted, session: Session) -> bool:
+    return wanted.sub in (None, session.user.user_id)
+
+
+def _fits(wanted: Wanted, session: Session, now: datetime) -> bool:
+    if "login" in wanted.prompts or not _is_wanted(wanted, session):
+        return False
+    return wanted.max_age is None or now - session.created <= timedelta(seconds=wanted.max_age)
+
+
+def _ascii(raw: bytes | None) -> str:
+    try:
+        return raw.decode("ascii") if raw else ""
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,40 @@
+"""What this server offers, for clients that set themselves up. All of it works, and nothing else is accepted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sso.oauth.model import PROMPTS, SCOPES
+
+
+def configuration(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
+    ways = ["client_secret_basic", "client_secret_post", "none"]
+    return {
+        "issuer": base_url,
+        "authorization_endpoint": f"{base_url}/proxy/oauth/authorize",
+        "token_endpoint": f"{base_url}/proxy/oauth/token",
+        "userinfo_endpoint": f"{base_url}/proxy/oauth/userinfo",
+        "jwks_uri": f"{base_url}/proxy/oauth/keys",
+        "revocation_endpoint": f"{base_url}/proxy/oauth/token/revoke",
+        "end_session_endpoint": f"{base_url}/proxy/oauth/logout",
+        "scopes_supported": list(SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": list(algorithms),
+        "token_endpoint_auth_methods_supported": ways,
+        "revocation_endpoint_auth_methods_supported": ways,
+        "code_challenge_methods_supported": ["S256"],
+        "prompt_values_supported": sorted(PROMPTS),
+        "claim_types_supported": ["normal"],
+        "claims_supported": [
+            "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "email", "email_verified", "nickname",
+            "phone_verified",
+        ],
+        "ui_locales_supported": ["en"],
+        "claims_parameter_supported": False,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,
+        "require_request_uri_registration": False,
+        "authorization_response_iss_parameter_supported": False,
+    }  # fmt: skip

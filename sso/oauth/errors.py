@@ -1,0 +1,61 @@
+"""Why a request is refused, in the words of OAuth."""
+
+from sso.core.refused import Refused
+
+
+class InvalidRequest(Refused):
+    code = "invalid_request"
+
+
+class InvalidGrant(Refused):
+    code = "invalid_grant"
+    message = "the code or token is not valid"
+
+
+class UnsupportedGrantType(Refused):
+    code = "unsupported_grant_type"
+    message = "grant_type must be authorization_code or refresh_token"
+
+
+class InvalidClient(Refused):
+    status = 401
+    code = "invalid_client"
+    message = "client authentication failed"
+
+    def __init__(self, scheme: str = "Bearer") -> None:
+        super().__init__()
+        self.headers = {"WWW-Authenticate": f'{scheme} realm="sso"'}
+
+
+class InvalidAccess(Refused):
+    """No access token, or not a good one."""
+
+    status = 401
+    code = "invalid_token"
+    message = "the token is missing, expired, revoked or not of this kind"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headers = {"WWW-Authenticate": f'Bearer realm="sso", error="{self.code}"'}
+
+
+class NotTheirs(Refused):
+    """An authorization that must not be answered anywhere but here: nobody knows whose address it is."""
+
+    message = (
+        "The site that sent you here is not known to us, or it wants the answer at an address that is not its own. "
+        "Nobody was signed in. Go back to the site and try again; if this page comes again, tell them."
+    )
+
+
+class Finished(Refused):
+    message = "This sign-in took too long or is already finished. Go back to the site and start again."
+
+
+class Denied(Exception):
+    """Told to the client by a redirect: ``error`` and ``error_description``."""
+
+    def __init__(self, error: str, description: str) -> None:
+        super().__init__(description)
+        self.error = error
+        self.description = description

@@ -1,0 +1,54 @@
+"""Signing out at a site's request (RP-initiated logout): only with proof of who is meant, or when they agree."""
+
+from dataclasses import dataclass
+
+from sso.accounts.sessions import Session
+from sso.oauth.clients import Clients
+from sso.oauth.errors import NotTheirs
+from sso.oauth.issue import Tokens
+from sso.oauth.redirects import Redirect, judge_after_logout
+
+PARAMETERS = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state")
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """``sub`` is who the site has shown to mean; ``target`` where they go afterwards."""
+
+    sub: str | None
+    site: str
+    target: Redirect | None
+    state: str | None
+
+    def may_end(self, session: Session) -> bool:
+        """Without asking: the site holds an id_token of this very user."""
+        return self.sub == session.user.user_id
+
+    @property
+    def url(self) -> str | None:
+        return self.target.answer(state=self.state) if self.target else None
+
+
+class Logout:
+    def __init__(self, clients: Clients, tokens: Tokens, *, any_http: bool) -> None:
+        self._clients = clients
+        self._tokens = tokens
+        self._any_http = any_http
+
+    async def read(self, given: dict[str, str]) -> Leaving:
+        """NotTheirs if people would be sent to an address that is not the site's."""
+        hint = self._tokens.read_hint(given.get("id_token_hint", ""))
+        named = given.get("client_id", "")
+        if hint and named and named != hint.client_id:
+            raise NotTheirs
+        client_id = hint.client_id if hint else named
+        client = await self._clients.get(client_id) if client_id else None
+        uri = given.get("post_logout_redirect_uri", "")
+        target = None
+        if uri:
+            if client is None or client.disabled:
+                raise NotTheirs
+            target = judge_after_logout(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
+            if target is None:
+                raise NotTheirs
+        return Leaving(hint.sub if hint else None, client.title if client else "", target, given.get("state") or None)

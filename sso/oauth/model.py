@@ -1,0 +1,116 @@
+"""The words of this room: clients, what they ask for, what was granted."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from sso.oauth.redirects import Redirect
+
+CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+# In this order in every token and answer.
+SCOPES = ("openid", "offline_access", "email", "profile", "trust")
+PROMPTS = frozenset({"none", "login", "consent", "select_account"})
+Profile = Literal["strict", "oidc"]
+
+
+@dataclass(frozen=True)
+class Client:
+    client_id: str
+    name: str
+    redirect_hosts: tuple[str, ...]
+    redirect_uris: tuple[str, ...]
+    profile: Profile
+    consent: bool
+    first_party: bool
+    disabled: bool
+    secret_sealed: str | None = field(repr=False)
+    second_sealed: str | None = field(repr=False)
+
+    @property
+    def is_public(self) -> bool:
+        """A program in its users' hands: it can keep no secret, so it proves itself by PKCE alone."""
+        return self.profile == "oidc" and self.secret_sealed is None
+
+    @property
+    def title(self) -> str:
+        return self.name or self.client_id
+
+    @classmethod
+    def from_row(cls, row: Any) -> "Client":
+        values = {name: row[name] for name in cls.__dataclass_fields__}
+        lists = {name: tuple(values[name]) for name in ("redirect_hosts", "redirect_uris")}
+        return cls(**{**values, **lists})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A checked authorization request."""
+
+    client: Client
+    redirect: Redirect
+    scopes: tuple[str, ...]
+    state: bytes | None = None
+    nonce: str | None = None
+    challenge: str | None = None
+    prompts: frozenset[str] = frozenset()
+    max_age: int | None = None
+    login_hint: str = ""
+    sub: str | None = None
+
+
+@dataclass(frozen=True)
+class Pending:
+    """One that waits for somebody: the OAuth session."""
+
+    id: str
+    wanted: Wanted
+    created: datetime
+    expires: datetime
+    login_after: datetime | None
+
+
+@dataclass(frozen=True)
+class Issued:
+    """What the tokens are made from, read in the statement that granted them. Moments are the database's."""
+
+    grant_id: str
+    client_id: str
+    profile: Profile
+    user_id: str
+    login: str
+    nick: str
+    scopes: tuple[str, ...]
+    nonce: str | None
+    auth_time: int
+    now: int
+    access_exp: int
+    head: str | None
+    head_issued: int | None
+    head_exp: int | None
+
+    @classmethod
+    def from_row(cls, row: Any) -> "Issued":
+        values = {name: row[name] for name in cls.__dataclass_fields__}
+        return cls(**{**values, "scopes": tuple(values["scopes"])})
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who and what a good access token stands for."""
+
+    user_id: str
+    login: str
+    nick: str
+    email_verified: bool
+    phone_verified: bool
+    valid_from: int
+    scopes: tuple[str, ...]
+    client_id: str
+    first_party: bool
+    exp: int
+
+    @classmethod
+    def from_row(cls, row: Any) -> "Access":
+        values = {name: row[name] for name in cls.__dataclass_fields__}
+        return cls(**{**values, "scopes": tuple(values["scopes"])})

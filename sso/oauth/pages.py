@@ -1,0 +1,104 @@
+"""The pages of an authorization: asking for consent, and going back to the site."""
+
+from collections.abc import Callable
+from typing import assert_never
+from urllib.parse import quote
+
+from quart import Blueprint, Response, request
+from werkzeug.exceptions import MethodNotAllowed
+
+from sso.accounts.account_pages import known
+from sso.accounts.pages import Visitor
+from sso.accounts.sessions import Session
+from sso.db.errors import DatabaseError
+from sso.oauth.authorize import Ask, Authorize, GoTo, Outcome, SignIn
+from sso.oauth.errors import Denied
+from sso.oauth.journey import PATH, form_targets
+from sso.oauth.model import Pending
+from sso.oauth.redirects import Redirect
+from sso.oauth.request import Parameters
+from sso.web import browser
+from sso.web.pages import form_fields, page, see_other
+
+CONTINUE = f"{PATH}<request_id>"
+
+
+def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
+    routes = Blueprint("authorize", __name__)
+
+    @routes.get("/proxy/oauth/authorize")
+    async def begin() -> Response:
+        if request.method != "GET":  # HEAD would come along by itself, and must not make codes
+            raise MethodNotAllowed(["GET", "OPTIONS"])
+        parameters = Parameters.read(request.query_string)
+        client, redirect = await authorize.recipient(parameters)
+        assert parameters is not None
+        try:
+            wanted = authorize.check(parameters, client, redirect)
+            outcome = await authorize.begin(wanted, await visitor.session())
+        except (Denied, DatabaseError) as error:
+            return _found(_told(redirect, error, parameters.only("state")))
+        return await show(outcome, _found)
+
+    @routes.get(CONTINUE)
+    async def resume(request_id: str) -> Response:
+        if request.method != "GET":
+            raise MethodNotAllowed(["GET", "POST", "OPTIONS"])
+        pending = await authorize.pending(request_id)
+        try:
+            outcome = await authorize.resume(pending, await visitor.session())
+        except (Denied, DatabaseError) as error:
+            return _found(_told(pending.wanted.redirect, error, pending.wanted.state))
+        return await show(outcome, _found)
+
+    @routes.post(CONTINUE)
+    async def decide(request_id: str) -> Response:
+        form = await form_fields()
+        session = await visitor.session()
+        if session is None:
+            return await show(SignIn(request_id), see_other)
+        browser.check_csrf(session.secret, form.get("csrf"))
+        pending = await authorize.pending(request_id)
+        try:
+            outcome = await authorize.decide(pending, session, form.get("decision", ""))
+        except (Denied, DatabaseError) as error:
+            return see_other(_told(pending.wanted.redirect, error, pending.wanted.state))
+        return await show(outcome, see_other)
+
+    async def show(outcome: Outcome, redirect: Callable[[str], Response]) -> Response:
+        match outcome:
+            case GoTo(url):
+                return redirect(url)
+            case SignIn(request_id):
+                return redirect(f"/login?next={quote(PATH + request_id)}")
+            case Ask(pending, session, consent):
+                return await ask(pending, session, consent)
+            case _:
+                assert_never(outcome)
+
+    async def ask(pending: Pending, session: Session, consent: bool) -> Response:
+        return await page(
+            "authorize.html",
+            page_title="Continue",
+            user=session.user,
+            csrf=browser.csrf_token(session.secret),
+            form_targets=form_targets(pending.wanted),
+            action=PATH + pending.id,
+            site=pending.wanted.client.title,
+            host=pending.wanted.redirect.origin.partition("://")[2],
+            consent=consent,
+            knows=known(pending.wanted.scopes),
+            offline="offline_access" in pending.wanted.scopes,
+        )
+
+    return routes
+
+
+def _found(url: str) -> Response:
+    return Response(b"", 302, {"Location": url}, content_type="text/plain; charset=utf-8")
+
+
+def _told(redirect: Redirect, error: Denied | DatabaseError, state: bytes | None) -> str:
+    if isinstance(error, DatabaseError):
+        error = Denied("server_error", "the service is not available for a moment, try again")
+    return redirect.answer(error=error.error, error_description=error.description, state=state)

@@ -1,0 +1,120 @@
+"""POST /proxy/oauth/token: a code or a refresh token becomes tokens. The code or token names the client."""
+
+from typing import Any
+
+import structlog
+
+from sso.core.ids import secret_token
+from sso.core.refused import Refused
+from sso.oauth.authenticate import Evidence, proof, verifies
+from sso.oauth.clients import Clients
+from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
+from sso.oauth.grants import CODE_FAILURES, FoundCode, Grants, Turn
+from sso.oauth.issue import Presented, Tokens
+from sso.oauth.model import Client, Profile
+
+log = structlog.get_logger()
+
+
+class TokenEndpoint:
+    def __init__(self, clients: Clients, grants: Grants, tokens: Tokens) -> None:
+        self._clients = clients
+        self._grants = grants
+        self._tokens = tokens
+        # Who a client was when last seen: what is judged by it counts only if the database says it still is so.
+        self._last_seen: dict[str, Client] = {}
+
+    async def redeem(self, given: Evidence, code: str, redirect_uri: str, verifier: str) -> dict[str, Any]:
+        """authorization_code."""
+        found = await self._grants.find_code(code, given.client_id)
+        if found is None:
+            raise InvalidClient(given.scheme) if given.client_id else InvalidGrant
+        await self._check_code(found, given, code, redirect_uri, verifier)
+        if not found.used:
+            access_token = secret_token()
+            issued = await self._grants.redeem(code, access_token)
+            if issued is not None:
+                return self._tokens.answer(issued, access_token)
+        # Used before, by this client: one of the two was not the client, and nobody knows which.
+        if ended := await self._grants.end_what_it_gave(code):
+            log.warning("oauth.code_replayed", client=found.client.client_id, grant=ended[:8])
+        raise InvalidGrant
+
+    async def _check_code(self, found: FoundCode, given: Evidence, code: str, redirect_uri: str, verifier: str) -> None:
+        """The code is this client's, for this redirect_uri and this verifier, or a refusal that leaves it as it was."""
+        if found.code_client is not None and found.redirect_uri != redirect_uri:
+            raise InvalidGrant("redirect_uri is not the one of the authorization")
+        if proof(found.client, self._clients.secrets(found.client), given, redirect_uri) is None:
+            if found.code_client is not None:
+                await self._count_failure(code, found.code_client)
+            raise InvalidClient(given.scheme)
+        if found.code_client is None:
+            raise InvalidGrant
+        if found.code_client != found.client.client_id or not verifies(found.challenge, verifier):
+            await self._count_failure(code, found.code_client)
+            raise InvalidGrant
+
+    async def _count_failure(self, code: str, client_id: str) -> None:
+        if await self._grants.count_failure(code) == CODE_FAILURES:
+            log.warning("oauth.code_burnt", client=client_id)
+
+    async def refresh(self, given: Evidence, refresh_token: str, redirect_uri: str) -> dict[str, Any]:
+        """refresh_token."""
+        presented = self._tokens.read_refresh(refresh_token)
+        if presented is None or given.client_id not in ("", presented.client_id):
+            raise bad_refresh(await self._profile_of(given))
+        client = self._last_seen.get(presented.client_id) or await self._clients.get(presented.client_id)
+        if client is None:
+            raise bad_refresh("strict")
+        access_token = secret_token()
+        turn = await self._turn(client, given, presented, redirect_uri, redirect_uri, access_token)
+        if turn is not None and (turn.raced or (not turn.proved and _worth_another_look(client, turn, redirect_uri))):
+            bound = redirect_uri or turn.bound_uri or ""
+            turn = await self._turn(turn.client, given, presented, redirect_uri, bound, access_token)
+        if turn is None:
+            raise bad_refresh("strict")
+        if turn.issued is not None:
+            return self._tokens.answer(turn.issued, access_token)
+        return await self._refuse(turn, given, presented, redirect_uri)
+
+    async def _turn(
+        self, client: Client, given: Evidence, presented: Presented, redirect_uri: str, bound: str, access_token: str
+    ) -> Turn | None:
+        proved = proof(client, self._clients.secrets(client), given, bound)
+        turn = await self._grants.rotate(client, presented.grant_id, presented.head, redirect_uri, proved, access_token)
+        if turn is not None:
+            self._last_seen[turn.client.client_id] = turn.client
+        return turn
+
+    async def _refuse(self, turn: Turn, given: Evidence, presented: Presented, redirect_uri: str) -> dict[str, Any]:
+        client = turn.client
+        if not redirect_uri and client.profile == "strict":
+            raise InvalidRequest("redirect_uri is required")
+        if turn.found and redirect_uri and not turn.same_uri:
+            raise InvalidGrant("redirect_uri is not the one of the authorization")
+        if not turn.proved:
+            raise InvalidClient(given.scheme)
+        if turn.found and turn.alive:
+            log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])
+            if client.profile == "oidc":
+                await self._grants.revoke_grant(presented.grant_id, client.client_id)
+        raise bad_refresh(client.profile)
+
+    async def _profile_of(self, given: Evidence) -> Profile:
+        """Whose words to use for a token that names nobody, or another: those of the client that the request names."""
+        if not given.client_id:
+            return "strict"
+        client = await self._clients.get(given.client_id)
+        if client is None or proof(client, self._clients.secrets(client), given, "") is None:
+            raise InvalidClient(given.scheme)
+        return client.profile
+
+
+def bad_refresh(profile: Profile) -> Refused:
+    message = "the refresh token is not valid"
+    return InvalidGrant(message) if profile == "oidc" else InvalidRequest(message)
+
+
+def _worth_another_look(client: Client, turn: Turn, redirect_uri: str) -> bool:
+    """The client has changed since it was last seen, or only now it is known which redirect_uri a bearer is for."""
+    return turn.client != client or not redirect_uri

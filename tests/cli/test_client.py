@@ -1,0 +1,111 @@
+"""sso client …"""
+
+import json
+
+import pytest
+
+from sso.keys.reseal import Reseal
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+from tests.kit.server import Server
+
+
+def test_a_client_is_added_and_its_secret_shown_once(server: Server) -> None:
+    said = server.sso("client", "add", "cli1", "--name", "Tank Shop", "--host", "shop.example.com").stdout.split()
+    assert said[:3] == ["client_id", "cli1", "client_secret"]
+    assert len(said[3]) >= 43
+    shown = server.sso("client", "show", "cli1").stdout
+    assert said[3] not in shown
+    assert json.loads(shown) == {
+        "client_id": "cli1",
+        "name": "Tank Shop",
+        "redirect_hosts": ["shop.example.com"],
+        "redirect_uris": [],
+        "profile": "strict",
+        "consent": False,
+        "first_party": False,
+        "disabled": False,
+        "secrets": 1,
+    }
+    listed = server.sso("client", "list").stdout
+    assert "cli1\tTank Shop\tstrict\tshop.example.com\t\n" in listed
+    assert said[3] not in listed
+
+
+def test_a_secret_may_be_given_on_standard_input(server: Server) -> None:
+    done = server.sso(
+        "client", "add", "cli2", "--host", "a.example.com", "--secret-stdin", stdin="a-secret-of-mine-1\n"
+    )
+    assert "a-secret-of-mine-1" not in done.stdout
+
+
+def test_a_public_client_has_no_secret(server: Server) -> None:
+    done = server.sso("client", "add", "cli3", "--profile", "oidc", "--public", "--redirect-uri", "http://127.0.0.1/cb")
+    assert "secret" not in done.stdout
+    assert server.sso("client", "rotate-secret", "cli3", check=False).returncode == 1
+
+
+def test_a_rotation_has_two_secrets_until_it_is_finished(server: Server) -> None:
+    server.sso("client", "add", "cli4", "--host", "a.example.com")
+    for expected in (2, 2):
+        assert server.sso("client", "rotate-secret", "cli4").stdout.startswith("client_secret ")
+        assert json.loads(server.sso("client", "show", "cli4").stdout)["secrets"] == expected
+    server.sso("client", "rotate-secret", "cli4", "--finish")
+    assert json.loads(server.sso("client", "show", "cli4").stdout)["secrets"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["show", "nobody"], 1),
+        (["disable", "nobody"], 1),
+        (["enable", "nobody"], 1),
+        (["rotate-secret", "nobody"], 1),
+        (["rotate-secret", "nobody", "--finish"], 1),
+        (["add", "bad id", "--host", "a.example.com"], 1),
+        (["add", "x1", "--host", "https://a.example.com/"], 1),
+        (["add", "x2", "--redirect-uri", "javascript:alert(1)"], 1),
+        (["add", "x3"], 2),
+        (["add", "x4", "--host", "a.example.com", "--public"], 2),
+        (["add", "x5", "--host", "a.example.com", "--profile", "other"], 2),
+    ],
+)
+def test_mistakes_are_said_in_one_line(server: Server, arguments: list[str], code: int) -> None:
+    done = server.sso("client", *arguments, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    if code == 1:
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_same_id_twice_is_refused(server: Server) -> None:
+    server.sso("client", "add", "cli5", "--host", "a.example.com")
+    assert server.sso("client", "add", "cli5", "--host", "a.example.com", check=False).returncode == 1
+
+
+async def test_both_secrets_survive_a_change_of_the_master_key(services: Services) -> None:
+    from sso.core.sealed import MasterKey
+
+    applier = Applier(services.database, services.hasher, services.keyring)
+    part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
+    await applier.apply(parse({"clients": [part]}))
+    new = await services.oauth.clients.rotate_secret("shop")
+    services.keyring.keys = (MasterKey.generate(), *services.keyring.keys)
+    await Reseal(services.database, services.keyring).run()
+    services.keyring.keys = services.keyring.keys[:1]
+    client = await services.oauth.clients.get("shop")
+    assert client
+    assert [secret for secret, _ in services.oauth.clients.secrets(client)] == [new, "the-first-of-all-1"]
+
+
+async def test_a_document_with_another_secret_replaces_both(services: Services) -> None:
+    applier = Applier(services.database, services.hasher, services.keyring)
+    part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
+    await applier.apply(parse({"clients": [part]}))
+    assert (await applier.apply(parse({"clients": [part]}))).same == 1
+    await services.oauth.clients.rotate_secret("shop")
+    await applier.apply(parse({"clients": [part]}))
+    client = await services.oauth.clients.get("shop")
+    assert client
+    assert [secret for secret, _ in services.oauth.clients.secrets(client)] == ["the-first-of-all-1"]

@@ -1,0 +1,172 @@
+"""A site and a browser, for tests of OAuth: a test says what matters, these fill in the rest."""
+
+import base64
+import hashlib
+import html
+import itertools
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx
+import jwt as pyjwt
+
+from tests.kit.builders import PASSWORD
+from tests.kit.server import Server
+
+_numbers = itertools.count(1)
+_open: list[httpx.Client] = []
+AUTHORIZE = "/proxy/oauth/authorize"
+TOKEN = "/proxy/oauth/token"
+USERINFO = "/proxy/oauth/userinfo"
+REVOKE = "/proxy/oauth/token/revoke"
+
+
+@dataclass
+class Site:
+    """A client as its owner sees it."""
+
+    server: Server
+    client_id: str
+    secret: str | None
+    redirect_uri: str = "https://game.example.com/cb"
+    profile: str = "strict"
+    http: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.http = _connected(self.server)
+
+    def query(self, **changes: str | None) -> dict[str, str]:
+        """The parameters of a good authorization; None leaves one out."""
+        given: dict[str, str | None] = {
+            "response_type": "code",
+            "response_mode": "query",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": "openid offline_access",
+            "state": "s-1",
+            "nonce": "n-1",
+            **changes,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def bearer(self, redirect_uri: str | None = None, secret: str | None = None) -> dict[str, str]:
+        text = (self.redirect_uri if redirect_uri is None else redirect_uri) + (secret or self.secret or "")
+        return {"Authorization": f"Bearer {hashlib.sha1(text.encode()).hexdigest()}"}
+
+    def basic(self, secret: str | None = None) -> dict[str, str]:
+        pair = f"{self.client_id}:{secret or self.secret}"
+        return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+    def redeem(self, code: str, /, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": self.redirect_uri, **changes}
+        sent = {name: value for name, value in form.items() if value is not None}
+        return self.http.post(TOKEN, data=sent, headers=self.bearer() if headers is None else headers)
+
+    def refresh(self, token: str, /, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
+        form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": self.redirect_uri, **changes}
+        sent = {name: value for name, value in form.items() if value is not None}
+        return self.http.post(TOKEN, data=sent, headers=self.bearer() if headers is None else headers)
+
+    def userinfo(self, access_token: str) -> httpx.Response:
+        return self.http.get(USERINFO, headers={"Authorization": f"Bearer {access_token}"})
+
+    def revoke(self, token: str, **changes: Any) -> httpx.Response:
+        form = {"client_id": self.client_id, "client_secret": self.secret, "refresh_token": token, **changes}
+        return self.http.post(REVOKE, data={name: value for name, value in form.items() if value is not None})
+
+    def tokens(self, browser: "Browser", **changes: str | None) -> dict[str, Any]:
+        """All the way: authorize, redeem."""
+        answer = self.redeem(browser.code(self, **changes))
+        assert answer.status_code == 200, answer.text
+        data: dict[str, Any] = answer.json()
+        return data
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """Verified with the published keys."""
+        keys = pyjwt.PyJWKSet.from_dict(self.http.get("/proxy/oauth/keys").json())
+        key = keys[pyjwt.get_unverified_header(token)["kid"]]
+        claims: dict[str, Any] = pyjwt.decode(token, key, algorithms=["RS256"], options={"verify_aud": False})
+        return claims
+
+
+@dataclass
+class Browser:
+    """Keeps cookies, follows nothing by itself."""
+
+    server: Server
+    login: str
+    http: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.http = _connected(self.server)
+
+    def sign_in(self) -> "Browser":
+        answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD})
+        assert answer.status_code == 303, answer.text
+        return self
+
+    def submit(self, page: httpx.Response, fields: dict[str, str], form: int = -1, **options: Any) -> httpx.Response:
+        """Send a form of a page as a browser would: its hidden fields too. The last form of the page by default."""
+        forms = re.findall(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page.text, re.DOTALL)
+        action, inside = forms[form]
+        hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', inside)
+        sent = {name: html.unescape(value) for name, value in hidden} | fields
+        return self.http.post(html.unescape(action), data=sent, **options)
+
+    def authorize(self, site: Site, **changes: str | None) -> httpx.Response:
+        return self.http.get(f"{AUTHORIZE}?{urlencode(site.query(**changes))}")
+
+    def code(self, site: Site, **changes: str | None) -> str:
+        answer = self.authorize(site, **changes)
+        assert answer.status_code == 302, answer.text
+        return query_of(answer)["code"]
+
+
+def _connected(server: Server) -> httpx.Client:
+    client = server.client()
+    _open.append(client)
+    return client
+
+
+def close_all() -> None:
+    while _open:
+        _open.pop().close()
+
+
+def query_of(answer: httpx.Response) -> dict[str, str]:
+    """The parameters of a redirect, each of which stands there once."""
+    pairs = parse_qsl(urlsplit(answer.headers["Location"]).query, keep_blank_values=True)
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
+def new_site(server: Server, *, public: bool = False, **fields: Any) -> Site:
+    client_id = f"site{next(_numbers)}"
+    redirect_uri = fields.pop("redirect_uri", "https://game.example.com/cb")
+    secret = None if public else fields.pop("client_secret", f"{client_id}-secret-0123456789")
+    host = urlsplit(redirect_uri).hostname
+    part = {"client_id": client_id, "name": f"Site {client_id}", "redirect_hosts": [host], **fields}
+    server.apply({"clients": [part | ({"client_secret": secret} if secret else {})]})
+    return Site(server, client_id, secret, redirect_uri, fields.get("profile", "strict"))
+
+
+def new_browser(server: Server, **fields: Any) -> Browser:
+    login = f"oauth{next(_numbers)}@example.com"
+    server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
+    return Browser(server, login)
+
+
+def pkce() -> tuple[str, str]:
+    """A verifier and its challenge."""
+    verifier = base64.urlsafe_b64encode(hashlib.sha256(str(next(_numbers)).encode()).digest()).decode().rstrip("=")
+    made = hashlib.sha256(verifier.encode()).digest()
+    return verifier, base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def error_of(answer: httpx.Response) -> tuple[int, str]:
+    """Status and code of an answer in the shape of the family, and nothing else in it."""
+    data = answer.json()
+    assert set(data) == {"error", "error_description"}, data
+    return answer.status_code, data["error"]

@@ -1,0 +1,270 @@
+"""GET /proxy/oauth/authorize: who may ask, for what, and where the answer goes."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import httpx
+import pytest
+
+from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, pkce, query_of
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server
+from tests.oauth.test_redirects import REFUSED
+
+# The test server has no TLS itself, so http is as good as https there.
+NOT_HERE = {"http://game.example.com/cb"}
+
+
+def refused_here(answer: httpx.Response) -> None:
+    """A page, no redirect, no form to type a password into."""
+    assert answer.status_code == 400, answer.headers
+    assert "Location" not in answer.headers
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "password" not in answer.text.partition("<footer")[0]
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.fixture(scope="module")
+def nobody(server: Server) -> Browser:
+    return new_browser(server)
+
+
+@pytest.mark.parametrize("uri", [uri for uri in REFUSED if uri not in NOT_HERE and len(uri) < 9000])
+def test_a_bad_redirect_uri_never_redirects_signed_in_or_not(
+    site: Site, browser: Browser, nobody: Browser, uri: str
+) -> None:
+    query = {**site.query(redirect_uri=None), "redirect_uri": uri}
+    for who in (browser, nobody):
+        for prompt in ({}, {"prompt": "none"}):
+            refused_here(who.http.get(f"{AUTHORIZE}?{urlencode(query | prompt)}"))
+
+
+def test_a_redirect_uri_beyond_all_measure_is_refused(site: Site, browser: Browser) -> None:
+    query = site.query(redirect_uri="https://game.example.com/" + "a" * 60_000)
+    try:
+        answer = browser.http.get(f"{AUTHORIZE}?{urlencode(query)}")
+    except httpx.TransportError:
+        return  # the connection was closed on it
+    assert 400 <= answer.status_code < 500
+    assert "Location" not in answer.headers
+
+
+@pytest.mark.parametrize("name", ["client_id", "redirect_uri"])
+def test_a_missing_or_repeated_client_id_or_redirect_uri_never_redirects(
+    site: Site, browser: Browser, name: str
+) -> None:
+    query = site.query()
+    refused_here(browser.authorize(site, **{name: None}))
+    refused_here(browser.authorize(site, **{name: ""}))
+    refused_here(browser.http.get(f"{AUTHORIZE}?{urlencode(query)}&{name}={quote(query[name])}"))
+    refused_here(browser.http.get(f"{AUTHORIZE}?{urlencode(query)}&{name}="))
+
+
+@pytest.mark.parametrize("client_id", ["nobody", "a" * 65, "a\x00b", "é", "' OR 1=1", "<script>", "%"])
+def test_an_unknown_client_id_never_redirects(site: Site, browser: Browser, client_id: str) -> None:
+    answer = browser.authorize(site, client_id=client_id)
+    refused_here(answer)
+    assert "<script>" not in answer.text
+
+
+def test_the_uri_of_another_client_never_redirects(site: Site, browser: Browser, server: Server) -> None:
+    other = new_site(server, redirect_uri="https://b.example.com/cb")
+    refused_here(browser.authorize(other, redirect_uri=site.redirect_uri))
+
+
+def test_a_disabled_client_never_redirects(server: Server, browser: Browser) -> None:
+    site = new_site(server)
+    assert browser.code(site)
+    server.apply({"clients": [{"client_id": site.client_id, "disabled": True}]})
+    refused_here(browser.authorize(site))
+
+
+def test_too_many_parameters_are_refused(site: Site, browser: Browser) -> None:
+    refused_here(browser.http.get(f"{AUTHORIZE}?{urlencode(site.query())}" + "&x=1" * 200))
+
+
+def test_success_carries_code_and_state_and_nothing_else(site: Site, browser: Browser) -> None:
+    answer = browser.authorize(site)
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith(site.redirect_uri + "?code=")
+    assert set(query_of(answer)) == {"code", "state"}
+    assert query_of(answer)["state"] == "s-1"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert len(query_of(answer)["code"]) >= 43
+
+
+def test_the_state_is_left_out_when_none_came(site: Site, browser: Browser) -> None:
+    assert set(query_of(browser.authorize(site, state=None))) == {"code"}
+    assert "state" not in query_of(browser.authorize(site, state=None, scope="x"))
+
+
+@pytest.mark.parametrize("state", ['"><script>', "a" * 4096, "🎮 é", "\r\nSet-Cookie: a=b", "a b+c&d=e%41", "\x00"])
+def test_the_state_comes_back_unchanged(site: Site, browser: Browser, state: str) -> None:
+    answer = browser.authorize(site, state=state)
+    assert query_of(answer)["state"] == state
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_the_bytes_of_a_state_that_is_no_text_come_back_unchanged(site: Site, browser: Browser) -> None:
+    answer = browser.http.get(f"{AUTHORIZE}?{urlencode(site.query(state=None))}&state=%ff%fe")
+    assert answer.headers["Location"].endswith("&state=%FF%FE")
+
+
+def test_a_query_of_the_redirect_uri_stays_in_front(server: Server, browser: Browser) -> None:
+    site = new_site(server, redirect_uri="https://game.example.com/cb?b=2&a=1")
+    assert browser.authorize(site).headers["Location"].startswith("https://game.example.com/cb?b=2&a=1&code=")
+
+
+def test_the_host_is_compared_without_case_and_answered_as_given(site: Site, browser: Browser) -> None:
+    answer = browser.authorize(site, redirect_uri="https://GAME.EXAMPLE.COM/CB")
+    assert answer.headers["Location"].startswith("https://GAME.EXAMPLE.COM/CB?code=")
+
+
+def denied(answer: httpx.Response, error: str, state: str = "s-1") -> None:
+    assert answer.status_code == 302, answer.text
+    found = query_of(answer)
+    assert set(found) == {"error", "error_description", "state"}
+    assert found["error"] == error, found
+    assert found["state"] == state
+    assert answer.headers["Location"].startswith("https://game.example.com/cb?")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"response_type": None}, "invalid_request"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": "code token"}, "unsupported_response_type"),
+        ({"response_type": "CODE"}, "unsupported_response_type"),
+        ({"response_mode": None}, "invalid_request"),
+        ({"response_mode": "fragment"}, "invalid_request"),
+        ({"response_mode": "form_post"}, "invalid_request"),
+        ({"response_mode": "query.jwt"}, "invalid_request"),
+        ({"scope": None}, "invalid_request"),
+        ({"scope": ""}, "invalid_scope"),
+        ({"scope": "email"}, "invalid_scope"),
+        ({"scope": "openid admin"}, "invalid_scope"),
+        ({"scope": "openid\temail"}, "invalid_scope"),
+        ({"scope": "OPENID"}, "invalid_scope"),
+        ({"nonce": None}, "invalid_request"),
+        ({"nonce": ""}, "invalid_request"),
+        ({"nonce": "n" * 2000}, "invalid_request"),
+        ({"nonce": "a\x00b"}, "invalid_request"),
+        ({"prompt": "maybe"}, "invalid_request"),
+        ({"prompt": "none login"}, "invalid_request"),
+        ({"max_age": "-1"}, "invalid_request"),
+        ({"max_age": "soon"}, "invalid_request"),
+        ({"max_age": "1e3"}, "invalid_request"),
+        ({"code_challenge": "x" * 43}, "invalid_request"),
+        ({"code_challenge": "x" * 43, "code_challenge_method": "plain"}, "invalid_request"),
+        ({"code_challenge": "x" * 42, "code_challenge_method": "S256"}, "invalid_request"),
+        ({"code_challenge": "x" * 42 + "=", "code_challenge_method": "S256"}, "invalid_request"),
+        ({"code_challenge_method": "S256"}, "invalid_request"),
+        ({"id_token_hint": "garbage"}, "invalid_request"),
+        ({"request": "e30"}, "request_not_supported"),
+        ({"request_uri": "https://evil.com/"}, "request_uri_not_supported"),
+    ],
+)
+def test_every_other_failure_is_told_to_the_client(
+    site: Site, browser: Browser, nobody: Browser, changes: dict[str, str | None], error: str
+) -> None:
+    denied(browser.authorize(site, **changes), error)
+    denied(nobody.authorize(site, **changes), error)
+
+
+@pytest.mark.parametrize("name", ["response_type", "response_mode", "scope", "nonce", "state", "prompt"])
+def test_a_repeated_parameter_is_refused(site: Site, browser: Browser, name: str) -> None:
+    query = f"{AUTHORIZE}?{urlencode(site.query(prompt='login'))}&{name}=x"
+    found = query_of(browser.http.get(query))
+    assert found["error"] == "invalid_request"
+
+
+def test_a_state_beyond_the_limit_is_refused(site: Site, browser: Browser) -> None:
+    denied(browser.authorize(site, state="a" * 4097), "invalid_request", "a" * 4097)
+
+
+def test_unknown_parameters_are_ignored(site: Site, browser: Browser) -> None:
+    assert browser.code(site, extra="foobar", display="popup", ui_locales="se", acr_values="x", claims="{}")
+
+
+def test_scopes_are_a_set(site: Site, browser: Browser) -> None:
+    data = site.tokens(browser, scope="profile  offline_access openid openid email")
+    assert site.claims(data["refresh_token"])["scopes"] == "openid offline_access email profile"
+
+
+def test_standard_clients_may_leave_out_response_mode_and_nonce(oidc: Site, browser: Browser) -> None:
+    assert browser.code(oidc, response_mode=None, nonce=None)
+    assert query_of(browser.authorize(oidc, response_mode="fragment"))["error"] == "invalid_request"
+
+
+def test_public_clients_must_use_pkce(server: Server, browser: Browser) -> None:
+    site = new_site(server, public=True, profile="oidc")
+    assert query_of(browser.authorize(site))["error"] == "invalid_request"
+    assert browser.code(site, code_challenge=pkce()[1], code_challenge_method="S256")
+
+
+@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "POST", "PATCH"])
+def test_only_get_is_allowed(site: Site, browser: Browser, method: str) -> None:
+    answer = browser.http.request(method, f"{AUTHORIZE}?{urlencode(site.query())}")
+    assert answer.status_code == 405
+    assert "GET" in answer.headers["Allow"]
+    assert "Location" not in answer.headers
+
+
+def test_what_is_sent_is_never_shown_raw(site: Site, browser: Browser) -> None:
+    answer = browser.authorize(site, client_id='"><img src=x onerror=alert(1)>', state="<script>")
+    assert "<img" not in answer.text
+    assert "onerror" not in answer.text
+    assert "script" not in answer.headers["Content-Security-Policy"]
+
+
+def test_only_the_configured_address_counts(site: Site, nobody: Browser, server: Server) -> None:
+    headers = {"Host": "evil.com", "X-Forwarded-Host": "evil.com", "X-Forwarded-Proto": "https"}
+    answer = nobody.http.get(f"{AUTHORIZE}?{urlencode(site.query())}", headers=headers)
+    assert answer.headers["Location"].startswith("/login?next=/proxy/oauth/authorize/")
+    config = nobody.http.get("/.well-known/openid-configuration", headers=headers)
+    assert "evil" not in config.text
+    assert config.json()["issuer"] == server.base_url
+
+
+@pytest.fixture
+def behind_tls(postgres_server: Postgres, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A server whose public address is https, as seen from its proxy."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    settings = QUICK | {
+        "SSO_DATABASE_URL": postgres_server.fresh(),
+        "SSO_BIND": address,
+        "SSO_BASE_URL": "https://sso.example.com",
+    }
+    server = Server(tmp_path, settings)
+    server.start()
+    try:
+        part = {"client_id": "shop", "client_secret": "s" * 20, "redirect_hosts": ["game.example.com", "localhost"]}
+        server.settings["SSO_BIND"] = address
+        server.apply({"clients": [part]})
+        with httpx.Client(base_url=f"http://{address}", timeout=20) as client:
+            yield client
+    finally:
+        server.stop()
+
+
+def test_with_tls_http_redirects_are_for_loopback_only(behind_tls: httpx.Client) -> None:
+    site = {"client_id": "shop", "response_type": "code", "response_mode": "query", "scope": "openid", "nonce": "n"}
+    for uri, status in (
+        ("http://game.example.com/cb", 400),
+        ("https://game.example.com/cb", 302),
+        ("http://localhost:5000/cb", 302),
+    ):
+        assert behind_tls.get(AUTHORIZE, params={**site, "redirect_uri": uri}).status_code == status
+    assert behind_tls.get("/.well-known/openid-configuration").json()["issuer"] == "https://sso.example.com"
+    page = behind_tls.get("/login")
+    cookie = page.headers["Set-Cookie"]
+    assert cookie.startswith("__Host-")
+    for word in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/"):
+        assert word in cookie

@@ -1,0 +1,165 @@
+"""The two exchanges, and that no kind of token is taken for another."""
+
+import base64
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jwt as pyjwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.kit.builders import PASSWORD
+from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site
+from tests.kit.server import Server
+
+EXCHANGE, EXCHANGE_TOKEN = "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken"
+LOGIN = "/proxy/api/login"
+
+
+def bearer(token: str, **headers: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", **headers}
+
+
+@pytest.fixture(scope="module")
+def user_jwt(site: Site, browser: Browser) -> str:
+    fields = {"login": browser.login, "password": PASSWORD, "factor": "device-1"}
+    return str(site.http.post(LOGIN, json=fields).json()["jwt"])
+
+
+def test_a_user_jwt_becomes_an_id_token(site: Site, server: Server, user_jwt: str) -> None:
+    answer = site.http.post(EXCHANGE, headers=bearer(user_jwt))
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"id_token", "expires_in"}
+    claims, source = site.claims(answer.json()["id_token"]), site.claims(user_jwt)
+    assert set(claims) == {"typ", "iss", "aud", "azp", "sub", "iat", "exp", "kid"}
+    assert claims["typ"] == "id_token"
+    assert claims["aud"] == [server.base_url]
+    assert claims["azp"] == server.base_url
+    assert claims["sub"] == source["sub"]
+    assert claims["exp"] <= source["exp"]
+    assert answer.json()["expires_in"] == claims["exp"] - claims["iat"]
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_the_factor_is_checked_when_sent(site: Site, user_jwt: str) -> None:
+    assert site.http.post(EXCHANGE, headers=bearer(user_jwt, Factor="device-1")).status_code == 200
+    assert error_of(site.http.post(EXCHANGE, headers=bearer(user_jwt, Factor="other"))) == (401, "invalid_token")
+
+
+def test_an_access_token_becomes_a_user_jwt(site: Site, browser: Browser) -> None:
+    data = site.tokens(browser)
+    answer = site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))
+    assert set(answer.json()) == {"token"}
+    claims = site.claims(answer.json()["token"])
+    assert set(claims) == {"typ", "iss", "sub", "uid", "iat", "exp", "kid", "jti", "nick", "auth"}
+    assert claims["typ"] == "exchanged_token"
+    assert claims["auth"] == "openid"
+    assert claims["sub"] == claims["uid"] == site.claims(data["id_token"])["sub"]
+    assert claims["exp"] <= time.time() + data["expires_in"]
+
+
+def test_only_a_first_party_client_may_bind_it_to_a_device(server: Server, site: Site, browser: Browser) -> None:
+    own = new_site(server, first_party=True)
+    for client, bound in ((own, True), (site, False)):
+        headers = bearer(client.tokens(browser)["access_token"], Factor="device-1")
+        token = client.http.post(EXCHANGE_TOKEN, headers=headers).json()["token"]
+        assert ("fac" in client.claims(token)) is bound
+        assert client.http.post(EXCHANGE, headers=bearer(token)).status_code == 200
+        with_factor = client.http.post(EXCHANGE, headers=bearer(token, Factor="device-1"))
+        assert with_factor.status_code == (200 if bound else 401)
+
+
+def test_what_ended_cannot_be_exchanged(server: Server, site: Site) -> None:
+    browser = new_browser(server).sign_in()
+    fields = {"login": browser.login, "password": PASSWORD, "factor": "d"}
+    jwt = site.http.post(LOGIN, json=fields).json()["jwt"]
+    data, kept = site.tokens(browser), site.tokens(browser)
+    exchanged = site.http.post(EXCHANGE_TOKEN, headers=bearer(kept["access_token"])).json()["token"]
+    site.revoke(data["refresh_token"])
+    assert error_of(site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))) == (401, "invalid_token")
+    server.sso("user", "disable", browser.login)
+    assert error_of(site.http.post(EXCHANGE_TOKEN, headers=bearer(kept["access_token"]))) == (401, "invalid_token")
+    for token in (jwt, exchanged):
+        assert error_of(site.http.post(EXCHANGE, headers=bearer(token))) == (401, "invalid_token")
+
+
+def test_no_kind_of_token_is_taken_for_another(site: Site, browser: Browser, user_jwt: str) -> None:
+    data = site.tokens(browser)
+    tokens = {
+        "user": user_jwt,
+        "exchanged": site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"])).json()["token"],
+        "access": data["access_token"],
+        "id": data["id_token"],
+        "refresh": data["refresh_token"],
+        "exchanged id": site.http.post(EXCHANGE, headers=bearer(user_jwt)).json()["id_token"],
+    }
+    takes = {EXCHANGE: {"user", "exchanged"}, EXCHANGE_TOKEN: {"access"}, "/proxy/oauth/userinfo": {"access"}}
+    for path, kinds in takes.items():
+        for kind, token in tokens.items():
+            answer = site.http.post(path, headers=bearer(token))
+            if kind in kinds:
+                assert answer.status_code == 200, (path, kind)
+            else:
+                assert error_of(answer) == (401, "invalid_token"), (path, kind)
+    for kind, token in tokens.items():
+        if kind != "refresh":
+            assert site.refresh(token).status_code == 400, kind
+            assert site.revoke(token).status_code == 400, kind
+        if kind != "id":
+            assert (
+                site.http.get("/proxy/oauth/authorize", params=site.query(id_token_hint=token))
+                .headers["Location"]
+                .startswith(f"{site.redirect_uri}?error=invalid_request")
+            ), kind
+
+
+def forged(site: Site, token: str) -> Iterator[tuple[str, str]]:
+    """Tokens that claim to be this one, by every trick that ever worked somewhere."""
+    header, claims = pyjwt.get_unverified_header(token), pyjwt.decode(token, options={"verify_signature": False})
+    key = rsa.generate_private_key(65537, 2048)
+    published = pyjwt.PyJWKSet.from_dict(site.http.get("/proxy/oauth/keys").json())[header["kid"]]
+    public: Any = published.key
+    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    head, body, signature = token.split(".")
+
+    def part(value: dict[str, Any]) -> str:
+        import json
+
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    for alg in ("none", "None", "NONE", "nOnE", ""):
+        yield f"alg {alg!r}", f"{part({**header, 'alg': alg})}.{body}."
+        yield f"alg {alg!r} signed", f"{part({**header, 'alg': alg})}.{body}.{signature}"
+    yield "no alg", f"{part({'kid': header['kid']})}.{body}.{signature}"
+    yield "no signature", f"{head}.{body}."
+    import hashlib
+    import hmac
+
+    for name, secret in (("pem", pem), ("stripped", pem.strip()), ("der", der), ("empty", b"")):
+        for alg, kind in (("HS256", hashlib.sha256), ("HS512", hashlib.sha512)):
+            text = f"{part({**header, 'alg': alg})}.{body}"
+            made = base64.urlsafe_b64encode(hmac.new(secret, text.encode(), kind).digest()).decode().rstrip("=")
+            yield f"{alg} {name}", f"{text}.{made}"
+    jwk = pyjwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    for more in ({"jwk": jwk}, {"jku": "http://127.0.0.1:1/"}, {"x5u": "http://127.0.0.1:1/"}, {"x5c": ["AA=="]}):
+        yield str(list(more)), pyjwt.encode(claims, key, algorithm="RS256", headers={**header, **more})
+    for kid in ("x", "../../../../dev/null", "a' OR '1'='1", "x" * 10_000):
+        yield f"kid {kid[:9]}", pyjwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
+    yield "no kid", pyjwt.encode(claims, key, algorithm="RS256")
+    yield "long", token + "A" * 20_000
+    yield "segments", ".".join(["AA"] * 500)
+    yield "padding", token + "="
+
+
+def test_forged_tokens_are_refused_everywhere(site: Site, browser: Browser, user_jwt: str) -> None:
+    refresh = site.tokens(browser)["refresh_token"]
+    for what, token in forged(site, user_jwt):
+        assert site.http.post(EXCHANGE, headers=bearer(token)).status_code in (400, 401, 431), what
+    for what, token in forged(site, refresh):
+        answer = site.refresh(token)
+        assert answer.status_code == 400, what
+        assert answer.json()["error"] == "invalid_request", what
+    assert site.refresh(refresh).status_code == 200

@@ -1,0 +1,243 @@
+"""The redirect validator: every string that has fooled one, and some more."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sso.oauth.redirects import Redirect, judge, judge_after_logout
+
+HOSTS = ["game.example.com"]
+
+REFUSED = [
+    # another host
+    "https://evil.com/cb",
+    "https://game.example.com@evil.com/cb",
+    "https://gameXexample.com/",
+    "https://game.example.com.evil.com/",
+    "https://evilgame.example.com/",
+    "https://evil.com/game.example.com",
+    "https://evil.com?game.example.com",
+    "https://evil.com/?x=https://game.example.com/",
+    "https://game.example.com./cb",
+    "https://xn--gme-example-0za.com/",
+    # no subdomains, no parents
+    "https://sub.game.example.com/cb",
+    "https://example.com/cb",
+    # what a browser reads differently
+    "https://evil.com\\@game.example.com/cb",
+    "https://evil.com%5C@game.example.com/cb",
+    "https://evil.com%5c@game.example.com/cb",
+    "https://evil.com%2f@game.example.com/cb",
+    "https:\\\\game.example.com/cb",
+    "https://game.example.com\\@evil.com/cb",
+    "https://game.example.com\\.evil.com/cb",
+    "https://evil.com;@game.example.com/",
+    "https://evil.com\u2044@game.example.com/",
+    "https://u:p@game.example.com/cb",
+    "https://@game.example.com/cb",
+    "https://game.example.com:80@evil.com/",
+    "https://ｇame.example.com/cb",
+    "https://game。example.com/cb",
+    "https://%67ame.example.com/cb",
+    "https://game.example.com%00.evil.com/",
+    "https://game.example.com%2eevil.com/",
+    # schemes
+    "javascript://game.example.com/%0aalert(1)",
+    "JaVaScRiPt:alert(1)",
+    "data://game.example.com/x",
+    "vbscript:",
+    "file://game.example.com/",
+    "mygame://game.example.com/cb",
+    "ftp://game.example.com/",
+    "blob:https://game.example.com/x",
+    "httpsx://game.example.com/",
+    "http://game.example.com/cb",
+    # not absolute
+    "//game.example.com/cb",
+    "https:game.example.com/cb",
+    "https:/game.example.com/cb",
+    "https:///game.example.com/cb",
+    "https:////game.example.com/cb",
+    "/cb",
+    "game.example.com/cb",
+    "",
+    "https://",
+    "https:///",
+    "https://?",
+    # addresses and ports
+    "https://[game.example.com]/",
+    "https://[::1]/",
+    "https://[::1",
+    "https://0x7f.1/",
+    "https://game.example.com:99999/",
+    "https://game.example.com:65536/",
+    "https://game.example.com:0/",
+    "https://game.example.com:0443/",
+    "https://game.example.com:abc/",
+    "https://game.example.com:/cb",
+    "https://game.example.com:443:443/cb",
+    "https://game.example.com:٤٤٣/",
+    # fragments
+    "https://game.example.com/cb#frag",
+    "https://game.example.com/cb#",
+    "https://game.example.com#@evil.com",
+    # control characters, raw and encoded
+    "https://game.example.com/cb\r\nSet-Cookie:a=b",
+    "https://game.example.com/cb%0d%0aSet-Cookie:a=b",
+    "https://game.example.com/cb%0D",
+    "https://game.example.com/cb%00",
+    "https://game.example.com/cb%7f",
+    "https://game\n.example.com/",
+    "https://game%0a.example.com/",
+    "https://ga\tme.example.com/",
+    "\x00https://game.example.com/cb",
+    " https://game.example.com/cb",
+    "https://game.example.com/cb ",
+    "https://game.example.com/c b",
+    "https://game.example.com/cb\x7f",
+    "https://game.example.com/cb\n",
+    # characters that no address has
+    'https://game.example.com/"',
+    "https://game.example.com/<",
+    "https://game.example.com/>",
+    "https://game.example.com/^",
+    "https://game.example.com/`",
+    "https://game.example.com/{x}",
+    "https://game.example.com/|",
+    "https://game.example.com/é",
+    "https://game.example.com/%zz",
+    "https://game.example.com/%",
+    # our own parameters
+    "https://game.example.com/cb?code=x",
+    "https://game.example.com/cb?a=1&state=x",
+    "https://game.example.com/cb?error=x",
+    "https://game.example.com/cb?error_description",
+    "https://game.example.com/cb?%63ode=x",
+    "https://game.example.com/cb?a=1;code=x",
+    # too long
+    "https://game.example.com/" + "a" * 2048,
+    "https://game.example.com/" + "a" * 100_000,
+]
+
+
+@pytest.mark.parametrize("uri", REFUSED)
+def test_what_is_not_plainly_the_clients_own_is_refused(uri: str) -> None:
+    assert judge(uri, HOSTS) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://game.example.com/cb",
+        "https://game.example.com",
+        "https://game.example.com?",
+        "https://game.example.com:8443/cb",
+        "https://GAME.EXAMPLE.COM/CB",
+        "https://game.example.com/cb/../../x",
+        "https://game.example.com/%2e%2e/",
+        "https://game.example.com/%252e%252e/",
+        "https://game.example.com/cb?a=1&b=2",
+        "https://game.example.com/cb?codes=1&mystate=2",
+        "https://game.example.com/@evil.com",
+        "https://game.example.com//evil.com",
+        "https://game.example.com/cb?to=https://evil.com/",
+        "https://game.example.com/%E2%9C%93",
+        "https://game.example.com/" + "a" * (2048 - 25),
+    ],
+)
+def test_the_string_that_was_judged_is_the_string_that_is_used(uri: str) -> None:
+    found = judge(uri, HOSTS)
+    assert found is not None
+    assert found.uri == uri
+    assert found.answer(code="c").startswith(uri)
+
+
+@pytest.mark.parametrize(
+    "uri", ["http://localhost.evil.com/", "http://localhost:80@evil.com/", "http://127.0.0.1.evil.com/"]
+)
+def test_a_loopback_host_is_a_whole_name(uri: str) -> None:
+    assert judge(uri, ["localhost", "127.0.0.1"]) is None
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_http_is_allowed_for_loopback_hosts_with_any_port(host: str) -> None:
+    assert judge(f"http://{host}:51004/cb", [host])
+    assert judge(f"http://{host}/cb", [host])
+    assert judge(f"http://{host}/cb", HOSTS) is None
+
+
+def test_http_is_allowed_for_a_host_configured_so() -> None:
+    assert judge("http://intra.example.com/cb", ["http://intra.example.com"])
+    assert judge("https://intra.example.com/cb", ["http://intra.example.com"])
+    assert judge("http://intra.example.com/cb", ["intra.example.com"]) is None
+
+
+def test_http_is_allowed_for_any_host_while_the_service_itself_is_http() -> None:
+    assert judge("http://game.example.com/cb", HOSTS, any_http=True)
+    assert judge("http://evil.com/cb", HOSTS, any_http=True) is None
+
+
+def test_an_idn_matches_as_its_a_label_only() -> None:
+    assert judge("https://xn--bcher-kva.example/cb", ["xn--bcher-kva.example"])
+    assert judge("https://bücher.example/cb", ["xn--bcher-kva.example"]) is None
+    assert judge("https://xn--bucher-kva.example/cb", ["xn--bcher-kva.example"]) is None
+
+
+def test_listed_redirect_uris_match_exactly() -> None:
+    uris = ["https://game.example.com/cb"]
+    assert judge(uris[0], HOSTS, uris)
+    for other in ("https://game.example.com/cb/", "https://game.example.com/cb?x", "https://game.example.com:443/cb"):
+        assert judge(other, HOSTS, uris) is None
+    assert judge("https://GAME.example.com/cb", HOSTS, uris) is None
+
+
+def test_a_listed_loopback_uri_may_have_another_port() -> None:
+    uris = ["http://127.0.0.1/cb"]
+    assert judge("http://127.0.0.1:51004/cb", ["127.0.0.1"], uris)
+    assert judge("http://127.0.0.1:51004/other", ["127.0.0.1"], uris) is None
+    assert judge("http://localhost:51004/cb", ["127.0.0.1", "localhost"], uris) is None
+
+
+def test_listed_uris_suffice_without_hosts() -> None:
+    assert judge("https://game.example.com/cb", [], ["https://game.example.com/cb"])
+    assert judge("https://game.example.com/x", [], ["https://game.example.com/cb"]) is None
+    assert judge("https://game.example.com/cb", []) is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "answer"),
+    [
+        ("https://h.example/cb", "https://h.example/cb?code=c&state=s"),
+        ("https://h.example/cb?a=1&b=2", "https://h.example/cb?a=1&b=2&code=c&state=s"),
+        ("https://h.example/cb?", "https://h.example/cb?code=c&state=s"),
+        ("https://h.example/cb?a&", "https://h.example/cb?a&code=c&state=s"),
+        ("https://h.example", "https://h.example?code=c&state=s"),
+    ],
+)
+def test_our_parameters_come_after_the_clients_own(uri: str, answer: str) -> None:
+    assert Redirect(uri, "").answer(code="c", state=b"s", error=None) == answer
+
+
+def test_whatever_bytes_a_state_has_are_percent_encoded() -> None:
+    assert Redirect("https://h.example/", "").answer(state=b'"><\r\n\xff&=') == (
+        "https://h.example/?state=%22%3E%3C%0D%0A%FF%26%3D"
+    )
+
+
+@given(st.text(alphabet=st.sampled_from("htps:/@\\.gamexlco?#%0a[]\t evi;"), max_size=60))
+def test_nothing_passes_whose_authority_is_not_the_host(tail: str) -> None:
+    for uri in (tail, f"https://{tail}", f"https://game.example.com{tail}"):
+        if found := judge(uri, HOSTS):
+            rest = found.uri.lower().removeprefix("https://game.example.com")
+            assert rest != found.uri.lower()
+            assert not rest or rest[0] in "/?:"
+
+
+def test_after_a_logout_any_address_of_the_clients_origins_will_do() -> None:
+    assert judge_after_logout("https://game.example.com/bye", HOSTS, [], any_http=False)
+    assert judge_after_logout("https://evil.com/bye", HOSTS, [], any_http=False) is None
+    uris = ["https://game.example.com:8443/cb"]
+    assert judge_after_logout("https://game.example.com:8443/bye", [], uris, any_http=False)
+    assert judge_after_logout("https://game.example.com/bye", [], uris, any_http=False) is None
+    assert judge_after_logout("https://evil.com/bye", [], uris, any_http=False) is None
+    assert judge_after_logout("https://game.example.com/bye", HOSTS, uris, any_http=False) is None

@@ -1,0 +1,92 @@
+"""What every request of a busy site does costs one crossing to the database, two for a redemption."""
+
+from collections.abc import Awaitable, Callable
+from ipaddress import IPv4Address
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from sso.db.bridge import Database
+from sso.oauth.authenticate import Evidence, sha1_bearer
+from sso.oauth.authorize import GoTo
+from sso.oauth.request import Parameters
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+from tests.kit.builders import add_user
+
+SECRET = "a-secret-of-the-shop"
+URI = "https://shop.example.com/cb"
+GIVEN = Evidence(bearer=sha1_bearer(URI, SECRET).decode())
+
+
+@pytest.fixture
+async def code(services: Services) -> str:
+    client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [client]}))
+    user = await add_user(services)
+    address = IPv4Address("127.0.0.1")
+    secret = await services.sessions.start(user, "login", address, "", replaces="")
+    query = {
+        "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI,
+        "scope": "openid offline_access", "nonce": "n",
+    }  # fmt: skip
+    parameters = Parameters.read(urlencode(query).encode())
+    assert parameters
+    authorize = services.oauth.authorize
+    wanted = authorize.check(parameters, *await authorize.recipient(parameters))
+    outcome = await authorize.begin(wanted, await services.sessions.look_up(secret, address))
+    assert isinstance(outcome, GoTo)
+    return parse_qs(urlsplit(outcome.url).query)["code"][0]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]:
+    crossings = 0
+    cross = Database._cross
+
+    async def counting(self: Database, *arguments: Any) -> Any:
+        nonlocal crossings
+        crossings += 1
+        return await cross(self, *arguments)
+
+    monkeypatch.setattr(Database, "_cross", counting)
+
+    async def count(work: Awaitable[Any]) -> tuple[Any, int]:
+        nonlocal crossings
+        crossings = 0
+        return await work, crossings
+
+    return count
+
+
+async def test_crossings(
+    services: Services, code: str, counted: Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]
+) -> None:
+    token = services.oauth.token
+    data, crossings = await counted(token.redeem(GIVEN, code, URI, ""))
+    assert crossings == 2
+    data, _ = await counted(token.refresh(GIVEN, data["refresh_token"], URI))  # the first one learns who the client is
+    data, crossings = await counted(token.refresh(GIVEN, data["refresh_token"], URI))
+    assert crossings == 1
+    access, crossings = await counted(services.oauth.grants.look_up(data["access_token"]))
+    assert access is not None
+    assert crossings == 1
+
+
+async def test_a_changed_secret_counts_at_once_although_the_client_was_seen_before(
+    services: Services, code: str
+) -> None:
+    from sso.oauth.errors import InvalidClient
+
+    token = services.oauth.token
+    data = await token.redeem(GIVEN, code, URI, "")
+    data = await token.refresh(GIVEN, data["refresh_token"], URI)
+    new = await services.oauth.clients.rotate_secret("shop")
+    assert new
+    await services.oauth.clients.finish_rotation("shop")
+    with pytest.raises(InvalidClient):
+        await token.refresh(GIVEN, data["refresh_token"], URI)
+    fresh = Evidence(bearer=sha1_bearer(URI, new).decode())
+    assert await token.refresh(fresh, data["refresh_token"], URI)

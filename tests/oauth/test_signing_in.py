@@ -1,0 +1,227 @@
+"""From a site to the sign-in page and back: prompts, consent, accounts."""
+
+import re
+import time
+
+import httpx
+import pyotp
+import pytest
+
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
+from tests.kit.server import Server
+
+SIGN_IN = "/login?next=/proxy/oauth/authorize/"
+
+
+def follow(browser: Browser, answer: httpx.Response) -> httpx.Response:
+    return browser.http.get(answer.headers["Location"])
+
+
+def sent_to_sign_in(answer: httpx.Response) -> bool:
+    return answer.status_code in (302, 303) and answer.headers["Location"].startswith(SIGN_IN)
+
+
+def type_password(browser: Browser, page: httpx.Response, login: str = "") -> httpx.Response:
+    assert page.status_code == 200, page.headers
+    return browser.submit(page, {"login": login or browser.login, "password": PASSWORD})
+
+
+def test_who_is_not_signed_in_signs_in_and_comes_back_with_a_code(server: Server, site: Site) -> None:
+    browser = new_browser(server)
+    answer = browser.authorize(site)
+    assert sent_to_sign_in(answer)
+    page = follow(browser, answer)
+    assert f"Site {site.client_id}" in page.text
+    entered = type_password(browser, page)
+    assert entered.status_code == 303
+    back = follow(browser, entered)
+    assert back.status_code == 302
+    found = query_of(back)
+    assert found["state"] == "s-1"
+    assert site.redeem(found["code"]).status_code == 200
+
+
+def test_the_second_factor_is_part_of_the_way(server: Server, site: Site) -> None:
+    browser = new_browser(server, totp_secret=TOTP_SECRET)
+    entered = type_password(browser, follow(browser, browser.authorize(site)))
+    assert entered.headers["Location"].startswith("/login/code?next=/proxy/oauth/authorize/")
+    page = follow(browser, entered)
+    assert "https://game.example.com" in page.headers["Content-Security-Policy"]
+    answer = browser.submit(page, {"otp": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
+    assert "code" in query_of(follow(browser, answer))
+
+
+def test_another_account_at_the_second_factor_keeps_the_way(server: Server, site: Site) -> None:
+    browser = new_browser(server, totp_secret=TOTP_SECRET)
+    page = follow(browser, type_password(browser, follow(browser, browser.authorize(site))))
+    assert sent_to_sign_in(browser.submit(page, {}))
+
+
+def test_only_pages_on_the_way_to_a_site_may_lead_there(server: Server, site: Site) -> None:
+    browser = new_browser(server)
+    page = follow(browser, browser.authorize(site))
+    assert "form-action 'self' https://game.example.com;" in page.headers["Content-Security-Policy"]
+    assert "form-action 'self';" in browser.http.get("/login").headers["Content-Security-Policy"]
+    unknown = browser.http.get(SIGN_IN + "x" * 43)
+    assert "form-action 'self';" in unknown.headers["Content-Security-Policy"]
+
+
+def test_an_authorization_that_took_too_long_is_a_page(server: Server, browser: Browser) -> None:
+    for path in ("/proxy/oauth/authorize/" + "x" * 43, "/proxy/oauth/authorize/x", "/proxy/oauth/authorize/%00"):
+        answer = browser.http.get(path)
+        assert answer.status_code == 400
+        assert "Location" not in answer.headers
+
+
+def test_a_wrong_password_gives_no_code(server: Server, site: Site) -> None:
+    browser = new_browser(server)
+    answer = browser.submit(follow(browser, browser.authorize(site)), {"login": browser.login, "password": "wrong"})
+    assert answer.status_code == 401
+    assert "https://game.example.com" in answer.headers["Content-Security-Policy"]
+
+
+def test_prompt_none_never_shows_anything(server: Server, site: Site, browser: Browser) -> None:
+    assert query_of(new_browser(server).authorize(site, prompt="none"))["error"] == "login_required"
+    assert "code" in query_of(browser.authorize(site, prompt="none"))
+    wants_consent = new_site(server, consent=True)
+    assert query_of(browser.authorize(wants_consent, prompt="none"))["error"] == "consent_required"
+
+
+def test_prompt_login_asks_again_although_somebody_is_signed_in(server: Server, oidc: Site) -> None:
+    browser = new_browser(server).sign_in()
+    answer = browser.authorize(oidc, prompt="login")
+    assert sent_to_sign_in(answer)
+    page = follow(browser, answer)
+    # Going on without signing in leads back to the form.
+    assert sent_to_sign_in(browser.http.get(answer.headers["Location"].removeprefix("/login?next=")))
+    back = follow(browser, type_password(browser, page))
+    claims = oidc.claims(oidc.redeem(query_of(back)["code"]).json()["id_token"])
+    assert abs(claims["auth_time"] - time.time()) < 60
+
+
+def test_max_age_asks_again_when_the_sign_in_is_too_old(server: Server, oidc: Site) -> None:
+    browser = new_browser(server).sign_in()
+    assert browser.code(oidc, max_age="3600")
+    time.sleep(1.1)
+    answer = browser.authorize(oidc, max_age="1")
+    assert sent_to_sign_in(answer)
+    assert "code" in query_of(follow(browser, type_password(browser, follow(browser, answer))))
+    assert query_of(browser.authorize(oidc, max_age="0", prompt="none"))["error"] == "login_required"
+
+
+def test_login_hint_fills_in_the_form(server: Server, site: Site) -> None:
+    browser = new_browser(server)
+    page = follow(browser, browser.authorize(site, login_hint='ann"<@example.com'))
+    assert 'value="ann&#34;&lt;@example.com"' in page.text
+
+
+def test_id_token_hint_wants_that_very_user(server: Server, oidc: Site) -> None:
+    ann, bob = new_browser(server).sign_in(), new_browser(server).sign_in()
+    hint = oidc.tokens(ann)["id_token"]
+    assert ann.code(oidc, id_token_hint=hint, prompt="none")
+    assert query_of(bob.authorize(oidc, id_token_hint=hint, prompt="none"))["error"] == "login_required"
+    back = follow(bob, type_password(bob, follow(bob, bob.authorize(oidc, id_token_hint=hint))))
+    assert query_of(back)["error"] == "login_required"
+    other = new_site(server, profile="oidc")
+    assert query_of(ann.authorize(other, id_token_hint=hint))["error"] == "invalid_request"
+
+
+def test_consent_is_asked_for_once_and_remembered(server: Server) -> None:
+    site, browser = new_site(server, consent=True), new_browser(server).sign_in()
+    page = browser.authorize(site, scope="openid email")
+    assert page.status_code == 200
+    assert "your e-mail address" in page.text
+    assert "https://game.example.com" in page.headers["Content-Security-Policy"]
+    answer = browser.submit(page, {"decision": "allow"})
+    assert answer.status_code == 303
+    assert site.redeem(query_of(answer)["code"]).status_code == 200
+    assert browser.code(site, scope="openid email")
+    assert browser.code(site, scope="openid")
+    assert browser.authorize(site, scope="openid email profile").status_code == 200  # more than was agreed to
+    assert browser.authorize(site, scope="openid", prompt="consent").status_code == 200
+
+
+def test_no_to_consent_is_access_denied(server: Server) -> None:
+    site, browser = new_site(server, consent=True), new_browser(server).sign_in()
+    answer = browser.submit(browser.authorize(site), {"decision": "deny"})
+    assert answer.status_code == 303
+    assert query_of(answer)["error"] == "access_denied"
+    assert query_of(answer)["state"] == "s-1"
+    assert browser.authorize(site).status_code == 200
+
+
+def test_consent_follows_a_sign_in(server: Server) -> None:
+    site, browser = new_site(server, consent=True), new_browser(server)
+    page = follow(browser, type_password(browser, follow(browser, browser.authorize(site))))
+    assert page.status_code == 200
+    assert "code" in query_of(browser.submit(page, {"decision": "allow"}))
+
+
+@pytest.mark.parametrize("how", ["no token", "another's token", "another site"])
+def test_consent_cannot_be_given_by_another_site(server: Server, how: str) -> None:
+    site, browser = new_site(server, consent=True), new_browser(server).sign_in()
+    page = browser.authorize(site)
+    fields = {"decision": "allow"}
+    headers = {}
+    if how == "no token":
+        fields["csrf"] = ""
+    elif how == "another's token":
+        other = new_browser(server).sign_in().authorize(site)
+        found = re.search(r'name="csrf" value="([^"]*)"', other.text)
+        assert found
+        fields["csrf"] = found[1]
+    else:
+        headers = {"Origin": "https://evil.com", "Sec-Fetch-Site": "cross-site"}
+    answer = browser.submit(page, fields, headers=headers)
+    assert answer.status_code == 403
+    assert "Location" not in answer.headers
+
+
+def test_select_account_asks_whom_to_continue_as(server: Server, site: Site) -> None:
+    browser = new_browser(server).sign_in()
+    page = browser.authorize(site, prompt="select_account")
+    assert page.status_code == 200
+    assert "Continue as Ann" in page.text
+    assert "code" in query_of(browser.submit(page, {"decision": "allow"}))
+
+
+def test_another_account_can_be_chosen(server: Server, oidc: Site) -> None:
+    browser, other = new_browser(server).sign_in(), new_browser(server)
+    answer = browser.submit(browser.authorize(oidc, prompt="select_account"), {"decision": "other"})
+    assert sent_to_sign_in(answer)
+    back = follow(browser, type_password(browser, follow(browser, answer), login=other.login))
+    data = oidc.redeem(query_of(back)["code"]).json()
+    mine = oidc.claims(oidc.tokens(other.sign_in())["id_token"])
+    assert oidc.claims(data["id_token"])["sub"] == mine["sub"]
+
+
+def test_a_session_that_ended_gives_no_code(server: Server, site: Site) -> None:
+    browser = new_browser(server).sign_in()
+    assert browser.code(site)
+    server.sso("user", "end-sessions", browser.login)
+    assert sent_to_sign_in(browser.authorize(site))
+
+
+def test_the_names_of_sites_and_people_are_escaped(server: Server) -> None:
+    site = new_site(server, name='<img src=x onerror="alert(1)">', consent=True)
+    browser = new_browser(server, nick="</bdi><script>alert(1)</script>").sign_in()
+    for page in (browser.authorize(site), follow(new := new_browser(server), new.authorize(site))):
+        assert "<img" not in page.text
+        assert "<script" not in page.text
+
+
+def test_a_site_with_access_is_on_the_account_page_until_access_is_removed(server: Server) -> None:
+    site, browser = new_site(server, consent=True, name="Tank Shop"), new_browser(server).sign_in()
+    assert "Tank Shop" not in browser.http.get("/account").text
+    answer = browser.submit(browser.authorize(site, scope="openid email offline_access"), {"decision": "allow"})
+    data = site.redeem(query_of(answer)["code"]).json()
+    page = browser.http.get("/account")
+    assert "Tank Shop" in page.text
+    assert "your e-mail address" in page.text
+    done = browser.submit(page, {})
+    assert done.headers["Location"] == "/account?done=site-removed"
+    assert "Tank Shop" not in browser.http.get("/account").text
+    assert site.userinfo(data["access_token"]).status_code == 401
+    assert site.refresh(data["refresh_token"]).status_code == 400
+    assert browser.authorize(site).status_code == 200  # and is asked again

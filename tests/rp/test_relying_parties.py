@@ -1,0 +1,150 @@
+"""Relying parties that others wrote, unchanged. ``scripts/rp`` installs them; what is not there is left out."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
+from tests.kit.server import Server, until
+
+ROOT = Path(__file__).parents[2]
+NODE_MODULES = ROOT / ".rp" / "node_modules"
+MODULES = Path("/usr/lib/apache2/modules")
+
+with_openid_client = pytest.mark.skipif(
+    not (NODE_MODULES / "openid-client").is_dir() or not shutil.which("node"), reason="openid-client: run scripts/rp"
+)
+with_mod_auth_openidc = pytest.mark.skipif(
+    not (MODULES / "mod_auth_openidc.so").exists(), reason="mod_auth_openidc: run scripts/rp"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_afterwards() -> Iterator[None]:
+    yield
+    close_all()
+
+
+@pytest.fixture(scope="module")
+def browser(server: Server) -> Browser:
+    return new_browser(server).sign_in()
+
+
+@with_openid_client
+@pytest.mark.parametrize("way", ["strict", "basic", "post", "none"])
+def test_openid_client_signs_in_refreshes_and_revokes(
+    server: Server, browser: Browser, tmp_path: Path, way: str
+) -> None:
+    site = new_site(server, profile="strict" if way == "strict" else "oidc", public=way == "none")
+    script = tmp_path / "site.mjs"
+    script.write_text((Path(__file__).parent / "openid_client.mjs").read_text())
+    (tmp_path / "node_modules").symlink_to(NODE_MODULES)
+    given = {
+        "issuer": server.base_url,
+        "client_id": site.client_id,
+        "secret": site.secret,
+        "redirect_uri": site.redirect_uri,
+        "way": way,
+    }
+    with subprocess.Popen(
+        ["node", str(script), json.dumps(given)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        answer = browser.http.get(process.stdout.readline().strip())
+        assert answer.status_code == 302
+        process.stdin.write(answer.headers["Location"] + "\n")
+        process.stdin.close()
+        got = json.loads(process.stdout.read())
+        assert process.wait(20) == 0
+    assert got["claims"]["azp"] == site.client_id
+    assert got["told"]["email"] == browser.login
+    assert got["again"]["sub"] == got["told"]["sub"] == got["claims"]["sub"]
+    assert got["revoked"] is (way != "strict")
+
+
+APACHE = """
+ServerRoot {folder}
+ServerName 127.0.0.1
+Listen 127.0.0.1:{port}
+PidFile {folder}/pid
+ErrorLog {folder}/error.log
+DocumentRoot {folder}/pages
+User {user}
+Group {group}
+LoadModule mpm_event_module {modules}/mod_mpm_event.so
+LoadModule authn_core_module {modules}/mod_authn_core.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+LoadModule authz_user_module {modules}/mod_authz_user.so
+LoadModule auth_openidc_module {modules}/mod_auth_openidc.so
+OIDCProviderMetadataURL {issuer}/.well-known/openid-configuration
+OIDCClientID {client_id}
+OIDCClientSecret {secret}
+OIDCRedirectURI http://127.0.0.1:{port}/protected/callback
+OIDCCryptoPassphrase passphrase-of-a-test
+OIDCScope "openid email profile"
+OIDCPKCEMethod S256
+OIDCRemoteUserClaim sub
+<Location /protected>
+    AuthType openid-connect
+    Require claim email:{login}
+</Location>
+"""
+
+
+@pytest.fixture
+def apache(server: Server, browser: Browser) -> Iterator[tuple[Site, int]]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    site = new_site(server, profile="oidc", redirect_uri=f"http://127.0.0.1:{port}/protected/callback")
+    with tempfile.TemporaryDirectory(prefix="sso-rp-") as name:
+        folder = Path(name)
+        folder.chmod(0o777)  # the server's account must get in
+        (folder / "pages/protected").mkdir(parents=True)
+        (folder / "pages/protected/index.html").write_text("a protected page")
+        own = os.getuid() != 0
+        conf = APACHE.format(
+            folder=folder,
+            port=port,
+            modules=MODULES,
+            issuer=server.base_url,
+            client_id=site.client_id,
+            secret=site.secret,
+            login=browser.login,
+            user=f"#{os.getuid()}" if own else "www-data",
+            group=f"#{os.getgid()}" if own else "www-data",
+        )
+        (folder / "httpd.conf").write_text(conf)
+        with subprocess.Popen(["/usr/sbin/apache2", "-f", str(folder / "httpd.conf"), "-X"]) as process:
+            try:
+                assert until(lambda: _listens(port)), (folder / "error.log").read_text()
+                yield site, port
+            finally:
+                process.terminate()
+                process.wait(10)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@with_mod_auth_openidc
+def test_mod_auth_openidc_protects_a_page(server: Server, browser: Browser, apache: tuple[Site, int]) -> None:
+    _, port = apache
+    page = f"http://127.0.0.1:{port}/protected/index.html"
+    with server.client() as nobody:
+        sent = nobody.get(page)
+        assert sent.status_code == 302
+        assert sent.headers["Location"].startswith(f"{server.base_url}/proxy/oauth/authorize?")
+    answer = browser.http.get(page, follow_redirects=True)
+    assert answer.status_code == 200, answer.text
+    assert answer.text == "a protected page"
