@@ -15,6 +15,7 @@ from sso.core.net import Address, contains, parse_network
 from sso.keys.keyset import KeySet
 
 TYP = "user_token"
+EXCHANGED = "exchanged_token"  # made from an access token; stands in for a user JWT
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class UserJwts:
         self._users = users
         self._issuer = issuer
         self._life_s = life_s
-        self._verifier = Verifier(typ=TYP, issuer=issuer)
+        self._verifier = Verifier(typ=frozenset((TYP, EXCHANGED)), issuer=issuer)
 
     def issue(self, user: User, options: LoginOptions, auth: str, app_id: int = 0) -> str:
         # A password changed within this very second must not void what is issued after it.

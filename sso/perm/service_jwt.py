@@ -1,0 +1,49 @@
+"""The service JWT: an application speaks for itself, with a key that the service knows for it."""
+
+import time
+from typing import Any
+
+from sso.core.jwt import InvalidToken, Signer, Verifier, peek_claim
+from sso.core.keys import algorithm_of, key_id, load_private
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+from sso.perm.app_keys import ApplicationKeys
+
+TYP = "service_token"
+LONGEST_S = 3600
+APP_ID_MOST = 2**31 - 1
+
+_ALIVE = Statement(
+    """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+    WHERE a.application_id = :application_id AND NOT a.removed AND p.removed IS NOT TRUE"""
+)
+
+
+class ServiceJwts:
+    def __init__(self, database: Database, keys: ApplicationKeys, audience: str) -> None:
+        self._database = database
+        self._keys = keys
+        self._audience = audience
+        self._verifier = Verifier(typ=TYP, audience=audience)
+
+    async def verify(self, token: str) -> int:
+        """The application that signed it, alive, within the last hour. InvalidToken otherwise."""
+        kid, said = peek_claim(token, "app_id")
+        if type(said) is not int or not 0 < said <= APP_ID_MOST:
+            raise InvalidToken("bad app_id")
+        # Looked up under the application that it names: a key of one application speaks for no other.
+        key = await self._keys.find(said, kid)
+        claims = self._verifier.verify(token, lambda _: key, time.time())
+        if claims["exp"] - claims["iat"] > LONGEST_S:
+            raise InvalidToken("too long a life")
+        if await self._database.value(_ALIVE, application_id=said) is None:
+            raise InvalidToken("removed application")
+        return said
+
+    def issue(self, application_id: int, private_pem: str) -> str:
+        """For an application whose private key the service holds."""
+        key = load_private(private_pem)
+        now = int(time.time())
+        claims: dict[str, Any] = {"typ": TYP, "app_id": application_id, "aud": self._audience}
+        signer = Signer(key_id(key.public_key()), key, algorithm_of(key.public_key()))
+        return signer.sign({**claims, "iat": now, "exp": now + LONGEST_S})
