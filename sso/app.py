@@ -19,6 +19,7 @@ from sso.db.errors import DatabaseError
 from sso.health import Health, health_routes
 from sso.keys.routes import key_routes
 from sso.metrics import Metrics
+from sso.perm.routes import permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web.address import Proxies
 from sso.web.errors import Family, error_body, family_of
@@ -63,6 +64,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     life_s = s.settings.browser_ttl_s
     app.register_blueprint(health_routes(health, s.database))
     app.register_blueprint(key_routes(s.keys))
+    app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data))
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, life_s))
     app.register_blueprint(

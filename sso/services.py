@@ -20,6 +20,7 @@ from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
+from sso.perm.permissions import Permissions, build_permissions
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Services:
     user_jwts: UserJwts
     auth_data: AuthData
     postman: Postman
+    permissions: Permissions
 
 
 SERVICE_NAME = "Sign-on"
@@ -81,5 +83,6 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         session_tokens=tokens,
         user_jwts=jwts,
         auth_data=AuthData(tokens, jwts, settings.vendor),
+        permissions=build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys"),
         postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
     )

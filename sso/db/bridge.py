@@ -164,6 +164,9 @@ class Database:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             self._give_back(connection)
             _translate(error)
+        except Exception:
+            self._give_back(connection)  # the caller's own: what it began is rolled back
+            raise
         except BaseException:
             # Out of time: whether the statement still runs is unknown, so nobody may be given this connection again.
             if connection is not None:

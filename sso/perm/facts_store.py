@@ -1,4 +1,4 @@
-"""Loads what the engine needs to know about a user and an application, in one round trip that concurrent requests share.
+"""Loads what the engine must know about a user and an application, in one round trip that concurrent requests share.
 
 What decides is read in the request itself. Only what is compiled from an application's schema and roles is remembered,
 under the application's revision, and the revision comes with the facts: a change counts for every request that starts
@@ -37,7 +37,7 @@ _PROJECT = """jsonb_build_object(
 
 # Project access is reported with the central application only, so memberships are read only for it.
 _FACTS = Statement(
-    f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision, a.project_id,
+    f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision,
         a.settings AS app_settings, a.name AS app_name,
         (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
             'secret_data', r.secret_data)

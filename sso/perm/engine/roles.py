@@ -13,7 +13,7 @@ from sso.perm.engine.facts import Facts, GroupAction
 from sso.perm.engine.groups import closed, is_member
 from sso.perm.engine.rules import longest
 
-ASSIGNMENT, DEFAULT, CONDITION, GROUP, PROJECT = "assignment", "default", "condition", "group", "project"
+ASSIGNMENT, DEFAULT, CONDITION, GROUP = "assignment", "default", "condition", "group"
 
 
 class Origin(NamedTuple):

@@ -11,6 +11,7 @@ NODES_MOST = 256
 LEVELS_MOST = 64
 TITLE_MOST = 256
 CONDITIONS_MOST = 100  # per group
+_GROUP_CONDITION = frozenset(("title", "condition"))
 
 
 def read_condition(value: object, where: str = "condition", *, ip_allowed: bool = True) -> Condition:
@@ -24,19 +25,21 @@ def read_role_condition(value: object, where: str = "condition") -> Condition | 
     return read_condition(value, where)
 
 
-def read_group_conditions(value: object, where: str = "conditions") -> list[dict[str, Any]]:
+def read_group_conditions(value: object, where: str = "conditions") -> tuple[list[dict[str, Any]], list[str]]:
     """The conditions of a group: title and condition are required, and ``ip`` is refused at any depth."""
     items = kinds.an_array(value, where, CONDITIONS_MOST)
     found: list[dict[str, Any]] = []
+    warnings: list[str] = []
     for at, item in enumerate(items):
         place = f"{where}[{at}]"
         for member in ("title", "condition"):
             if member not in kinds.an_object(item, place):
                 raise Invalid(f"{place}.{member}: is required")
+        warnings += kinds.unknown(item, _GROUP_CONDITION, place)
         kinds.word(item["title"], f"{place}.title", TITLE_MOST)
         read_condition(item["condition"], f"{place}.condition", ip_allowed=False)
         found.append({"title": item["title"], "condition": item["condition"]})
-    return found
+    return found, warnings
 
 
 class _Reader:
