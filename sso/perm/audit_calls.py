@@ -40,14 +40,11 @@ class AuditCalls:
         return call.answer(data=entries, **next_page)
 
     async def _filter(self, data: dict[str, Any]) -> Filter:
-        texts = {
-            name: kinds.text(data[name], f"data.{name}", 128)
-            for name in ("user_id", "operation", "target")
-            if name in data
-        }
-        numbers = {
-            name: kinds.number(data[name], f"data.{name}") for name in ("since", "until", "before_id") if name in data
-        }
+        said: dict[str, Any] = {}
+        for name in data.keys() & {"user_id", "operation", "target"}:
+            said[name] = kinds.text(data[name], f"data.{name}", 128)
+        for name in data.keys() & {"since", "until", "before_id"}:
+            said[name] = kinds.number(data[name], f"data.{name}")
         most = kinds.number(data.get("most", 50), "data.most")
         if not 0 < most <= audit.PAGE_MOST:
             raise Invalid(f"data.most: must be 1 to {audit.PAGE_MOST}")

@@ -1,4 +1,4 @@
-"""Puts the central application as it ships into the database, at the first start and when a newer version ships more."""
+"""Puts the central application, as it ships, into the database: at the first start, and when a version ships more."""
 
 from sso.db.bridge import Database, Transaction
 from sso.db.statement import Statement

@@ -55,9 +55,14 @@ _BELONGINGS = Statement(
 class Target(Protocol):
     """What must be known of the user whom a project is published for."""
 
-    user_id: str
-    totp_sealed: str | None
-    disabled: bool
+    @property
+    def user_id(self) -> str: ...
+
+    @property
+    def totp_sealed(self) -> str | None: ...
+
+    @property
+    def disabled(self) -> bool: ...
 
 
 FindUser = Callable[[str], Awaitable[Target | None]]
