@@ -65,7 +65,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(health_routes(health, s.database))
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
-    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data))
+    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data, s.applications))
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, life_s))
     app.register_blueprint(
         account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, life_s)

@@ -57,27 +57,14 @@ class ApplicationKeys:
             found.setdefault(row["id"], row["pem"])
         return [{"id": kid, "data": pem} for kid, pem in found.items()]
 
-    async def set_from_meta(self, tx: Runner, application_id: int, public_key: str) -> None:
-        """What service_meta.public_key says; a string that is no usable key is published nowhere and opens nothing."""
-        await tx.value(_CLEAR, application_id=application_id)
-        try:
-            key = material.load_public(public_key)
-        except UnusableKey:
-            return
-        await self._put(tx, application_id, key, "meta")
-
     async def add_custom(self, runner: Runner, application_id: int, pem: str) -> str:
         """The id of the key; UnusableKey if it is none."""
         key = material.load_public(pem)
-        await self._put(runner, application_id, key, "custom")
+        await _put(runner, application_id, key, "custom")
         return material.key_id(key)
 
     async def remove_custom(self, runner: Runner, application_id: int, kid: str) -> bool:
         return await runner.value(_REMOVE, application_id=application_id, id=kid) is not None
-
-    async def _put(self, runner: Runner, application_id: int, key: PublicKey, source: str) -> None:
-        pem = material.public_pem(key)
-        await runner.value(_PUT, application_id=application_id, id=material.key_id(key), source=source, pem=pem)
 
     def _from_file(self, application_id: int) -> list[PublicKey]:
         return self._read(self._folder / f"{int(application_id)}.pem")
@@ -87,3 +74,18 @@ class ApplicationKeys:
             return [material.load_public(path.read_text())]
         except (OSError, UnicodeDecodeError, UnusableKey):
             return []
+
+
+async def set_from_meta(tx: Runner, application_id: int, public_key: str) -> None:
+    """What service_meta.public_key says; a string that is no usable key is published nowhere and opens nothing."""
+    await tx.value(_CLEAR, application_id=application_id)
+    try:
+        key = material.load_public(public_key)
+    except UnusableKey:
+        return
+    await _put(tx, application_id, key, "meta")
+
+
+async def _put(runner: Runner, application_id: int, key: PublicKey, source: str) -> None:
+    pem = material.public_pem(key)
+    await runner.value(_PUT, application_id=application_id, id=material.key_id(key), source=source, pem=pem)

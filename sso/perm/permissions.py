@@ -67,7 +67,7 @@ def build_permissions(
         access_keys=access_keys,
         application_keys=application_keys,
         service_jwts=service_jwts,
-        applications=Applications(database, desk, application_keys, keyring),
+        applications=Applications(database, desk, keyring),
         roles=Roles(database, desk),
         schemas=Schemas(database, desk),
         user_data=UserData(database, desk),

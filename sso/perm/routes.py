@@ -29,7 +29,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
         """The address is the connection's, or the one that an access key of the application in question vouches for."""
         return Evidence.collect(
             await perm.addresses.resolve(
-                address(), request.headers.get("Ip"), request.headers.get("Signature"), _about(fields)
+                address(), request.headers.get("Ip"), request.headers.get("Signature"), (_about(fields),)
             ),
             request.headers.get("Authorization", ""),
             request.headers.get("Factor"),

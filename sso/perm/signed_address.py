@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import re
 import time
+from collections.abc import Collection
 
 from sso.core.net import Address, parse_address
 from sso.core.refused import Forbidden
@@ -17,8 +18,10 @@ class SignedAddresses:
     def __init__(self, keys: AccessKeys) -> None:
         self._keys = keys
 
-    async def resolve(self, real: Address, said: str | None, signature: str | None, application_id: int) -> Address:
-        """The address that counts for a request about this application. Anything said that is not true is refused."""
+    async def resolve(
+        self, real: Address, said: str | None, signature: str | None, applications: Collection[int]
+    ) -> Address:
+        """The address that counts for a request about these applications. What is said and not true is refused."""
         if said is None:
             return real
         try:
@@ -29,7 +32,7 @@ class SignedAddresses:
             if address != real:
                 raise Forbidden("Ip is not signed")
             return real
-        if await self._signer(address, signature) != application_id:
+        if await self._signer(address, signature) not in applications:
             raise Forbidden("Ip is signed for another application")
         return address
 

@@ -21,6 +21,24 @@ _GDPR = frozenset(("char_sources", "data_sources"))
 _SOURCE = frozenset(("fetch", "remove"))
 
 
+def read_application_fields(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields of the record that were given, ready to store, and warnings about what is in them."""
+    given: dict[str, Any] = {}
+    warnings: list[str] = []
+    if "name" in data:
+        given["name"] = kinds.word(data["name"], "name")
+    if "description" in data:
+        given["description"] = kinds.text(data["description"] or "", "description")
+    if "project_id" in data:
+        given["project_id"] = kinds.text(data["project_id"] or "", "project_id", 64) or None
+    if "settings" in data:
+        given["settings"], warnings = read_settings(data["settings"])
+    if "service_meta" in data:
+        given["service_meta"], more = read_service_meta(data["service_meta"])
+        warnings = warnings + more
+    return given, warnings
+
+
 def read_tags(value: object, where: str = "tags") -> list[str]:
     found: list[str] = []
     for at, item in enumerate(kinds.an_array(value, where)):
