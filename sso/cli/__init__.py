@@ -18,6 +18,10 @@ VERBS = {
     "export": "Write the present state as such a document, without secrets.",
     "migrate": "Bring the database up to this program's version.",
     "user": "Add, show, disable users; passwords and second factors.",
+    "app": "Applications: their keys, service JWTs and e-mail secrets.",
+    "project": "Projects and who is in them.",
+    "perm": "What a user may do and why; give and take roles.",
+    "audit": "Who changed what in the permission model.",
     "key": "Signing keys and the master key.",
     "doctor": "Check the installation and say what to do.",
 }

@@ -11,6 +11,7 @@ import trio
 
 from sso import log
 from sso.config import ConfigError, Settings, load
+from sso.core.refused import Refused
 from sso.core.sealed import SealError
 from sso.db.embedded import EmbeddedError, join
 from sso.db.errors import DatabaseError, Unavailable
@@ -27,7 +28,7 @@ class Failure(Exception):
     """One line for the person at the terminal."""
 
 
-FAILURES = (Failure, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
+FAILURES = (Failure, Refused, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
 
 
 def settings_of(ctx: click.Context) -> Settings:
@@ -77,10 +78,16 @@ def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]"
     settings = settings_of(ctx)
 
     async def run(dsn: str) -> T:
+        from sso.perm.central_store import ensure_central
         from sso.services import open_services
 
         async with open_services(settings, dsn) as services:
-            return await work(services)
+            try:
+                await ensure_central(services.database)  # it may be the first thing that is ever done here
+                return await work(services)
+            except FAILURES as error:
+                failed = error  # what leaves a nursery comes out wrapped
+        raise failed
 
     with database(settings) as dsn:
         return trio.run(run, dsn)

@@ -7,7 +7,7 @@ from typing import Any
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.sealed import Keyring, place
 from sso.db.batch import Batch
-from sso.db.bridge import Database, Runner, Transaction
+from sso.db.bridge import Database, Row, Runner, Transaction
 from sso.db.statement import Statement
 from sso.perm.errors import Conflict
 
@@ -42,6 +42,8 @@ _BY_ID = Statement(
     FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS item (id, n)
     JOIN access_keys k ON k.id = item.id {_ALIVE}"""  # noqa: S608
 )
+_FIND = Statement("SELECT id, application_id, comment FROM access_keys WHERE digest = :digest FOR UPDATE")
+_DESCRIBE = Statement("UPDATE access_keys SET comment = :comment, modified = now() WHERE id = :id")
 _TOUCH = Statement("UPDATE access_keys SET last_used = now() WHERE id = :id")
 
 
@@ -91,6 +93,13 @@ class AccessKeys:
             _ADD, id=key_id, application_id=application_id, digest=digest(secret), hash_sealed=sealed, comment=comment
         )
         return {**_shown(row), "hash": secret}
+
+    async def find(self, tx: Runner, secret: str) -> Row | None:
+        """The key with this value, wherever it belongs: its id, application_id and comment."""
+        return await tx.row(_FIND, digest=digest(secret))
+
+    async def describe(self, tx: Runner, key_id: str, comment: str) -> None:
+        await tx.value(_DESCRIBE, id=key_id, comment=comment)
 
     async def delete(self, tx: Runner, application_id: int, key_id: str) -> dict[str, Any] | None:
         row = await tx.row(_DELETE, application_id=application_id, id=key_id)

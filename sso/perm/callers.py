@@ -15,6 +15,7 @@ from sso.perm.access_keys import AccessKey, AccessKeys
 from sso.perm.audit import Actor
 from sso.perm.service_jwt import ServiceJwts
 
+JWT_DOTS = 2
 EXPIRED_FOR_S = 30 * 86400  # how long after its end a user JWT still names somebody, where that is allowed
 
 
@@ -89,8 +90,8 @@ class Callers:
             raise Unauthorized from None
 
     async def _access_key(self, evidence: Evidence) -> AccessKey | None:
-        """An access key holds no dot, a JWT holds two: what is sent as a key and is none is refused."""
-        if not evidence.bearer or "." in evidence.bearer:
+        """A JWT holds two dots; anything else is sent as an access key, and refused when it is none."""
+        if not evidence.bearer or evidence.bearer.count(".") == JWT_DOTS:
             return None
         key = await self._keys.presented(evidence.bearer)
         if key is None:

@@ -6,6 +6,7 @@ from typing import Any
 import trio
 
 from sso.core.refused import Forbidden, NotFound
+from sso.db.errors import DatabaseError
 from sso.perm.callers import Caller
 from sso.perm.engine.effective import compute
 from sso.perm.engine.operations import Operation, allowed
@@ -58,22 +59,31 @@ class Desk:
     async def standing(self, caller: Caller, application_id: int | None = None) -> Standing:
         """Both looks go at once, so that they share a round trip."""
         found: dict[int, Loaded | None] = {}
+        failed: list[DatabaseError] = []
 
         async def look(wanted: int) -> None:
-            found[wanted] = await self.facts.load(caller.user_id, wanted, caller.address)
+            try:
+                found[wanted] = await self.facts.load(caller.user_id, wanted, caller.address)
+            except DatabaseError as error:
+                failed.append(error)  # a nursery would wrap it, and the edge knows it bare
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(look, CENTRAL)
             if application_id is not None and application_id != CENTRAL:
                 nursery.start_soon(look, application_id)
+        if failed:
+            raise failed[0]
         central = found[CENTRAL]
         assert central is not None
         effective = compute(central.application, central.facts, caller.now)
         at = found.get(application_id) if application_id is not None else None
         if at is None:
             return Standing(Rights(effective), central)
+        service = _speaks_for(caller, at)
+        if caller.service_id is not None and not service:
+            raise Forbidden  # it stands in for the factor at its own application and those of its project, nowhere else
         secret = secret_rights(at.application.schema, at.facts.own, caller.now)
-        return Standing(Rights(effective, secret, _speaks_for(caller, at)), central, at)
+        return Standing(Rights(effective, secret, service), central, at)
 
 
 def _speaks_for(caller: Caller, at: Loaded) -> bool:

@@ -15,7 +15,7 @@ from sso.db.bridge import Database, Runner
 from sso.db.statement import Statement
 from sso.perm.engine import load
 from sso.perm.engine.compiled import Application, RoleRecord, Schema, compile_application
-from sso.perm.engine.facts import Facts, Group, Membership, ProjectApplication, ProjectFacts, UserFacts
+from sso.perm.engine.facts import Facts, Group, ProjectApplication, ProjectFacts, UserFacts
 
 REMEMBERED = 1000  # applications
 
@@ -130,29 +130,17 @@ async def read_application(runner: Runner, application_id: int) -> Application |
 
 
 def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
-    settings = stored["settings"]
-    return ProjectFacts(
-        id=stored["id"],
-        title=stored["title"],
-        aliases=tuple(stored["aliases"]),
-        removed=stored["removed"],
-        allowed_domains=frozenset(domain.casefold() for domain in settings.get("allowed_domains") or ()),
-        services=load.services(settings.get("services") or {}),
-        allow=tuple(stored["allow"]),
-        disallow=tuple(stored["disallow"]),
-        applications=tuple(ProjectApplication(*item) for item in stored["applications"]),
-        groups=tuple(_group(item, user_id) for item in stored["groups"]),
-        membership=_membership(stored["members"]),
+    return load.project(
+        stored,
+        applications=[ProjectApplication(*item) for item in stored["applications"]],
+        groups=[_group(item, user_id) for item in stored["groups"]],
+        member_roles=member_roles(stored["members"]),
     )
 
 
 def _group(item: list[Any], user_id: str) -> Group:
     group_id, title, conditions, tags, is_member = item
     return load.group(group_id, [user_id] if is_member else [], conditions, tags, title)
-
-
-def _membership(rows: list[list[Any]]) -> Membership:
-    return load.membership(member_roles(rows))
 
 
 def member_roles(rows: list[list[Any]]) -> dict[str, Any]:

@@ -41,11 +41,7 @@ _PUT_USERS = Statement(
     """INSERT INTO group_users (group_id, user_id, position)
     SELECT :id, item.user_id, item.n FROM unnest(CAST(:users AS text[])) WITH ORDINALITY AS item (user_id, n)"""
 )
-# A group that is gone, or has lost its tag, is gone from where it was named.
-_UNLIST = Statement(
-    """UPDATE projects SET allow = array_remove(allow, :id), disallow = array_remove(disallow, :id)
-    WHERE id = :project_id"""
-)
+_LISTED = Statement("SELECT :id = ANY (allow || disallow) FROM projects WHERE id = :project_id")
 _FORGET = Statement(
     """UPDATE projects SET settings = jsonb_set(settings, '{services}', (
         SELECT coalesce(jsonb_object_agg(key, jsonb_set(value, '{groups}', (
@@ -74,7 +70,9 @@ class Groups:
 
     async def _get(self, call: Call) -> dict[str, Any]:
         """Only the groups that the caller manages; none is an empty list."""
-        project_id = await self._projects.resolve(call.required_data().get("project_id"))
+        data = call.required_data()
+        call.ignore_unknown(data, SAVED)
+        project_id = await self._projects.resolve(data.get("project_id"), "data.project_id")
         standing = await self._desk.standing(call.caller)
         rows = await self._database.rows(_OF_PROJECT, project_id=project_id)
         groups = [
@@ -89,12 +87,12 @@ class Groups:
         if "title" in data:
             given["title"] = title(data["title"], "title")
         if "description" in data:
-            given["description"] = kinds.text(data["description"] or "", "description")
-        if call.fields.get("group_id") not in (None, ""):
-            return await self._update(call, given, data.get("project_id"))
+            given["description"] = kinds.text(data["description"], "description")
+        if "group_id" in call.fields:
+            return await self._update(call, given, data)
         if "title" not in given:
             raise Invalid("title: is required")
-        project_id = await self._projects.resolve(data.get("project_id"))
+        project_id = await self._projects.resolve(data.get("project_id"), "data.project_id")
         standing = await self._desk.standing(call.caller)
         row = await self._projects.visible(standing, project_id, Operation.GROUP_SAVE)
         if row["removed"]:
@@ -105,16 +103,14 @@ class Groups:
 
         return call.answer(data=shown(await self._database.transaction(work)))
 
-    async def _update(self, call: Call, given: dict[str, Any], project_id: object) -> dict[str, Any]:
+    async def _update(self, call: Call, given: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+        said = await self._projects.resolve(data["project_id"], "data.project_id") if "project_id" in data else None
         group = await self._permitted(call, Operation.GROUP_SAVE)
-        if project_id is not None and await self._projects.resolve(project_id) != group["project_id"]:
-            raise Invalid("project_id: a group stays in its project")
+        if said is not None and said != group["project_id"]:
+            raise Invalid("data.project_id: a group stays in its project")
 
         async def work(tx: Transaction) -> Row:
-            old = await _locked(tx, group)
-            fields = {name: given.get(name, old[name]) for name in ("title", "description")}
-            await tx.value(_SAVE, id=old["id"], **fields)
-            return await _changed(tx, call.caller.actor, "group.save", old)
+            return await save_group(tx, call.caller.actor, await _locked(tx, group), given)
 
         return call.answer(data=shown(await self._database.transaction(work)))
 
@@ -123,8 +119,9 @@ class Groups:
 
         async def work(tx: Transaction) -> None:
             old = await _locked(tx, group)
+            await _refuse_if_listed(tx, old)
             names = {"id": old["id"], "project_id": old["project_id"]}
-            for statement in (_UNLIST, _FORGET, _LEAVE):
+            for statement in (_FORGET, _LEAVE):
                 await tx.value(statement, **names)
             await tx.value(_DELETE, id=old["id"])
             await audit.write(
@@ -152,7 +149,9 @@ class Groups:
         return call.answer(data={name: saved[name] for name in ("id", "project_id", "title", "conditions", "users")})
 
     async def tags(self, call: Call) -> dict[str, Any]:
-        tags = read_tags(call.required_data().get("tags"), "data.tags")
+        data = call.required_data()
+        call.ignore_unknown(data, SAVED)
+        tags = read_tags(data.get("tags"), "data.tags")
         group = await self._permitted(call, Operation.GROUP_SAVE)
 
         async def work(tx: Transaction) -> Row:
@@ -191,6 +190,12 @@ async def create_group(tx: Transaction, actor: Actor, project_id: str, new_id: s
     return await _changed(tx, actor, "group.create", None, new_id)
 
 
+async def save_group(tx: Transaction, actor: Actor, old: Row, given: dict[str, Any]) -> Row:
+    fields = {name: given.get(name, old[name]) for name in ("title", "description")}
+    await tx.value(_SAVE, id=old["id"], **fields)
+    return await _changed(tx, actor, "group.save", old)
+
+
 async def set_access(
     tx: Transaction, actor: Actor, old: Row, users: list[str] | None, conditions: list[dict[str, Any]] | None
 ) -> Row:
@@ -204,10 +209,16 @@ async def set_access(
 
 
 async def set_tags(tx: Transaction, actor: Actor, old: Row, tags: list[str]) -> Row:
-    await tx.value(_SET_TAGS, id=old["id"], tags=tags)
     if PROJECT_TAG not in tags:
-        await tx.value(_UNLIST, id=old["id"], project_id=old["project_id"])
+        await _refuse_if_listed(tx, old)
+    await tx.value(_SET_TAGS, id=old["id"], tags=tags)
     return await _changed(tx, actor, "group.tags", old)
+
+
+async def _refuse_if_listed(tx: Transaction, group: Row) -> None:
+    """Taken from an allow list without a word, the last group of it would leave the project open to everybody."""
+    if await tx.value(_LISTED, id=group["id"], project_id=group["project_id"]):
+        raise Conflict("the group is in the allow or disallow list of its project: take it out there first")
 
 
 async def read_group(runner: Runner, wanted: str) -> Row | None:

@@ -11,6 +11,8 @@ from sso.perm.desk import Desk
 from sso.perm.engine.operations import Operation
 from sso.perm.input import kinds
 
+FIELDS = frozenset(("id", "application_id", "comment", "created", "modified", "last_used"))
+
 
 class KeyCalls:
     def __init__(self, database: Database, desk: Desk, keys: AccessKeys) -> None:
@@ -22,6 +24,7 @@ class KeyCalls:
         action = call.action("get", "save", "delete")
         wanted = call.application_id()
         data = call.data if action == "get" else call.required_data()
+        call.ignore_unknown(data, FIELDS)
         comment = kinds.text(data.get("comment", ""), "data.comment", 256)
         key_id = kinds.text(data.get("id"), "data.id", 64, least=1) if action == "delete" else ""
         standing = await self._desk.standing(call.caller, wanted)

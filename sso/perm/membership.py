@@ -1,12 +1,12 @@
 """POST /api/permissions/project/membership: who has which roles in a project, and which groups may come in (§4.6)."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from sso.core.ids import is_user_id
 from sso.core.refused import Forbidden
 from sso.db.bridge import Database, Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm import audit
+from sso.perm import audit, role_store
 from sso.perm.audit import Actor
 from sso.perm.call import Call
 from sso.perm.desk import Desk
@@ -16,13 +16,14 @@ from sso.perm.errors import Invalid
 from sso.perm.facts_store import member_roles, read_application
 from sso.perm.input import kinds
 from sso.perm.input.project import Belongings, read_group_list, read_member_roles
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL, group_id
 from sso.perm.projects import Projects, belongings, lock_project
 
 MEMBERS_MOST = 10_000
 KNOWN = frozenset(("id", "users", "allow", "disallow"))
 MEMBER = frozenset(("user_id", "roles"))
 LEVELS = ("applications", "services", "groups")
+_Row: TypeAlias = tuple[str, str, str, dict[str, Any]]  # user_id, level, resource, assignment
 
 _MEMBERS = Statement(
     """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
@@ -47,7 +48,10 @@ class Memberships:
     async def handle(self, call: Call) -> dict[str, Any]:
         action = call.action("get", "save")
         data = call.required_data()
+        call.ignore_unknown(data, KNOWN)
         wanted = await self._projects.resolve(data.get("id"))
+        if action == "save":
+            _check_shape(data)
         standing = await self._desk.standing(call.caller)
         operation = Operation.MEMBERSHIP_GET if action == "get" else Operation.MEMBERSHIP_SAVE
         row = await self._projects.visible(standing, wanted, operation)
@@ -55,12 +59,22 @@ class Memberships:
             return call.answer(data=await read_membership(self._database, wanted))
         if row["removed"]:
             raise Forbidden("removed")
-        call.ignore_unknown(data, KNOWN)
 
         async def work(tx: Transaction) -> dict[str, Any]:
             return await save_membership(tx, call.caller.actor, wanted, data, call.warnings)
 
         return call.answer(data=await self._database.transaction(work))
+
+
+def _check_shape(data: dict[str, Any]) -> None:
+    """As far as it can be told without knowing the project."""
+    for at, item in enumerate(kinds.an_array(data.get("users", []), "users", MEMBERS_MOST)):
+        member = kinds.an_object(item, f"users[{at}]")
+        kinds.text(member.get("user_id"), f"users[{at}].user_id", 64)
+        kinds.an_object(member.get("roles", {}), f"users[{at}].roles")
+    for name in ("allow", "disallow"):
+        for at, item in enumerate(kinds.an_array(data.get(name, []), name)):
+            group_id(item, f"{name}[{at}]")
 
 
 async def read_membership(runner: Runner, wanted: str) -> dict[str, Any]:
@@ -69,7 +83,7 @@ async def read_membership(runner: Runner, wanted: str) -> dict[str, Any]:
     assert lists is not None
     return {
         "id": wanted,
-        "users": [{"user_id": row["user_id"], "roles": _shown(member_roles(row["roles"]))} for row in members],
+        "users": [_member(row["user_id"], row["roles"]) for row in members],
         "allow": list(lists["allow"]),
         "disallow": list(lists["disallow"]),
     }
@@ -79,6 +93,7 @@ async def save_membership(
     tx: Transaction, actor: Actor, wanted: str, data: dict[str, Any], warnings: list[str]
 ) -> dict[str, Any]:
     """Each part that is given replaces the old one; what it names must be the project's own."""
+    await role_store.keep_application(tx, CENTRAL)
     await lock_project(tx, wanted)
     has = await belongings(tx, wanted)
     before = await read_membership(tx, wanted)
@@ -86,31 +101,47 @@ async def save_membership(
         central = await read_application(tx, CENTRAL)
         assert central is not None
         rows = _read_users(data["users"], has, central, warnings)
-        await tx.value(_CLEAR, id=wanted)
-        await tx.value(
-            _PUT,
-            id=wanted,
-            users=[row[0] for row in rows],
-            levels=[row[1] for row in rows],
-            resources=[row[2] for row in rows],
-            roles=[row[3]["name"] for row in rows],
-            expired=[row[3].get("expired", 0) for row in rows],
-            ttl=[row[3].get("ttl", 0) for row in rows],
-        )
+        if _members(rows) != before["users"]:
+            await _put_members(tx, wanted, rows)
     lists = {
         name: read_group_list(data[name], has, name) if name in data else before[name] for name in ("allow", "disallow")
     }
-    await tx.value(_SET_LISTS, id=wanted, **lists)
+    if any(lists[name] != before[name] for name in lists):
+        await tx.value(_SET_LISTS, id=wanted, **lists)
     after = await read_membership(tx, wanted)
     await audit.write(tx, actor, "membership.save", wanted, before, after, project_id=wanted)
     return after
 
 
-def _read_users(
-    value: object, has: Belongings, central: Application, warnings: list[str]
-) -> list[tuple[str, str, str, dict[str, Any]]]:
-    """Rows of (user_id, level, resource, assignment)."""
-    rows: list[tuple[str, str, str, dict[str, Any]]] = []
+async def _put_members(tx: Transaction, wanted: str, rows: list[_Row]) -> None:
+    await tx.value(_CLEAR, id=wanted)
+    await tx.value(
+        _PUT,
+        id=wanted,
+        users=[row[0] for row in rows],
+        levels=[row[1] for row in rows],
+        resources=[row[2] for row in rows],
+        roles=[row[3]["name"] for row in rows],
+        expired=[row[3].get("expired", 0) for row in rows],
+        ttl=[row[3].get("ttl", 0) for row in rows],
+    )
+
+
+def _members(rows: list[_Row]) -> list[dict[str, Any]]:
+    """What a get would give once these are written."""
+    found: dict[str, list[list[Any]]] = {}
+    for user_id, level, resource, given in rows:
+        line = [level, resource, given["name"], given.get("expired", 0), given.get("ttl", 0)]
+        found.setdefault(user_id, []).append(line)
+    return [_member(user_id, found[user_id]) for user_id in sorted(found, key=lambda item: (len(item), item))]
+
+
+def _member(user_id: str, roles: list[list[Any]]) -> dict[str, Any]:
+    return {"user_id": user_id, "roles": _shown(member_roles(roles))}
+
+
+def _read_users(value: object, has: Belongings, central: Application, warnings: list[str]) -> list[_Row]:
+    rows: list[_Row] = []
     seen: set[str] = set()
     for at, item in enumerate(kinds.an_array(value, "users", MEMBERS_MOST)):
         where = f"users[{at}]"

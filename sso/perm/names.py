@@ -81,9 +81,14 @@ def group_id(value: object, where: str) -> str:
     return value
 
 
+def is_application_key(text: str) -> bool:
+    """An application id as a decimal string, with one spelling only."""
+    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= _APPLICATION_ID_MOST
+
+
 def application_key(value: object, where: str) -> int:
-    """An application id as the key of an object: a decimal string with one spelling only."""
-    if isinstance(value, str) and _APPLICATION_ID.fullmatch(value) and int(value) <= _APPLICATION_ID_MOST:
+    """An application id as the key of an object."""
+    if isinstance(value, str) and is_application_key(value):
         return int(value)
     raise Invalid(f"{where}: a key must be an application id")
 

@@ -20,13 +20,18 @@ from sso.perm.facts_store import read_application
 from sso.perm.input import kinds
 from sso.perm.input.project import Belongings, check_services, read_project_settings
 from sso.perm.names import aliases, project_id, segment
+from sso.perm.role_store import keep_application
 
 READ_ONLY = frozenset(("id", "tags", "author", "created", "removed"))
 KNOWN = READ_ONLY | {"title", "description", "aliases", "settings"}
 
 _GET = Statement("SELECT * FROM projects WHERE id = :id")
 _LOCK = Statement("SELECT * FROM projects WHERE id = :id FOR UPDATE")
-_NAMED = Statement("SELECT project_id FROM project_names WHERE name = :name")
+# The id that a changed title would make is held as well, so that titles stay unique; it is no name of the project.
+_NAMED = Statement(
+    """SELECT p.id FROM project_names n JOIN projects p ON p.id = n.project_id
+    WHERE n.name = :name AND (n.name = p.id OR n.name = ANY (p.aliases))"""
+)
 _LOCK_AUTHOR = Statement("SELECT pg_advisory_xact_lock(hashtextextended('author:' || :user_id, 0))")
 _AUTHORED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND NOT removed")
 _CREATE = Statement(
@@ -81,9 +86,7 @@ class Projects:
     async def publish(self, call: Call) -> dict[str, Any]:
         title = call.text("project", 1024)
         made = project_id(title)
-        target_name = call.fields.get("user")
-        if target_name is not None:
-            kinds.text(target_name, "user", 320, least=1)
+        target_name = kinds.text(call.fields["user"], "user", 320, least=1) if "user" in call.fields else None
         standing = await self._desk.standing(call.caller)
         standing.require(Operation.PUBLISH)
         limit = None if standing.rights.is_root else project_limit(standing.rights.central)
@@ -111,6 +114,9 @@ class Projects:
         action = call.action("get", "save", "delete")
         data = call.required_data()
         wanted = await self.resolve(data.get("id"))
+        call.ignore_unknown(data, KNOWN)
+        given, warnings = read_project(wanted, data) if action == "save" else ({}, [])
+        call.warnings.extend(warnings)
         standing = await self._desk.standing(call.caller)
         operation = {
             "get": Operation.PROJECT_GET,
@@ -123,57 +129,48 @@ class Projects:
         if row["removed"]:
             raise Forbidden("removed")
         if action == "save":
-            return call.answer(data=shown(await self._save(call, wanted, data)))
+            return call.answer(data=shown(await self._save(call, wanted, given)))
         await self._delete(call, wanted)
         return call.answer()
 
-    async def resolve(self, name: object) -> str:
+    async def resolve(self, name: object, where: str = "data.id") -> str:
         """The id for an id or alias; something that is no project stays as it is, and is found nowhere."""
-        checked = segment(name, "data.id")
+        checked = segment(name, where)
         found: str | None = await self._database.value(_NAMED, name=checked)
         return found or checked
 
     async def visible(self, standing: Standing, wanted: str, operation: Operation) -> Row:
         """The record, for those who may do this to it. Only root is told that there is no such project."""
         standing.require(operation, project_id=wanted)
-        row = await self._database.row(_GET, id=wanted)
+        row = await read_row(self._database, wanted)
         if row is None:
             raise NotFound("project not found")
         return row
 
-    async def _save(self, call: Call, wanted: str, data: dict[str, Any]) -> Row:
-        given = read_project(call, wanted, data)
-
+    async def _save(self, call: Call, wanted: str, given: dict[str, Any]) -> Row:
         async def work(tx: Transaction) -> Row:
             return await save_project(tx, call.caller.actor, wanted, given)
 
         return await written(self._database, work)
 
     async def _delete(self, call: Call, wanted: str) -> None:
-        async def work(tx: Transaction) -> None:
-            old = await lock_project(tx, wanted)
-            new = await tx.row(_REMOVE, id=wanted)
-            before, after = shown(old), shown(new)
-            await audit.write(tx, call.caller.actor, "project.delete", wanted, before, after, project_id=wanted)
-
-        await self._database.transaction(work)
+        await self._database.transaction(lambda tx: remove_project(tx, call.caller.actor, wanted))
 
 
-def read_project(call: Call, wanted: str, data: dict[str, Any]) -> dict[str, Any]:
-    """The fields that were given. The id stays what the first title made it."""
-    call.ignore_unknown(data, KNOWN)
+def read_project(wanted: str, data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields that were given, and warnings. The id stays what the first title made it."""
     given: dict[str, Any] = {}
+    warnings: list[str] = []
     if "title" in data:
         project_id(data["title"], "title")
         given["title"] = data["title"]
     if "description" in data:
-        given["description"] = kinds.text(data["description"] or "", "description")
+        given["description"] = kinds.text(data["description"], "description")
     if "aliases" in data:
         given["aliases"] = list(aliases(data["aliases"], wanted))
     if "settings" in data:
         given["settings"], warnings = read_project_settings(data["settings"])
-        call.warnings.extend(warnings)
-    return given
+    return given, warnings
 
 
 async def create_project(
@@ -199,6 +196,8 @@ async def create_project(
 
 
 async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[str, Any]) -> Row:
+    for key in sorted(given.get("settings", {}).get("services", ()), key=int):
+        await keep_application(tx, int(key))
     old = await lock_project(tx, wanted)
     if old["removed"]:
         raise Forbidden("removed")
@@ -206,13 +205,25 @@ async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[s
     new["settings"] = old["settings"] | given.get("settings", {})
     if "services" in given.get("settings", {}):
         await _check_services(tx, wanted, given["settings"]["services"])
-    if "aliases" in given:
+    if "aliases" in given or "title" in given:
+        names = {*new["aliases"], project_id(new["title"])} - {wanted}
         await tx.value(_UNNAME, id=wanted)
-        await tx.value(_NAME, names=new["aliases"], id=wanted)
+        await tx.value(_NAME, names=sorted(names), id=wanted)
     row = await tx.row(_SAVE, id=wanted, **new)
     assert row is not None
     await audit.write(tx, actor, "project.save", wanted, shown(old), shown(row), project_id=wanted)
     return row
+
+
+async def remove_project(tx: Transaction, actor: Actor, wanted: str) -> None:
+    """Only marked: the record stays, and everything that it gave ends."""
+    old = await lock_project(tx, wanted)
+    new = await tx.row(_REMOVE, id=wanted)
+    await audit.write(tx, actor, "project.delete", wanted, shown(old), shown(new), project_id=wanted)
+
+
+async def read_row(runner: Runner, wanted: str) -> Row | None:
+    return await runner.row(_GET, id=wanted)
 
 
 async def lock_project(tx: Runner, wanted: str) -> Row:

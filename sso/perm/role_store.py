@@ -12,6 +12,7 @@ from sso.perm.engine.compiled import RoleRecord
 FIELDS = ("meta", "description", "protected", "default", "condition", "user_limit", "params")
 
 _LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
+_KEEP = Statement("SELECT 1 FROM applications WHERE application_id = :application_id FOR SHARE")
 _READ = Statement("SELECT * FROM applications WHERE application_id = :application_id")
 _RAISE = Statement("UPDATE applications SET revision = revision + 1 WHERE application_id = :application_id")
 _ALL = Statement(
@@ -51,6 +52,12 @@ async def lock_application(tx: Runner, application_id: int) -> Row:
     row = await tx.row(_LOCK, application_id=application_id)
     assert row is not None  # applications are never deleted
     return row
+
+
+async def keep_application(tx: Runner, application_id: int) -> None:
+    """Schema and roles stay as they are until the end of the transaction. To be asked for before a project is locked:
+    whoever changes a role locks its application first, and then the projects that it is taken from."""
+    await tx.value(_KEEP, application_id=application_id)
 
 
 async def read_row(runner: Runner, application_id: int) -> Row:

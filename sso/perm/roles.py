@@ -3,18 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-from sso.core.refused import NotFound
+from sso.core.refused import Forbidden, NotFound
 from sso.db.bridge import Database, Transaction
 from sso.perm import audit, role_store
 from sso.perm.audit import Actor
 from sso.perm.call import Call
-from sso.perm.desk import Desk
+from sso.perm.desk import Desk, Standing
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import Conflict
 from sso.perm.input.protected import check_change
 from sso.perm.input.roles import read_role
 from sso.perm.names import CENTRAL, ROOT_ROLE, segment
+
+FIELDS = frozenset(("name", *role_store.FIELDS, "application_id"))
 
 
 class Roles:
@@ -33,7 +35,9 @@ class Roles:
 
     async def _get(self, call: Call) -> dict[str, Any]:
         wanted = call.application_id()
-        name = segment(call.data["name"], "data.name") if "name" in call.data else None
+        data = call.required_data()
+        call.ignore_unknown(data, FIELDS)
+        name = segment(data["name"], "data.name") if "name" in data else None
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.ROLE_READ if name else Operation.ROLE_LIST)
         roles = standing.application.application.roles
@@ -49,6 +53,7 @@ class Roles:
         call.warnings.extend(warnings)
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.ROLE_MODIFY)
+        refuse_root(standing, wanted, given["name"])
 
         async def work(tx: Transaction) -> RoleRecord:
             row = await role_store.lock_application(tx, wanted)
@@ -60,7 +65,9 @@ class Roles:
 
     async def _delete(self, call: Call) -> dict[str, Any]:
         wanted = call.application_id()
-        name = segment(call.required_data().get("name"), "data.name")
+        data = call.required_data()
+        call.ignore_unknown(data, FIELDS)
+        name = segment(data.get("name"), "data.name")
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.ROLE_MODIFY)
         if wanted == CENTRAL and name == ROOT_ROLE:
@@ -76,6 +83,12 @@ class Roles:
 
         await self._database.transaction(work)
         return call.answer()
+
+
+def refuse_root(standing: Standing, application_id: int, name: str) -> None:
+    """What root is decides who has every right everywhere: that is more than the right to change roles."""
+    if application_id == CENTRAL and name == ROOT_ROLE and not standing.rights.is_root:
+        raise Forbidden
 
 
 async def save_role(

@@ -1,6 +1,7 @@
 """The permission endpoints: read a call and who makes it, hand it on, reply."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from quart import Blueprint, Response, request
@@ -11,6 +12,7 @@ from sso.perm.callers import Caller, Evidence
 from sso.perm.errors import Invalid
 from sso.perm.names import application_key
 from sso.perm.permissions import Permissions
+from sso.perm.service_jwt import app_id_of
 from sso.web.http import address, body, reply
 
 SCHEMA_MOST = 1024 * 1024
@@ -27,15 +29,16 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
 
     async def evidence(fields: dict[str, Any]) -> Evidence:
         """The address is the connection's, or the one that an access key of the application in question vouches for."""
-        return Evidence.collect(
-            await perm.addresses.resolve(
-                address(), request.headers.get("Ip"), request.headers.get("Signature"), (_about(fields),)
-            ),
+        found = Evidence.collect(
+            address(),
             request.headers.get("Authorization", ""),
             request.headers.get("Factor"),
             request.headers.get("Service-Jwt"),
             fields,
         )
+        about = _about(fields) or app_id_of(found.service_jwt)
+        signature = request.headers.get("Signature")
+        return replace(found, address=await perm.addresses.resolve(found.address, _said_address(), signature, (about,)))
 
     for path, handler, most in (
         ("/application", perm.applications.handle, 256 * 1024),
@@ -58,8 +61,8 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     async def user_data() -> Response:
         fields = (await body(forms=False, max_bytes=SCHEMA_MOST)).fields
         caller = await _data_caller(await evidence(fields), fields)
-        if caller.service_id is not None and fields.get("application_id") in (None, ""):
-            fields = {**fields, "application_id": caller.service_id}
+        if caller.service_id is not None:
+            fields = {"application_id": caller.service_id, **fields}
         call = Call(fields, caller)
         call.action("get", "save")
         return reply(await perm.user_data.handle(call))
@@ -95,6 +98,12 @@ def _add(
         return await answer(handler, most)
 
     routes.add_url_rule(path, endpoint=path.strip("/").replace("/", "_"), view_func=route, methods=["POST"])
+
+
+def _said_address() -> str | None:
+    """The address that a server says its client has: ``Ip: …`` or ``Authorization: Ip …``."""
+    scheme, _, said = request.headers.get("Authorization", "").partition(" ")
+    return request.headers.get("Ip", said if scheme.lower() == "ip" else None)
 
 
 def _about(fields: dict[str, Any]) -> int:

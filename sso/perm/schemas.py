@@ -5,6 +5,7 @@ from typing import Any
 
 from sso.db.bridge import Database, Row, Transaction
 from sso.perm import audit, role_store
+from sso.perm.audit import Actor
 from sso.perm.call import Call
 from sso.perm.desk import Desk
 from sso.perm.engine.compiled import RoleRecord, Schema
@@ -14,7 +15,7 @@ from sso.perm.input import kinds
 from sso.perm.input.protected import check_schema
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
-from sso.perm.roles import save_role, shown
+from sso.perm.roles import refuse_root, save_role, shown
 
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
 _VERSION = re.compile(r'"?([0-9]{1,18})"?', re.ASCII)
@@ -45,10 +46,13 @@ class Schemas:
         data = call.required_data()
         given, warnings = read_schema(data)
         call.warnings.extend(warnings)
-        roles = [self._role(call, name, role) for name, role in self._roles(data).items()]
+        roles, more = read_schema_roles(data)
+        call.warnings.extend(more)
         expected = _version(call.if_match)
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.SCHEMA_MODIFY)
+        for role in roles:
+            refuse_root(standing, wanted, role["name"])
         if not standing.rights.is_root:
             given.pop("secret_data", None)  # system rules are not its users' to edit
 
@@ -56,40 +60,51 @@ class Schemas:
             old = await role_store.lock_application(tx, wanted)
             if expected is not None and old["version"] != expected:
                 raise Conflict(f"the schema is at version {old['version']}")
-            sections = {name: given.get(name, old[name]) for name in SECTIONS}
-            schema = Schema(**sections)
+            schema = with_sections(old, given)
             known = await role_store.read_roles(tx, wanted)
-            before = _shown(old, known)
             # Named roles first: what they become is what the new schema must go with.
             for role in roles:
                 await save_role(tx, call.caller.actor, wanted, old["project_id"], schema, known, role)
-            check_schema(schema, known.values())
-            row = await role_store.save_schema(tx, wanted, sections)
-            after = _shown(row, known)
-            await audit.write(
-                tx,
-                call.caller.actor,
-                "schema.save",
-                str(wanted),
-                _audited(before),
-                _audited(after),
-                project_id=old["project_id"],
-                application_id=wanted,
-            )
-            return after
+            return _shown(await save_schema(tx, call.caller.actor, old, schema, known), known)
 
         return call.answer(data=await self._database.transaction(work))
 
-    def _roles(self, data: dict[str, Any]) -> dict[str, Any]:
-        return kinds.an_object(data.get("roles", {}), "roles")
 
-    def _role(self, call: Call, name: str, role: Any) -> dict[str, Any]:
+def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The ``roles`` of a schema, an object by their names, and warnings."""
+    found: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for name, role in kinds.an_object(data.get("roles", {}), "roles").items():
         fields = kinds.an_object(role, f"roles.{name}" if name.isidentifier() else "roles")
         if fields.get("name", name) != name:
             raise Invalid("roles: the name of a role differs from its key")
-        given, warnings = read_role({**fields, "name": name}, "roles")
-        call.warnings.extend(warnings)
-        return given
+        given, more = read_role({**fields, "name": name}, "roles")
+        found.append(given)
+        warnings += more
+    return found, warnings
+
+
+def with_sections(old: Row, given: dict[str, Any]) -> Schema:
+    """The schema as it will be: each section that is given replaces the old one."""
+    return Schema(**{name: given.get(name, old[name]) for name in SECTIONS})
+
+
+async def save_schema(tx: Transaction, actor: Actor, old: Row, schema: Schema, known: dict[str, RoleRecord]) -> Row:
+    """Save the schema of a locked application; its roles, as they are by now, must go with it."""
+    check_schema(schema, known.values())
+    wanted: int = old["application_id"]
+    row = await role_store.save_schema(tx, wanted, {name: getattr(schema, name) for name in SECTIONS})
+    await audit.write(
+        tx,
+        actor,
+        "schema.save",
+        str(wanted),
+        _audited(old),
+        _audited(row),
+        project_id=old["project_id"],
+        application_id=wanted,
+    )
+    return row
 
 
 def _version(if_match: str | None) -> int | None:
@@ -111,6 +126,6 @@ def _shown(row: Row, roles: dict[str, RoleRecord]) -> dict[str, Any]:
     }
 
 
-def _audited(schema: dict[str, Any]) -> dict[str, Any]:
+def _audited(row: Row) -> dict[str, Any]:
     """Roles have entries of their own."""
-    return {name: schema[name] for name in SECTIONS}
+    return {name: row[name] for name in SECTIONS}

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from sso.core.jwt import InvalidToken, Signer, Verifier, peek_claim
+from sso.core.jwt import InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import algorithm_of, key_id, load_private
 from sso.db.bridge import Database
 from sso.db.statement import Statement
@@ -19,6 +19,15 @@ _ALIVE = Statement(
 )
 
 
+def app_id_of(token: str) -> int:
+    """The application that a service JWT names, before anything in it is believed; 0 if it names none."""
+    try:
+        _, said = peek_claim(token, "app_id")
+    except InvalidToken:
+        return 0
+    return said if type(said) is int and 0 < said <= APP_ID_MOST else 0
+
+
 class ServiceJwts:
     def __init__(self, database: Database, keys: ApplicationKeys, audience: str) -> None:
         self._database = database
@@ -28,11 +37,11 @@ class ServiceJwts:
 
     async def verify(self, token: str) -> int:
         """The application that signed it, alive, within the last hour. InvalidToken otherwise."""
-        kid, said = peek_claim(token, "app_id")
-        if type(said) is not int or not 0 < said <= APP_ID_MOST:
+        said = app_id_of(token)
+        if not said:
             raise InvalidToken("bad app_id")
         # Looked up under the application that it names: a key of one application speaks for no other.
-        key = await self._keys.find(said, kid)
+        key = await self._keys.find(said, kid_of(token))
         claims = self._verifier.verify(token, lambda _: key, time.time())
         if claims["exp"] - claims["iat"] > LONGEST_S:
             raise InvalidToken("too long a life")

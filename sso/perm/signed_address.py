@@ -32,11 +32,12 @@ class SignedAddresses:
             if address != real:
                 raise Forbidden("Ip is not signed")
             return real
-        if await self._signer(address, signature) not in applications:
+        if await self._signer(said.strip(), signature) not in applications:
             raise Forbidden("Ip is signed for another application")
         return address
 
-    async def _signer(self, address: Address, signature: str) -> int:
+    async def _signer(self, said: str, signature: str) -> int:
+        """The application whose key signed the address, as it was sent."""
         parts = SIGNATURE.fullmatch(signature.strip())
         if parts is None or abs(int(parts[2]) - time.time()) > SKEW_S:
             raise Forbidden("Signature is not valid")
@@ -44,8 +45,7 @@ class SignedAddresses:
         if found is None:
             raise Forbidden("Signature is not valid")
         key, secret = found
-        # The address as it was sent may be spelled in several ways; the signature is over its plain form.
-        made = hmac.new(secret.encode(), f"{address}\n{parts[2]}".encode(), hashlib.sha256).hexdigest()
+        made = hmac.new(secret.encode(), f"{said}\n{parts[2]}".encode(), hashlib.sha256).hexdigest()
         if not hmac.compare_digest(made, parts[3].lower()):
             raise Forbidden("Signature is not valid")
         return key.application_id

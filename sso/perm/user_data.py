@@ -1,5 +1,6 @@
 """POST /api/permissions/meta/data: a user's schema, read and saved (§2.9, §4.5)."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,9 @@ from sso.perm.desk import Desk, Standing
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.effective import Effective, compute
 from sso.perm.engine.explain import explain_all, explain_rule
-from sso.perm.engine.load import own_record
-from sso.perm.engine.render import Options, as_list, as_list_short, as_roles, expired, with_options
+from sso.perm.engine.facts import Assignment
+from sso.perm.engine.load import assignments, own_record
+from sso.perm.engine.render import EVERYTHING, Options, as_list, as_list_short, as_roles, expired, with_options
 from sso.perm.engine.tree import as_tree
 from sso.perm.errors import Conflict, Invalid
 from sso.perm.facts_store import Loaded
@@ -23,7 +25,7 @@ from sso.perm.input import kinds
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments, stored
 from sso.perm.input.schema import read_own_data
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL, ROOT_ROLE
 
 TYPES = ("tree", "list", "list_short", "roles")
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
@@ -65,7 +67,7 @@ class UserData:
         return await self._save(call)
 
     async def _get(self, call: Call) -> dict[str, Any]:
-        data = call.data
+        data = call.required_data()
         call.ignore_unknown(data, KNOWN)
         kind = data.get("type", "list")
         if kind not in TYPES:
@@ -77,17 +79,21 @@ class UserData:
         own = bool(caller.user_id) and user_id == caller.user_id
         standing = await self._desk.standing(caller, wanted)
         here = standing.application
-        self._may_ask(call, here, kind)
+        _check_key(call, here)
+        if not caller.user_id and kind != "roles":
+            raise Forbidden
         found = here if own else await self._desk.facts.load(user_id, wanted, caller.address)
         assert found is not None
         sections = self._readable(call, standing, own=own)
+        if explain and "roles" not in sections:
+            raise Forbidden  # a chain names roles, and what gave them
         if not found.known:
             raise NotFound("user not found")
         if here.gone:
             raise Forbidden("removed")
         effective = compute(found.application, found.facts, caller.now)
         shown = replace(options, sections=sections)
-        parts: dict[str, Any] = {"data": with_options(_rendered(kind, found, effective, shown), effective, shown)}
+        parts: dict[str, Any] = {"data": with_options(rendered(kind, found, effective, shown), effective, shown)}
         if explain is True:
             parts["explain"] = explain_all(found.application, found.facts, effective, shown, short=kind == "list_short")
         elif isinstance(explain, str):
@@ -102,21 +108,11 @@ class UserData:
         flags: dict[str, Any] = {
             name: kinds.flag(options[name], f"options.{name}") for name in FLAGS if name in options
         }
-        project_id = options.get("project_id")
-        if project_id is not None:
-            project_id = kinds.text(project_id, "options.project_id", 64)
+        project_id = kinds.text(options["project_id"], "options.project_id", 64) if "project_id" in options else None
         explain = options.get("explain", False)
         if not isinstance(explain, bool | str) or (isinstance(explain, str) and not 0 < len(explain) <= 512):
             raise Invalid("options.explain: must be true, or the name of a rule")
         return Options(project_id=project_id, **flags), explain
-
-    def _may_ask(self, call: Call, here: Loaded, kind: str) -> None:
-        """An access key is for its own application; without a user JWT there are only roles."""
-        key = call.caller.key
-        if key is not None and key.application_id != here.application.application_id:
-            raise Forbidden
-        if not call.caller.user_id and kind != "roles":
-            raise Forbidden
 
     def _readable(self, call: Call, standing: Standing, *, own: bool) -> frozenset[str]:
         sections = standing.rights.readable(own=own)
@@ -135,14 +131,15 @@ class UserData:
         given, warnings = read_own_data({name: data[name] for name in SECTIONS if name in data}, ends)
         call.warnings.extend(warnings)
         call.ignore_unknown(data, KNOWN)
-        kinds.an_array(data.get("roles", []), "roles")
+        if "roles" in data:
+            _, warnings = read_assignments(data["roles"], _Anything(), ends)  # which of them exist is told later
+            call.warnings.extend(warnings)
         standing = await self._desk.standing(call.caller, wanted)
         here = standing.application
-        if call.caller.key is not None:
-            raise Forbidden
+        _check_key(call, here)
         own = user_id == call.caller.user_id
         writable = standing.rights.writable(own=own)
-        if not {name for name in (*SECTIONS, "roles") if name in data} <= writable:
+        if not writable or not {name for name in (*SECTIONS, "roles") if name in data} <= writable:
             raise Forbidden
         if not own and not await self._known(user_id):
             raise NotFound("user not found")
@@ -155,18 +152,36 @@ class UserData:
             schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
             if "public_data" in given and "private_data" not in writable:
                 _refuse_shadows(given["public_data"], schema, roles)
+            if wanted == CENTRAL and "roles" in data and not standing.rights.is_root:
+                await _refuse_root(tx, user_id, read_assignments(data["roles"], roles, ends)[0])
             return await save_record(tx, call.caller.actor, user_id, row, roles, given, data.get("roles"), ends)
 
-        saved = await self._database.transaction(work)
-        tree = as_tree(here.application.schema, own_record(saved), call.caller.now, standing.rights.readable(own=own))
-        return call.answer(data=tree, user_id=user_id, expired=0)
+        saved = own_record(await self._database.transaction(work))
+        found = await self._desk.facts.load(user_id, wanted, call.caller.address)
+        assert found is not None
+        effective = compute(found.application, replace(found.facts, own=saved), call.caller.now)
+        tree = as_tree(found.application.schema, saved, call.caller.now, standing.rights.readable(own=own))
+        return call.answer(data=tree, user_id=user_id, expired=expired(effective))
 
     async def _known(self, user_id: str) -> bool:
         found = await self._desk.facts.load(user_id, CENTRAL, None)
         return found is not None and found.known
 
 
-def _rendered(kind: str, found: Loaded, effective: Effective, options: Options) -> Any:
+class _Anything(frozenset[str]):
+    """As if every role existed."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def _check_key(call: Call, here: Loaded) -> None:
+    """An access key is for its own application."""
+    if call.caller.key is not None and call.caller.key.application_id != here.application.application_id:
+        raise Forbidden
+
+
+def rendered(kind: str, found: Loaded, effective: Effective, options: Options = EVERYTHING) -> Any:
     match kind:
         case "tree":
             return as_tree(found.application.schema, found.facts.own, effective.now, options.sections)
@@ -195,11 +210,18 @@ def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str
         raise Invalid(f"public_data: {hidden[0]} is a private rule")
 
 
+async def _refuse_root(tx: Transaction, user_id: str, given: tuple[Assignment, ...]) -> None:
+    """Every right everywhere is root's alone to give and to take: the right to write roles is less than that."""
+    held = own_record(await read_record(tx, user_id, CENTRAL)).roles
+    if {item for item in held if item.name == ROOT_ROLE} != {item for item in given if item.name == ROOT_ROLE}:
+        raise Forbidden
+
+
 async def read_record(runner: Runner, user_id: str, application_id: int) -> dict[str, Any]:
     row = await runner.row(_READ, user_id=user_id, application_id=application_id)
     roles = await runner.rows(_ROLES, user_id=user_id, application_id=application_id)
     record = dict(row) if row else {name: {} for name in SECTIONS}
-    return record | {"roles": [dict(role) for role in roles]}
+    return record | {"roles": stored(assignments([dict(role) for role in roles]))}
 
 
 async def save_record(
@@ -217,19 +239,23 @@ async def save_record(
     old = await read_record(tx, user_id, wanted)
     new = old | given
     if assigned is not None:
-        assignments, _ = read_assignments(assigned, roles, ends)
-        held = {item["name"] for item in old["roles"]}
-        for assignment in assignments:
+        wished, _ = read_assignments(assigned, roles, ends)
+        now = int(time.time())
+        held = {item.name for item in assignments(old["roles"]) if not item.ended(now)}
+        for assignment in wished:
             await _check_limit(tx, wanted, roles[assignment.name], user_id, held)
-        new["roles"] = stored(assignments)
+        new["roles"] = stored(wished)
+    if new == old:
+        return new
+    if assigned is not None:
         await tx.value(_CLEAR_ROLES, user_id=user_id, application_id=wanted)
         await tx.value(
             _GIVE_ROLES,
             user_id=user_id,
             application_id=wanted,
-            names=[item.name for item in assignments],
-            expired=[item.expired for item in assignments],
-            ttl=[item.ttl for item in assignments],
+            names=[item.name for item in wished],
+            expired=[item.expired for item in wished],
+            ttl=[item.ttl for item in wished],
         )
     sections = {name: new[name] for name in SECTIONS}
     await tx.value(_WRITE, user_id=user_id, application_id=wanted, **sections)

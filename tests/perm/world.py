@@ -52,7 +52,10 @@ class World:
 
 def world(**parts: Any) -> World:
     """Only what matters is given: application_id, schema, roles, user, own, removed, home, projects, now."""
-    application = application_of(parts)
+    return compute_with(application_of(parts), parts)
+
+
+def compute_with(application: Application, parts: Mapping[str, Any]) -> World:
     facts = facts_of(parts)
     now = parts.get("now", NOW)
     return World(application, facts, compute(application, facts, now), now)
@@ -96,20 +99,9 @@ def user(data: dict[str, Any]) -> UserFacts:
 
 
 def project(data: dict[str, Any]) -> ProjectFacts:
-    settings = read_project_settings(data.get("settings", {}))[0]
-    return ProjectFacts(
-        id=data["id"],
-        title=data.get("title", ""),
-        aliases=tuple(data.get("aliases", ())),
-        removed=data.get("removed", False),
-        allowed_domains=frozenset(item.casefold() for item in settings.get("allowed_domains", ())),
-        services=load.services(settings.get("services", {})),
-        allow=tuple(data.get("allow", ())),
-        disallow=tuple(data.get("disallow", ())),
-        applications=tuple(ProjectApplication(**item) for item in data.get("applications", ())),
-        groups=tuple(group(item) for item in data.get("groups", ())),
-        membership=load.membership(data.get("member", {})),
-    )
+    applications = [ProjectApplication(**item) for item in data.get("applications", ())]
+    stored_record = data | {"settings": read_project_settings(data.get("settings", {}))[0]}
+    return load.project(stored_record, applications, map(group, data.get("groups", ())), data.get("member"))
 
 
 def group(data: dict[str, Any]) -> Any:

@@ -55,15 +55,32 @@ class RoleRule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Role:
+    """A role, prepared when first needed: most roles of a large application are never seen by one worker."""
+
     record: RoleRecord
-    name: str
-    protected: bool
-    is_default: bool  # applies to everybody, whatever its condition
-    condition: Condition | None
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def protected(self) -> bool:
+        return self.record.protected
+
+    @property
+    def is_default(self) -> bool:
+        """It applies to everybody, whatever its condition."""
+        return self.record.default or self.record.name == DEFAULT_ROLE
+
+    @cached_property
+    def condition(self) -> Condition | None:
+        try:
+            return read_role_condition(self.record.condition)
+        except Invalid:  # checked when it was saved; what cannot be read any more opens nothing
+            return NOBODY
 
     @cached_property
     def rules(self) -> tuple[RoleRule, ...]:
-        """Flattened when first needed: most roles of a large application are never seen by one worker."""
         appended = params.split(self.record.params)
         found = []
         for section in rules.LISTED_SECTIONS:
@@ -107,7 +124,7 @@ class Application:
 def compile_application(
     application_id: int, version: int, schema: Schema, records: Iterable[RoleRecord] = ()
 ) -> Application:
-    roles = {record.name: _role(record) for record in records}
+    roles = {record.name: Role(record) for record in records}
     listed = {
         entry.path: Source(rules.SCHEMA, "", entry.params, 0)
         for section in rules.LISTED_SECTIONS
@@ -115,16 +132,8 @@ def compile_application(
         if entry.listed
     }
     defaults = tuple(role for role in roles.values() if role.is_default)
-    conditional = {
-        name: role.condition for name, role in roles.items() if role.condition is not None and not role.is_default
+    conditions = {
+        name: role.record.condition for name, role in roles.items() if role.record.condition and not role.is_default
     }
-    return Application(application_id, version, schema, roles, defaults, ConditionIndex(conditional), listed)
-
-
-def _role(record: RoleRecord) -> Role:
-    try:
-        condition = read_role_condition(record.condition)
-    except Invalid:  # checked when it was saved; what cannot be read any more opens nothing
-        condition = NOBODY
-    is_default = record.default or record.name == DEFAULT_ROLE
-    return Role(record, record.name, record.protected, is_default, condition)
+    index = ConditionIndex(conditions, lambda name: roles[name].condition or NOBODY)
+    return Application(application_id, version, schema, roles, defaults, index, listed)

@@ -13,10 +13,10 @@ def is_member(group: Group, user: UserFacts) -> bool:
     return user.user_id in group.users or any(holds(item.condition, user) for item in group.conditions)
 
 
-def is_member_of_any(project: ProjectFacts, group_ids: Iterable[str], user: UserFacts) -> bool:
-    """A group that does not exist in this project has no members."""
-    wanted = frozenset(group_ids)
-    return any(group.id in wanted and is_member(group, user) for group in project.groups)
+def groups_of(project: ProjectFacts, wanted: Iterable[str], user: UserFacts) -> frozenset[str]:
+    """Those of the wanted groups that the user belongs to. A group that is not the project's own has no members."""
+    asked = frozenset(wanted)
+    return frozenset(group.id for group in project.groups if group.id in asked and is_member(group, user))
 
 
 class Belonging(NamedTuple):
@@ -51,8 +51,8 @@ def closed(project: ProjectFacts, user: UserFacts) -> Closed | None:
         return Closed.REMOVED
     if project.allowed_domains and user.domain not in project.allowed_domains:
         return Closed.DOMAIN
-    if project.disallow and is_member_of_any(project, project.disallow, user):
+    if project.disallow and groups_of(project, project.disallow, user):
         return Closed.DISALLOW
-    if project.allow and not is_member_of_any(project, project.allow, user):
+    if project.allow and not groups_of(project, project.allow, user):
         return Closed.ALLOW
     return None

@@ -11,6 +11,8 @@ from sso.perm.engine.facts import (
     GroupCondition,
     Membership,
     OwnRecord,
+    ProjectApplication,
+    ProjectFacts,
 )
 from sso.perm.errors import Invalid
 from sso.perm.input.conditions import read_condition
@@ -65,6 +67,29 @@ def group(
 ) -> Group:
     read = tuple(GroupCondition(item["title"], _condition(item["condition"])) for item in conditions)
     return Group(group_id, frozenset(users), read, tuple(tags), title)
+
+
+def project(
+    stored: Mapping[str, Any],
+    applications: Iterable[ProjectApplication] = (),
+    groups: Iterable[Group] = (),
+    member_roles: Mapping[str, Any] | None = None,
+) -> ProjectFacts:
+    """A project record with its ``allow`` and ``disallow`` lists, what belongs to it, and the user's roles in it."""
+    settings = stored.get("settings") or {}
+    return ProjectFacts(
+        id=stored["id"],
+        title=stored.get("title") or "",
+        aliases=tuple(stored.get("aliases") or ()),
+        removed=bool(stored.get("removed")),
+        allowed_domains=frozenset(domain.casefold() for domain in settings.get("allowed_domains") or ()),
+        services=services(settings.get("services") or {}),
+        allow=tuple(stored.get("allow") or ()),
+        disallow=tuple(stored.get("disallow") or ()),
+        applications=tuple(applications),
+        groups=tuple(groups),
+        membership=membership(member_roles or {}),
+    )
 
 
 def _condition(stored: Any) -> Condition:

@@ -69,11 +69,7 @@ def expired(effective: Effective, options: Options = EVERYTHING) -> int:
     """The earliest end of the effective roles that the answer is about; 0 when none of them ends."""
     ends = [role.ends for role in effective.roles.values()]
     for access in shown(effective, options):
-        together: dict[str, list[int]] = {}
-        for role in access.roles:
-            if role.applies:
-                together.setdefault(role_name(access, role), []).append(role.ends)
-        ends.extend(longest(same) for same in together.values())
+        ends.extend(role.ends for role in access.roles if role.applies)
     return earliest(ends)
 
 

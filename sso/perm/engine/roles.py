@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sso.perm.engine.compiled import Application, Role
 from sso.perm.engine.facts import Facts, GroupAction
-from sso.perm.engine.groups import closed, is_member
+from sso.perm.engine.groups import closed, groups_of
 from sso.perm.engine.rules import longest
 
 ASSIGNMENT, DEFAULT, CONDITION, GROUP = "assignment", "default", "condition", "group"
@@ -45,7 +45,7 @@ class HeldRoles:
 
 def held_roles(application: Application, facts: Facts, now: int) -> HeldRoles:
     holding = application.index.find(facts.user)
-    revoked = _revoked(application, facts)
+    granted, revoked = _granted_and_revoked(application, facts)
     named: set[str] = set()
     origins: dict[str, list[Origin]] = {role.name: [Origin(DEFAULT)] for role in application.defaults}
 
@@ -60,7 +60,7 @@ def held_roles(application: Application, facts: Facts, now: int) -> HeldRoles:
             give(role, Origin(ASSIGNMENT, assignment.ends(now)))
     for name in holding - revoked:
         origins.setdefault(name, []).append(Origin(CONDITION))
-    for action in granted(application, facts):
+    for action in granted:
         if action.role not in revoked:
             assert facts.home is not None
             give(application.roles[action.role], Origin(GROUP, 0, facts.home.id, action.group_id))
@@ -73,39 +73,31 @@ def applies(role: Role, holding: frozenset[str]) -> bool:
     return role.condition is None or role.is_default or role.name in holding
 
 
-def through_a_project(role: Role | None, *, generic: bool) -> bool:
+def through_a_project(role: Role, *, generic: bool) -> bool:
     """Protected roles never come through a project; nor, where roles are generic, those that reach beyond one."""
-    return role is not None and not role.protected and not (generic and role.holds_root_rules)
+    return not role.protected and not (generic and role.holds_root_rules)
 
 
-def granted(application: Application, facts: Facts) -> tuple[GroupAction, ...]:
-    """The grants of the project that reach the user."""
-    actions = [action for action in _actions(application, facts) if action.action == "grant"]
-    if not actions or facts.home is None or closed(facts.home, facts.user):
-        return ()
-    return tuple(
-        action
-        for action in actions
-        if through_a_project(application.roles.get(action.role), generic=False) and _in_group(facts, action.group_id)
-    )
-
-
-def _revoked(application: Application, facts: Facts) -> frozenset[str]:
-    """A revoke holds for every member of the group, also for one whom the project lets in no further."""
-    return frozenset(
-        action.role
-        for action in _actions(application, facts)
-        if action.action == "revoke"
-        and (role := application.roles.get(action.role)) is not None
-        and not role.is_default
-        and _in_group(facts, action.group_id)
-    )
-
-
-def _actions(application: Application, facts: Facts) -> tuple[GroupAction, ...]:
+def actions_of(application: Application, facts: Facts) -> tuple[GroupAction, ...]:
+    """Everything that the project of the application says about its roles."""
     return facts.home.services.get(application.application_id, ()) if facts.home else ()
 
 
-def _in_group(facts: Facts, group_id: str) -> bool:
-    groups = facts.home.groups if facts.home else ()
-    return any(group.id == group_id and is_member(group, facts.user) for group in groups)
+def _granted_and_revoked(application: Application, facts: Facts) -> tuple[list[GroupAction], frozenset[str]]:
+    """A grant needs access through the project. A revoke holds for whom the project lets in no further, too."""
+    actions = actions_of(application, facts)
+    if not actions or facts.home is None:
+        return [], frozenset()
+    mine = groups_of(facts.home, (action.group_id for action in actions), facts.user)
+    reaching = [action for action in actions if action.group_id in mine and action.role in application.roles]
+    revoked = frozenset(
+        action.role
+        for action in reaching
+        if action.action == "revoke" and not application.roles[action.role].is_default
+    )
+    granted = [
+        action
+        for action in reaching
+        if action.action == "grant" and through_a_project(application.roles[action.role], generic=False)
+    ]
+    return ([] if granted and closed(facts.home, facts.user) else granted), revoked

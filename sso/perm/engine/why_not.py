@@ -9,7 +9,7 @@ from sso.perm.engine.conditions import compare
 from sso.perm.engine.effective import Effective
 from sso.perm.engine.facts import Facts, ProjectFacts
 from sso.perm.engine.groups import closed, is_member
-from sso.perm.engine.roles import applies, through_a_project
+from sso.perm.engine.roles import actions_of, applies, through_a_project
 from sso.perm.engine.rule_name import ProjectRule, RootRule
 from sso.perm.names import CENTRAL
 
@@ -93,7 +93,7 @@ def _revoked(application: Application, facts: Facts, role: Role) -> dict[str, An
     groups = {group.id: group for group in facts.home.groups}
     by = [
         action.group_id
-        for action in facts.home.services.get(application.application_id, ())
+        for action in actions_of(application, facts)
         if action.role == role.name
         and action.action == "revoke"
         and action.group_id in groups
@@ -108,7 +108,7 @@ def _grants_missed(application: Application, facts: Facts, role: Role) -> Iterat
     if facts.home is None:
         return
     groups = {group.id: group for group in facts.home.groups}
-    for action in facts.home.services.get(application.application_id, ()):
+    for action in actions_of(application, facts):
         if action.role != role.name or action.action != "grant" or action.group_id not in groups:
             continue
         details = {"role": role.name, "project_id": facts.home.id, "group_id": action.group_id}

@@ -28,9 +28,10 @@ def read_application_fields(data: dict[str, Any]) -> tuple[dict[str, Any], list[
     if "name" in data:
         given["name"] = kinds.word(data["name"], "name")
     if "description" in data:
-        given["description"] = kinds.text(data["description"] or "", "description")
+        given["description"] = kinds.text(data["description"], "description")
     if "project_id" in data:
-        given["project_id"] = kinds.text(data["project_id"] or "", "project_id", 64) or None
+        project_id = data["project_id"]  # null: in no project
+        given["project_id"] = None if project_id is None else kinds.text(project_id, "project_id", 64) or None
     if "settings" in data:
         given["settings"], warnings = read_settings(data["settings"])
     if "service_meta" in data:

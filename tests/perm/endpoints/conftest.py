@@ -41,7 +41,7 @@ class Person:
     login: str
     jwt: str
 
-    def call(self, path: str, headers: dict[str, str] | None = None, **body: Any) -> Answer:
+    def call(self, path: str, headers: dict[str, str] | None = None, /, **body: Any) -> Answer:
         sent = {"Authorization": f"Bearer {self.jwt}", "Factor": FACTOR} | (headers or {})
         answer = self.client.post(f"/api/permissions/{path}", json=body, headers=sent)
         return Answer(answer.status_code, answer.json())
@@ -85,11 +85,62 @@ class Studio:
     def dsn(self) -> str:
         return self.server.settings["SSO_DATABASE_URL"]
 
+    def give_rules(self, person: Person, *rules: str, **params: str) -> None:
+        """Root rules of the central application, in the user's own private data."""
+        given: dict[str, Any] = {rule: {"value": True} for rule in rules}
+        given |= {rule: {"value": True, "params": value} for rule, value in params.items()}
+        self.save_data(person, 1, private_data=given)
+
+    def give_secret(self, person: Person, application_id: int, *rules: str, **meta: Any) -> None:
+        """Rules of ``secret_data.application``, and levels such as ``roles={"canWrite": "all"}`` of its ``meta``."""
+        secret = {
+            "application": {rule: {"value": True} for rule in rules},
+            "meta": {word: {right: {"value": level} for right, level in said.items()} for word, said in meta.items()},
+        }
+        self.save_data(person, application_id, secret_data=secret)
+
+    def save_data(self, person: Person, application_id: int, **data: Any) -> None:
+        saved = {"user_id": person.user_id, **data}
+        answer = self.root.call("meta/data", action="save", application_id=application_id, data=saved)
+        assert answer.status == 200, answer.body
+
+    def join(self, project_id: str, person: Person, **roles: Any) -> None:
+        """Roles in a project beside those of the other members: ``project=["viewer"]``, ``applications={…}``."""
+        members = self.root.call("project/membership", action="get", data={"id": project_id}).data["users"]
+        users = [member for member in members if member["user_id"] != person.user_id]
+        users.append({"user_id": person.user_id, "roles": roles})
+        answer = self.root.call("project/membership", action="save", data={"id": project_id, "users": users})
+        assert answer.status == 200, answer.body
+
+    def role(self, application_id: int, name: str, *rules: str, **fields: Any) -> None:
+        meta = {"private_data": {rule: {"value": True} for rule in rules}}
+        data = {"name": name, "meta": meta, **fields}
+        answer = self.root.call("roles", action="save", application_id=application_id, data=data)
+        assert answer.status == 200, answer.body
+
+    def group(self, project_id: str, *users: str, tags: tuple[str, ...] = (), conditions: Any = ()) -> str:
+        data = {"project_id": project_id, "title": f"Group {next(_numbers)}"}
+        made: str = self.root.call("group", action="save", data=data).data["id"]
+        access = {"users": list(users), "conditions": list(conditions)}
+        assert self.root.call("group/access", group_id=made, data=access).status == 200
+        if tags:
+            assert self.root.call("group/tags", group_id=made, data={"tags": list(tags)}).status == 200
+        return made
+
+    def rules_of(self, person: Person, application_id: int, kind: str = "list_short", **options: Any) -> Any:
+        data = {"type": kind}
+        return person.call("meta/data", action="get", application_id=application_id, data=data, options=options).data
+
     def project(self, *admins: Person) -> str:
         """A new project; its id."""
         made: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
         users = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in (self.root, *admins)]
         assert self.root.call("project/membership", action="save", data={"id": made, "users": users}).status == 200
+        return made
+
+    def removed_project(self) -> str:
+        made = self.project()
+        assert self.root.call("project", action="delete", data={"id": made}).status == 200
         return made
 
     def application(self, project_id: str | None = None, **schema: Any) -> int:

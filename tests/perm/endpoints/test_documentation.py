@@ -23,7 +23,7 @@ def agrees(expected: Any, found: Any, names: dict[str, Any]) -> bool:
     if expected == "…":
         return True
     if isinstance(expected, str) and (unknown := re.fullmatch(r"\{(\w+)\}", expected)):
-        return names.setdefault(unknown[1], found) == found
+        return bool(names.setdefault(unknown[1], found) == found)
     if isinstance(expected, dict) and isinstance(found, dict):
         return expected.keys() == found.keys() and all(agrees(expected[key], found[key], names) for key in expected)
     if isinstance(expected, list) and isinstance(found, list):

@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sso.perm.engine.conditions import holds
@@ -14,9 +15,10 @@ from sso.perm.engine.rules import nodes
 from sso.perm.input.conditions import read_condition
 from tests.perm.naive import Naive
 from tests.perm.world import user, world
-from tests.perm.worlds import NOTHING, conditions, options, users, worlds
+from tests.perm.worlds import NOTHING, Maker, makers, worlds
 
 EXAMPLES = int(os.environ.get("SSO_PERM_EXAMPLES", "300"))  # 10000 in a long run
+pytestmark = pytest.mark.timeout(120 + EXAMPLES // 10)
 
 
 def random_worlds(examples: int) -> settings:
@@ -25,8 +27,9 @@ def random_worlds(examples: int) -> settings:
 
 
 @random_worlds(EXAMPLES)
-@given(worlds(), options())
-def test_all_views_agree_with_the_naive_evaluator(parts: dict[str, Any], chosen: dict[str, Any]) -> None:
+@given(makers())
+def test_all_views_agree_with_the_naive_evaluator(maker: Maker) -> None:
+    parts, chosen = maker.world(), maker.options()
     engine, naive = world(**parts), Naive(parts)
     assert engine.full(**chosen) == naive.full(**chosen)
     assert engine.short(**chosen) == naive.short(**chosen)
@@ -40,9 +43,9 @@ def test_all_views_agree_with_the_naive_evaluator(parts: dict[str, Any], chosen:
 
 
 @random_worlds(EXAMPLES // 5)
-@given(worlds(), options())
-def test_explanations_cover_exactly_what_is_listed(parts: dict[str, Any], chosen: dict[str, Any]) -> None:
-    engine = world(**parts)
+@given(makers())
+def test_explanations_cover_exactly_what_is_listed(maker: Maker) -> None:
+    engine, chosen = world(**maker.world()), maker.options()
     plain = {"project_id": chosen.get("project_id"), "hide_project_access": chosen.get("hide_project_access", False)}
     arguments = (engine.application, engine.facts, engine.effective)
     for short, lines in ((False, engine.full(**plain)), (True, engine.short(**plain))):
@@ -61,7 +64,8 @@ def test_every_missing_rule_has_a_reason(parts: dict[str, Any]) -> None:
     engine = world(**parts)
     listed = {line.partition("|")[0] for line in engine.full()}
     known = {path for role in engine.application.roles.values() for path, *_ in role.rules}
-    known |= {path for section in ("public_data", "private_data") for path, _ in nodes(parts["own"][section], section)}
+    own = parts["own"]
+    known |= {path for name in ("public_data", "private_data") for path, _ in nodes(own.get(name, {}), name)}
     known |= {f"private_data.projectAccess.{project['id']}.private_data.project.a" for project in parts["projects"]}
     for path in known - listed:
         answer = explain_rule(engine.application, engine.facts, engine.effective, path)
@@ -72,17 +76,16 @@ def test_every_missing_rule_has_a_reason(parts: dict[str, Any]) -> None:
 
 
 @random_worlds(EXAMPLES)
-@given(users(), conditions(ip=True), conditions(ip=True))
-def test_the_index_finds_exactly_the_conditions_that_hold(
-    somebody: dict[str, Any], first: dict[str, Any], second: dict[str, Any]
-) -> None:
+@given(makers())
+def test_the_index_finds_exactly_the_conditions_that_hold(maker: Maker) -> None:
+    somebody, first, second = maker.user(), maker.condition(ip=True), maker.condition(ip=True)
     read = {"first": read_condition(first), "second": read_condition(second)}
     naive = Naive({**NOTHING, "user": somebody})
     assert {name: holds(condition, user(somebody)) for name, condition in read.items()} == {
         "first": naive.condition(first),
         "second": naive.condition(second),
     }
-    assert ConditionIndex(read).find(user(somebody)) == {
+    assert ConditionIndex({"first": first, "second": second}, read.__getitem__).find(user(somebody)) == {
         name for name, item in read.items() if holds(item, user(somebody))
     }
 
