@@ -23,6 +23,7 @@ from sso.metrics import Metrics
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
+from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web.address import Proxies
 from sso.web.errors import Family, error_body, family_of
@@ -77,7 +78,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     life_s = s.settings.browser_ttl_s
     app.register_blueprint(health_routes(health, s.database))
     app.register_blueprint(key_routes(s.keys))
-    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data))
+    app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
+    app.register_blueprint(exchange_routes(s.exchange_jwt))
+    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data, s.applications))
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.oauth.journeys, life_s))
     app.register_blueprint(
         account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, life_s)

@@ -14,6 +14,7 @@ from sso.db import cleaner
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
+from sso.perm.central_store import ensure_central
 from sso.serve import hypercorn
 from sso.services import Services, open_services
 
@@ -49,6 +50,7 @@ async def _when_database_answers(services: Services) -> None:
     while True:
         try:
             await services.key_store.ensure_first(ALGORITHMS[0])
+            await ensure_central(services.database)
         except DatabaseError as error:
             if not said:
                 log.warning("waiting for the database", reason=str(error))

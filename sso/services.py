@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
 from sso.accounts.mail import Outbox, Postman
 from sso.accounts.second_factor import SecondFactors
@@ -22,6 +23,9 @@ from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
 from sso.oauth import parts as oauth_parts
 from sso.oauth.parts import OAuth
+from sso.perm.exchange_jwt import ExchangeJwt
+from sso.perm.login_rules import LoginRules
+from sso.perm.permissions import Permissions, build_permissions
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ class Services:
     auth_data: AuthData
     oauth: OAuth
     postman: Postman
+    permissions: Permissions
+    applications: ApplicationsAtLogin
+    exchange_jwt: ExchangeJwt
 
 
 SERVICE_NAME = "Sign-on"
@@ -71,6 +78,8 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s)
     jwts = UserJwts(keys, users, settings.base_url, settings.jwt_ttl_s)
+    permissions = build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys")
+    applications = LoginRules(permissions, database, ring)
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     return Services(
         settings=settings,
@@ -86,7 +95,10 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login)),
         session_tokens=tokens,
         user_jwts=jwts,
-        auth_data=AuthData(tokens, jwts, settings.vendor),
+        auth_data=AuthData(tokens, jwts, applications, settings.vendor),
         oauth=oauth_parts.build(settings, database, ring, keys, jwts),
+        permissions=permissions,
+        applications=applications,
+        exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
         postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
     )

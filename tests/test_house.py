@@ -13,7 +13,7 @@ FILES = {path.relative_to(HOUSE).as_posix(): path for path in sorted(HOUSE.rglob
 
 # Who speaks HTTP: routes, sockets, pages, the edge, and what joins them.
 WITH_QUART = {"app.py", "health.py"}
-WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "account_pages.py"}
+WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "account_pages.py", "logout_pages.py"}
 JOBS = ("oauth", "gsid", "perm")
 
 

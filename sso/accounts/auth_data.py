@@ -2,20 +2,24 @@
 
 from typing import Any
 
+from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions, SignedIn
 from sso.accounts.session_tokens import SessionTokens, Source
 from sso.accounts.user_jwt import UserJwts
 
 
 class AuthData:
-    def __init__(self, tokens: SessionTokens, jwts: UserJwts, vendor: str) -> None:
+    def __init__(self, tokens: SessionTokens, jwts: UserJwts, applications: ApplicationsAtLogin, vendor: str) -> None:
         self._tokens = tokens
         self._jwts = jwts
+        self._applications = applications
         self._vendor = vendor
 
     async def issue(self, signed_in: SignedIn, options: LoginOptions, source: Source | None = None) -> dict[str, Any]:
         """New tokens for somebody who has proved who they are; ``source`` is the token they did it with, if any."""
         user = signed_in.user
+        # First of all: nobody gets a token for an application that they may not log in to.
+        permissions = await self._applications.permissions(user, options.address, options.applications)
         issued = await self._tokens.issue(user, options.address, bound=options.short_token, source=source)
         data: dict[str, Any] = {
             "status": "OK",
@@ -32,8 +36,12 @@ class AuthData:
             "stoken": issued.stoken,
             "token_exp": issued.token_exp,
         }
+        if options.applications:
+            data["permissions"] = permissions
         if options.meta:
             data["meta"] = user.meta
+        if options.with_email and await self._applications.knows_email_secret(options.app_id, options.with_email):
+            data["login"] = user.login
         if options.factor and not options.nojwt:
-            data["jwt"] = self._jwts.issue(user, options, signed_in.auth)
+            data["jwt"] = self._jwts.issue(user, options, signed_in.auth, options.app_id or options.gapp_id)
         return data

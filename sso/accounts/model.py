@@ -58,6 +58,14 @@ class LoginOptions:
     short_token: bool = False
     fixed_ips: tuple[str, ...] = ()  # CIDR; with fixed_ip, the address above is among them
     meta: bool = False
+    app_id: int = 0  # 0: none
+    gapp_id: int = 0
+    with_email: str = field(default="", repr=False)
+
+    @property
+    def applications(self) -> tuple[int, ...]:
+        """Where the user must be allowed to log in, and whose permissions are in the answer."""
+        return tuple(dict.fromkeys(number for number in (self.app_id, self.gapp_id) if number))
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from typing import Annotated
 
 from pydantic import AliasChoices, Field, StringConstraints
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
+from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
 from sso.accounts.errors import OtpRequired
 from sso.accounts.model import LoginOptions, SecondFactorNeeded
@@ -18,7 +19,6 @@ from sso.web.fields import AppId, Flag, Request, Strings
 from sso.web.http import address, read, reply
 
 Short = Annotated[str, StringConstraints(max_length=256)]
-LATER = ("app_id", "gapp_id", "service_jwt", "with_email")
 
 
 class LoginRequest(Request):
@@ -41,7 +41,8 @@ class LoginRequest(Request):
     )
     meta: Flag = False
 
-    def options(self, client: Address) -> LoginOptions:
+    def options(self, client: Address, app_id: int) -> LoginOptions:
+        """``app_id`` may have come with a service JWT."""
         return LoginOptions(
             address=client,
             factor=self.factor,
@@ -51,6 +52,9 @@ class LoginRequest(Request):
             short_token=self.short_token,
             fixed_ips=fixed_networks(self.fixed_ip, self.fixed_ips, client),
             meta=self.meta,
+            app_id=app_id,
+            gapp_id=self.gapp_id,
+            with_email=self.with_email,
         )
 
 
@@ -72,34 +76,46 @@ def check_jwt_public_key(text: str) -> None:
             raise Refused(f"jwt_public_key: {error}") from None
 
 
-def login_routes(signin: SignIn, factors: SecondFactors, tokens: SessionTokens, auth_data: AuthData) -> Blueprint:
+def login_routes(
+    signin: SignIn,
+    factors: SecondFactors,
+    tokens: SessionTokens,
+    auth_data: AuthData,
+    applications: ApplicationsAtLogin,
+) -> Blueprint:
     routes = Blueprint("login", __name__)
 
     @routes.post("/proxy/api/login")
     async def login() -> Response:
         form = await read(LoginRequest)
-        client = address()
-        options = _checked_options(form, client)
+        real = address()
+        options = await checked_options(form, real)
         if form.token:
-            source = await tokens.sign_in(form.token, client)
+            source = await tokens.sign_in(form.token, options.address)
             return reply(await auth_data.issue(source.signed_in, options, source))
         if not form.login or not form.password:
             raise Refused("login and password, or token, are required")
-        outcome = await signin.with_password(form.login, form.password, client)
+        # What somebody says of an address counts for no limit: attempts are counted where they come from.
+        outcome = await signin.with_password(form.login, form.password, real)
         if isinstance(outcome, SecondFactorNeeded):
             if not form.otp:
                 if "email" in outcome.user.ways:
                     await factors.send_code(outcome.user)
                 raise OtpRequired(outcome.user.ways)
-            outcome = await signin.with_code(outcome.user, form.otp, client)
+            outcome = await signin.with_code(outcome.user, form.otp, real)
         return reply(await auth_data.issue(outcome, options))
 
+    async def checked_options(form: LoginRequest, real: Address) -> LoginOptions:
+        check_jwt_public_key(form.jwt_public_key)
+        named = tuple(number for number in (form.app_id, form.gapp_id) if number)
+        app_id = form.app_id
+        if form.service_jwt:
+            named = await applications.of_service(form.service_jwt, named)
+            app_id = form.app_id if form.app_id or form.gapp_id else named[0]
+        await applications.check_exist(named)
+        client = await applications.client_address(
+            real, request.headers.get("Ip"), request.headers.get("Signature"), named
+        )
+        return form.options(client, app_id)
+
     return routes
-
-
-def _checked_options(form: LoginRequest, client: Address) -> LoginOptions:
-    for name in LATER:
-        if getattr(form, name):
-            raise Refused(f"{name}: applications are not served yet")
-    check_jwt_public_key(form.jwt_public_key)
-    return form.options(client)

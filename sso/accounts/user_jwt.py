@@ -15,7 +15,7 @@ from sso.core.net import Address, contains, parse_network
 from sso.keys.keyset import KeySet
 
 TYP = "user_token"
-EXCHANGED = "exchanged_token"  # what a web site got for an access token
+EXCHANGED = "exchanged_token"  # made from an access token; stands in for a user JWT
 
 
 @dataclass(frozen=True)

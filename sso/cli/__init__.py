@@ -19,6 +19,10 @@ VERBS = {
     "migrate": "Bring the database up to this program's version.",
     "user": "Add, show, disable users; passwords and second factors.",
     "client": "Add, show, disable web sites that sign their users in here; their secrets.",
+    "app": "Applications: their keys, service JWTs and e-mail secrets.",
+    "project": "Projects and who is in them.",
+    "perm": "What a user may do and why; give and take roles.",
+    "audit": "Who changed what in the permission model.",
     "key": "Signing keys and the master key.",
     "doctor": "Check the installation and say what to do.",
 }

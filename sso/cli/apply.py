@@ -7,8 +7,9 @@ import click
 
 from sso.cli.running import Failure, with_services
 from sso.services import Services
-from sso.state.apply import Applier, Counts
+from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
+from sso.state.tally import Counts
 from sso.web.gate import BadBody, read_body
 
 MOST = 64 * 1024 * 1024
@@ -40,6 +41,8 @@ def command(ctx: click.Context, file: Path) -> None:
             raise Failure(f"{file}: {error}") from None
 
     counts = with_services(ctx, apply)
+    for warning in counts.warnings:
+        click.echo(f"warning: {warning}", err=True)
     click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.same}")
 
 

@@ -13,7 +13,8 @@ from sso.state.export import export
 def command(ctx: click.Context) -> None:
     """Write the present state to standard output, as a document that `sso apply` reads.
 
-    Passwords, client secrets and second-factor secrets are not in it.
+    Passwords, client secrets, second-factor secrets, private keys and access keys are not in it, nor is anything that
+    was removed.
     """
 
     async def read(services: Services) -> bytes:

@@ -11,6 +11,7 @@ import trio
 
 from sso import log
 from sso.config import ConfigError, Settings, load
+from sso.core.refused import Refused
 from sso.core.sealed import SealError
 from sso.db.embedded import EmbeddedError, join
 from sso.db.errors import DatabaseError, Unavailable
@@ -34,7 +35,7 @@ def text(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
     return value
 
 
-FAILURES = (Failure, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
+FAILURES = (Failure, Refused, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
 
 
 def settings_of(ctx: click.Context) -> Settings:
@@ -84,10 +85,12 @@ def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]"
     settings = settings_of(ctx)
 
     async def run(dsn: str) -> T:
+        from sso.perm.central_store import ensure_central
         from sso.services import open_services
 
         async with open_services(settings, dsn) as services:
             try:
+                await ensure_central(services.database)  # it may be the first thing that is ever done here
                 return await work(services)
             except FAILURES as error:
                 failure = error

@@ -1,7 +1,6 @@
 """Bring the database to the desired state, in one transaction, any number of times with the same result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import trio
@@ -13,15 +12,31 @@ from sso.accounts.users import end_everything
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring
-from sso.db.bridge import Database, Transaction
+from sso.db.bridge import SERVER_SETTINGS, Database, Transaction
 from sso.db.errors import Duplicate
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.oauth.clients import end_grants, secret_purpose
-from sso.state.document import ClientPart, Document, DocumentError, UserPart
+from sso.perm.access_keys import AccessKeys
+from sso.perm.application_store import NAME_TAKEN
+from sso.perm.audit import Actor
+from sso.perm.central_store import ensure_central
+from sso.perm.names import CENTRAL
+from sso.state.document import ClientPart, Document, UserPart
+from sso.state.place import DocumentError, joined
+from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
+from sso.state.tally import Counts, Tally
 
 APPLY_S = 600.0
 
+# One document after the other, however long the one before takes; then the usual limit on waiting counts again.
+_WAIT = Statement("SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :run, true)")
+_LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso apply', 0))")
+# Before any project, as everybody does it: nobody then waits for somebody who waits for them.
+_LOCK_APPLICATIONS = Statement(
+    """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
+    ORDER BY application_id FOR UPDATE"""
+)
 _NEXT_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
 _USER = Statement(
     select(users)
@@ -31,11 +46,12 @@ _USER = Statement(
 _CLIENT = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
 
 
-@dataclass(frozen=True)
-class Counts:
-    created: int
-    changed: int
-    same: int
+# What the transaction may run into although everything was looked at: the database has the last word.
+_TAKEN = {
+    "uq_applications_name_in_project": NAME_TAKEN,
+    "pk_project_names": "this title, or one of the aliases, is taken",
+    "pk_projects": "this title is taken",
+}
 
 
 class Applier:
@@ -49,16 +65,45 @@ class Applier:
     ) -> Counts:
         hashes = await self._hashes(document.users, progress)
 
+        if document.has_permissions:
+            await ensure_central(self._database)
+        tally = Tally()
+
         async def work(tx: Transaction) -> Counts:
-            outcomes = [await self._user(tx, at, user, hashes) for at, user in enumerate(document.users)]
-            outcomes += [await self._client(tx, client) for client in document.clients]
-            return Counts(outcomes.count("created"), outcomes.count("changed"), outcomes.count("same"))
+            nonlocal tally
+            await tx.value(_WAIT, lock="60s", run="60s")
+            await tx.value(_LOCK)
+            await tx.value(_WAIT, lock=SERVER_SETTINGS["lock_timeout"], run="60s")
+            tally = Tally(warnings=list(document.warnings))
+            for at, user in enumerate(document.users):
+                tally.place = f"users[{at}]"
+                tally.note(tally.place, await self._user(tx, at, user, hashes))
+            for at, client in enumerate(document.clients):
+                tally.place = f"clients[{at}]"
+                tally.note(tally.place, await self._client(tx, client))
+            await self._permissions(tx, tally, document)
+            return tally.counts()
 
         try:
             return await self._database.transaction(work, run_s=APPLY_S)
-        except Duplicate:
-            # Somebody else has just made what was not there a moment ago: now it is found.
-            return await self._database.transaction(work, run_s=APPLY_S)
+        except Duplicate as error:
+            what = _TAKEN.get(error.constraint, f"is taken by another one ({error.constraint})")
+            raise DocumentError(joined(tally.place, what)) from None
+
+    async def _permissions(self, tx: Transaction, tally: Tally, document: Document) -> None:
+        """In an order in which whatever one part names is there by then."""
+        actor = Actor()  # the command line
+        if document.has_permissions:
+            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL, *document.application_ids}))
+        admins = await projects.make(tx, actor, tally, document.projects)
+        await applications.apply(tx, actor, self._keyring, tally, document.applications)
+        await schemas.apply(tx, actor, tally, document.schemas)
+        await groups.apply(tx, actor, tally, document.groups)
+        await projects.settle(tx, actor, tally, document.projects)
+        await memberships.apply(tx, actor, tally, document.memberships, document.projects, admins)
+        await permissions.apply(tx, actor, tally, document.permissions)
+        keys = AccessKeys(self._database, self._keyring)
+        await access_keys.apply(tx, actor, keys, tally, document.access_keys)
 
     async def _hashes(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
         """The slow part, before the transaction: hashes of those passwords that are not the present ones."""

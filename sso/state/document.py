@@ -2,31 +2,21 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from sso.core.ids import is_user_id
+from sso.state.place import DocumentError
+from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
 
-# Known sections whose part of the service is not there yet.
-LATER = (
-    "applications",
-    "schemas",
-    "roles",
-    "projects",
-    "permissions",
-    "groups",
-    "memberships",
-    "access_keys",
-)
+__all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
+
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]{1,255}(?:@[^@\s\x00-\x1f\x7f]{1,255})?@[^@\s\x00-\x1f\x7f]{1,255}")
 HOST = re.compile(r"(?:http://)?(?:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:.]{2,45}\])", re.ASCII)
 BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-
-
-class DocumentError(ValueError):
-    """Where the document is wrong, in one line."""
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
@@ -92,28 +82,89 @@ class ClientPart(_Part):
     disabled: bool | None = None
 
 
-class Document(_Part):
+class _Accounts(_Part):
     users: list[UserPart] = []
     clients: list[ClientPart] = []
 
 
+@dataclass(frozen=True)
+class Document:
+    """Read and ready to apply; whether what it names exists is seen then."""
+
+    users: list[UserPart]
+    clients: list[ClientPart]
+    projects: list[projects.ProjectPart]
+    applications: list[applications.ApplicationPart]
+    schemas: list[schemas.SchemaPart]  # with the roles
+    groups: list[groups.GroupPart]
+    memberships: list[memberships.MembershipPart]
+    permissions: list[permissions.PermissionPart]
+    access_keys: list[access_keys.AccessKeyPart]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def has_permissions(self) -> bool:
+        """It says something about the permission model."""
+        parts = (self.projects, self.applications, self.schemas, self.groups, self.memberships, self.permissions)
+        return any(parts) or bool(self.access_keys)
+
+    @property
+    def application_ids(self) -> set[int]:
+        """All that are named by their ids."""
+        return {
+            *(part.id for part in self.applications),
+            *(part.id for part in self.schemas),
+            *(part.application_id for part in self.permissions),
+            *(part.application_id for part in self.access_keys),
+        }
+
+
+ACCOUNTS = frozenset(("users", "clients"))
+SECTIONS = ACCOUNTS | {
+    "applications",
+    "schemas",
+    "roles",
+    "projects",
+    "permissions",
+    "groups",
+    "memberships",
+    "access_keys",
+}
+
+
 def parse(value: Any) -> Document:
-    if isinstance(value, dict):
-        for name in value:
-            if name in LATER:
-                raise DocumentError(f"{name}: this section is not supported yet")
-            if name not in Document.model_fields:
-                raise DocumentError(f"{name}: there is no such section")
+    if not isinstance(value, dict):
+        raise DocumentError("the document: must be an object")
+    for name in value:
+        if name not in SECTIONS:
+            raise DocumentError(f"{name}: there is no such section")
+    accounts = _accounts({name: value[name] for name in ACCOUNTS if name in value})
+    warnings: list[str] = []
+    return Document(
+        users=accounts.users,
+        clients=accounts.clients,
+        projects=projects.read(value.get("projects", []), warnings),
+        applications=applications.read(value.get("applications", []), warnings),
+        schemas=schemas.read(value.get("schemas", {}), value.get("roles", {}), warnings),
+        groups=groups.read(value.get("groups", []), warnings),
+        memberships=memberships.read(value.get("memberships", [])),
+        permissions=permissions.read(value.get("permissions", []), warnings),
+        access_keys=access_keys.read(value.get("access_keys", [])),
+        warnings=tuple(warnings),
+    )
+
+
+def _accounts(value: dict[str, Any]) -> _Accounts:
     try:
-        document = Document.model_validate(value)
+        accounts = _Accounts.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         raise DocumentError(f"{where or 'the document'}: {first['msg'].removeprefix('Value error, ')}") from None
-    _refuse_doubles("users", "login", [user.login.casefold() for user in document.users])
-    _refuse_doubles("users", "user_id", [user.user_id for user in document.users])
-    _refuse_doubles("clients", "client_id", [client.client_id for client in document.clients])
-    return document
+    _refuse_doubles("users", "login", [user.login.casefold() for user in accounts.users])
+    _refuse_doubles("users", "user_id", [user.user_id for user in accounts.users])
+    _refuse_doubles("clients", "client_id", [client.client_id for client in accounts.clients])
+    return accounts
 
 
 def _refuse_doubles(section: str, name: str, keys: Sequence[str | None]) -> None:

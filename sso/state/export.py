@@ -1,4 +1,4 @@
-"""The present state as a document that `sso apply` reads, without secrets."""
+"""The present state as a document that `sso apply` reads, without secrets: no access keys, no private keys."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from sso.db.bridge import Database, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.state.apply import APPLY_S
+from sso.state.sections import applications, groups, memberships, permissions, projects, schemas
 
 _USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
 _CLIENTS = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
@@ -18,9 +19,17 @@ CLIENT_FIELDS = ("client_id", "name", "redirect_hosts", "redirect_uris", "profil
 
 async def export(database: Database) -> dict[str, Any]:
     async def work(tx: Transaction) -> dict[str, Any]:
+        made, roles = await schemas.export(tx)
         return {
             "users": [_user(User.from_row(row)) for row in await tx.rows(_USERS)],
             "clients": [_client(row) for row in await tx.rows(_CLIENTS)],
+            "applications": await applications.export(tx),
+            "schemas": made,
+            "roles": roles,
+            "projects": await projects.export(tx),
+            "permissions": await permissions.export(tx),
+            "groups": await groups.export(tx),
+            "memberships": await memberships.export(tx),
         }
 
     return await database.transaction(work, run_s=APPLY_S)

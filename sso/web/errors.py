@@ -8,6 +8,7 @@ from typing import Any
 PREFIXES = (
     ("/proxy/oauth/authorize", "page"),
     ("/proxy/oauth/logout", "page"),
+    ("/proxy/oauth/exchangeJwt", "envelope"),
     ("/proxy/oauth/", "oauth"),
     ("/.well-known/", "oauth"),
     ("/proxy/api/", "envelope"),

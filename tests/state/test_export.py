@@ -8,9 +8,10 @@ import pytest
 
 from sso.db.bridge import Database
 from sso.services import Services
-from sso.state.apply import Applier, Counts
+from sso.state.apply import Applier
 from sso.state.document import parse
 from sso.state.export import export
+from sso.state.tally import Counts
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 

@@ -20,10 +20,24 @@ from tests.kit.server import Server
 
 FORM = "application/x-www-form-urlencoded"
 KEYS = ("/proxy/oauth/keys", "/api/permissions/keys")
+OAUTH = (
+    "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/account/sites/remove",
+    "/proxy/oauth/authorize", "/proxy/oauth/authorize/<request_id>", "/proxy/oauth/token", "/proxy/oauth/token/revoke",
+    "/proxy/oauth/userinfo", "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken", "/proxy/oauth/exchangeJwt",
+    "/proxy/oauth/logout",
+)  # fmt: skip
+PERMISSIONS = tuple(
+    f"/api/permissions/{path}"
+    for path in (
+        "application", "application/tags", "application/publicKeys/<app_id>", "application/publicKey/<key_id>",
+        "user/info", "publish", "project", "project/membership", "group", "group/access", "group/tags", "accessKey",
+        "roles", "meta/schema", "meta/data", "audit",
+    )
+)  # fmt: skip
 ROUTES = (
     "/", "/login", "/login/code", "/login/code/resend", "/logout", "/account", "/account/password", "/account/totp",
     "/account/totp/remove", "/account/email-2fa", "/account/sessions/end", "/account/sessions/end-others",
-    "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS,
+    "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
 )  # fmt: skip
 POSTS = tuple(
     path for path in ROUTES if path not in ("/", "/account", "/healthz", "/readyz", *KEYS) and "<" not in path

@@ -1,0 +1,48 @@
+"""What benchmarks share: a progress line, a table, a JSON file, and the CPU time of processes."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long each measurement takes")
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    return parser
+
+
+def progress(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+        sys.stderr.flush()
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """User and system time of these processes so far."""
+    total = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / TICK
+
+
+def show(rows: list[dict[str, Any]], out: Path | None) -> None:
+    progress("")
+    names = list(rows[0])
+    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(name), *(len(line[at]) for line in cells)) for at, name in enumerate(names)]
+    for line in ([*names], *cells):
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+    if out:
+        out.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,0 +1,118 @@
+"""sso project …"""
+
+from typing import Any
+
+import click
+import orjson
+
+from sso.cli.running import Failure, with_services
+from sso.db.bridge import Row
+from sso.db.statement import Statement
+from sso.perm.audit import Actor
+from sso.perm.membership import read_membership
+from sso.perm.projects import read_row, remove_project, shown
+from sso.services import Services
+
+PROJECT = click.argument("project")
+
+_LIST = Statement(
+    """SELECT p.id, p.title, p.removed,
+        (SELECT count(*) FROM applications a WHERE a.project_id = p.id AND NOT a.removed) AS applications,
+        (SELECT count(*) FROM user_groups g WHERE g.project_id = p.id) AS groups,
+        (SELECT count(DISTINCT user_id) FROM project_members m WHERE m.project_id = p.id) AS members
+    FROM projects p ORDER BY p.id"""
+)
+
+
+@click.group()
+def command() -> None:
+    """Projects and who is in them. PROJECT is an id or an alias.
+
+    Projects are created with `sso apply`, or published over the API.
+    """
+
+
+@command.command("list")
+@click.pass_context
+def list_projects(ctx: click.Context) -> None:
+    """List projects: id, title, and how much belongs to them."""
+
+    async def work(services: Services) -> list[Row]:
+        return await services.database.rows(_LIST)
+
+    for row in with_services(ctx, work):
+        counts = [f"{name} {row[name]}" for name in ("applications", "groups", "members")]
+        marks = ["removed"] if row["removed"] else []
+        click.echo("\t".join([row["id"], row["title"], ", ".join(counts), *marks]))
+
+
+@command.command()
+@PROJECT
+@click.pass_context
+def show(ctx: click.Context, project: str) -> None:
+    """Show a project's record as JSON."""
+
+    async def work(services: Services) -> dict[str, Any]:
+        return shown(await _found(services, project))
+
+    click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
+
+
+@command.command()
+@PROJECT
+@click.pass_context
+def members(ctx: click.Context, project: str) -> None:
+    """List the members of a project: user id, login, and their roles, with where they have them."""
+
+    async def work(services: Services) -> list[tuple[str, str, list[str]]]:
+        row = await _found(services, project)
+        found = []
+        for member in (await read_membership(services.database, row["id"]))["users"]:
+            user = await services.users.get(member["user_id"])
+            found.append((member["user_id"], user.login if user else "-", _roles(member["roles"])))
+        return found
+
+    for user_id, login, roles in with_services(ctx, work):
+        click.echo("\t".join([user_id, login, ", ".join(roles)]))
+
+
+@command.command()
+@PROJECT
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def remove(ctx: click.Context, project: str, yes: bool) -> None:
+    """Remove a project: its members, and the keys and service JWTs of its applications, have no access any more.
+
+    The records stay, marked as removed.
+    """
+    if not yes:
+        click.confirm(f"Remove the project {project}?", abort=True)
+
+    async def work(services: Services) -> str:
+        row = await _found(services, project)
+        if row["removed"]:
+            raise Failure(f"{row['id']} is removed already")
+        await services.database.transaction(lambda tx: remove_project(tx, Actor(), row["id"]))
+        return str(row["id"])
+
+    click.echo(f"{with_services(ctx, work)} is removed")
+
+
+async def _found(services: Services, name: str) -> Row:
+    row = await read_row(services.database, await services.permissions.projects.resolve(name))
+    if row is None:
+        raise Failure(f"there is no project {name}; `sso project list` shows them")
+    return row
+
+
+def _roles(roles: dict[str, Any]) -> list[str]:
+    """``admin``, ``app_admin at applications.10``."""
+    found = [_name(role) for role in roles.get("project", [])]
+    for level in ("applications", "services", "groups"):
+        for resource, given in roles.get(level, {}).items():
+            found += [f"{_name(role)} at {level}.{resource}" for role in given]
+    return found
+
+
+def _name(role: Any) -> str:
+    return role if isinstance(role, str) else str(role["name"])

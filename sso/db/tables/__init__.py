@@ -1,0 +1,67 @@
+"""All tables. A column that holds a sealed secret is marked so, for the change of the master key to find it."""
+
+from sso.db.tables.accounts import (
+    browser_sessions,
+    email_codes,
+    login_challenges,
+    outbox,
+    session_tokens,
+    throttle,
+    user_ids,
+    users,
+)
+from sso.db.tables.columns import metadata
+from sso.db.tables.keys import signing_keys
+from sso.db.tables.oauth import (
+    oauth_access_tokens,
+    oauth_clients,
+    oauth_codes,
+    oauth_consents,
+    oauth_grants,
+    oauth_requests,
+)
+from sso.db.tables.perm import (
+    access_keys,
+    application_keys,
+    applications,
+    audit,
+    group_users,
+    project_members,
+    project_names,
+    projects,
+    role_assignments,
+    roles,
+    user_groups,
+    user_records,
+)
+
+__all__ = [
+    "access_keys",
+    "application_keys",
+    "applications",
+    "audit",
+    "browser_sessions",
+    "email_codes",
+    "group_users",
+    "login_challenges",
+    "metadata",
+    "oauth_access_tokens",
+    "oauth_clients",
+    "oauth_codes",
+    "oauth_consents",
+    "oauth_grants",
+    "oauth_requests",
+    "outbox",
+    "project_members",
+    "project_names",
+    "projects",
+    "role_assignments",
+    "roles",
+    "session_tokens",
+    "signing_keys",
+    "throttle",
+    "user_groups",
+    "user_ids",
+    "user_records",
+    "users",
+]

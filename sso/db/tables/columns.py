@@ -1,0 +1,47 @@
+"""The pieces that tables are made of."""
+
+from sqlalchemy import ARRAY, BigInteger, Boolean, Column, DateTime, ForeignKey, MetaData, Text, func, text
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+SEALED = {"sealed": True}
+
+
+def moment(name: str, *, nullable: bool = False) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=nullable)
+
+
+def created() -> Column[object]:
+    return Column("created", DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+def text_column(name: str, default: str = "") -> Column[object]:
+    return Column(name, Text, nullable=False, server_default=default)
+
+
+def flag(name: str) -> Column[object]:
+    return Column(name, Boolean, nullable=False, server_default=text("false"))
+
+
+def words(name: str) -> Column[object]:
+    return Column(name, ARRAY(Text), nullable=False, server_default=text("'{}'::text[]"))
+
+
+def json_object(name: str) -> Column[object]:
+    return Column(name, JSONB, nullable=False, server_default=text("'{}'::jsonb"))
+
+
+def user_column() -> Column[object]:
+    return Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False)
+
+
+def number(name: str, default: int = 0) -> Column[object]:
+    return Column(name, BigInteger, nullable=False, server_default=text(str(default)))

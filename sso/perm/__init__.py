@@ -1,0 +1,1 @@
+"""Permissions: who may do what."""

@@ -1,0 +1,128 @@
+"""The public keys of applications (§2.3): in the file system, in service_meta, and custom ones."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from sso.core import keys as material
+from sso.core.keys import PublicKey, UnusableKey
+from sso.db.bridge import Database, Runner
+from sso.db.statement import Statement
+from sso.perm.names import is_application_key
+
+# Keys of a removed application, or of one in a removed project, are no keys.
+_ALIVE = """JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
+    WHERE NOT a.removed AND p.removed IS NOT TRUE"""
+_OF = Statement(
+    f"""SELECT k.id, k.pem FROM application_keys k {_ALIVE} AND k.application_id = :application_id
+    ORDER BY k.source DESC, k.created, k.id"""  # noqa: S608 - the parts are ours
+)
+_ONE = Statement(
+    f"SELECT k.pem FROM application_keys k {_ALIVE} AND k.application_id = :application_id AND k.id = :id LIMIT 1"  # noqa: S608
+)
+_ANYWHERE = Statement(f"SELECT k.pem FROM application_keys k {_ALIVE} AND k.id = :id LIMIT 1")  # noqa: S608
+_LIVING = Statement(
+    f"""SELECT application_id FROM (SELECT unnest(CAST(:ids AS int[])) AS application_id) k {_ALIVE}"""  # noqa: S608
+)
+_PUT = Statement(
+    """INSERT INTO application_keys (application_id, id, source, pem) VALUES (:application_id, :id, :source, :pem)
+    ON CONFLICT DO NOTHING RETURNING id"""
+)
+_CLEAR = Statement("DELETE FROM application_keys WHERE application_id = :application_id AND source = 'meta'")
+_REMOVE = Statement(
+    """DELETE FROM application_keys WHERE application_id = :application_id AND id = :id AND source = 'custom'
+    RETURNING id"""
+)
+
+_KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)  # anything else names no key, and is looked up nowhere
+
+
+class ApplicationKeys:
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder  # keys/<application_id>.pem
+        self._files: dict[Path, tuple[tuple[int, int], list[PublicKey]]] = {}  # read again when they change
+
+    async def find(self, application_id: int, kid: str) -> PublicKey | None:
+        """A key that this application, if it is not removed, may sign a service JWT with."""
+        if not _KEY_ID.fullmatch(kid):
+            return None
+        pem = await self._database.value(_ONE, application_id=application_id, id=kid)
+        if pem is not None:
+            return material.load_public(pem)
+        return next((key for key in self._from_file(application_id) if material.key_id(key) == kid), None)
+
+    async def find_pem(self, kid: str) -> str | None:
+        """The public part of a key by its id alone: anybody may ask, and it decides nothing."""
+        if not _KEY_ID.fullmatch(kid):
+            return None
+        found: str | None = await self._database.value(_ANYWHERE, id=kid)
+        if found is not None:
+            return found
+        owners = {
+            int(path.stem): key
+            for path in self._folder.glob("*.pem")
+            if is_application_key(path.stem)
+            for key in self._read(path)
+            if material.key_id(key) == kid
+        }
+        living = await self._living(owners)
+        return next((material.public_pem(key) for owner, key in owners.items() if owner in living), None)
+
+    async def published(self, application_id: int) -> list[dict[str, str]]:
+        rows = await self._database.rows(_OF, application_id=application_id)
+        in_file = self._from_file(application_id)
+        if in_file and not await self._living((application_id,)):
+            in_file = []
+        found = {material.key_id(key): material.public_pem(key) for key in in_file}
+        for row in rows:
+            found.setdefault(row["id"], row["pem"])
+        return [{"id": kid, "data": pem} for kid, pem in found.items()]
+
+    async def add_custom(self, runner: Runner, application_id: int, pem: str) -> str:
+        """The id of the key; UnusableKey if it is none."""
+        key = material.load_public(pem)
+        await _put(runner, application_id, key, "custom")
+        return material.key_id(key)
+
+    async def remove_custom(self, runner: Runner, application_id: int, kid: str) -> bool:
+        return await runner.value(_REMOVE, application_id=application_id, id=kid) is not None
+
+    async def _living(self, ids: Collection[int]) -> frozenset[int]:
+        rows = await self._database.rows(_LIVING, ids=list(ids)) if ids else ()
+        return frozenset(row["application_id"] for row in rows)
+
+    def _from_file(self, application_id: int) -> list[PublicKey]:
+        return self._read(self._folder / f"{int(application_id)}.pem")
+
+    def _read(self, path: Path) -> list[PublicKey]:
+        try:
+            stamp = path.stat()
+            known = self._files.get(path)
+            if known is None or known[0] != (stamp.st_mtime_ns, stamp.st_size):
+                known = self._files[path] = (stamp.st_mtime_ns, stamp.st_size), self._load(path)
+        except OSError:
+            self._files.pop(path, None)
+            return []
+        return known[1]
+
+    def _load(self, path: Path) -> list[PublicKey]:
+        try:
+            return [material.load_public(path.read_text())]
+        except (UnicodeDecodeError, UnusableKey):
+            return []
+
+
+async def set_from_meta(tx: Runner, application_id: int, public_key: str) -> None:
+    """What service_meta.public_key says; a string that is no usable key is published nowhere and opens nothing."""
+    await tx.value(_CLEAR, application_id=application_id)
+    try:
+        key = material.load_public(public_key)
+    except UnusableKey:
+        return
+    await _put(tx, application_id, key, "meta")
+
+
+async def _put(runner: Runner, application_id: int, key: PublicKey, source: str) -> None:
+    pem = material.public_pem(key)
+    await runner.value(_PUT, application_id=application_id, id=material.key_id(key), source=source, pem=pem)

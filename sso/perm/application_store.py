@@ -1,0 +1,199 @@
+"""Applications in the database: made, changed and removed, each with its entry in the audit trail."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from sso.core.refused import Forbidden
+from sso.core.sealed import Keyring, place
+from sso.db.bridge import Database, Row, Runner, Transaction
+from sso.db.errors import Duplicate
+from sso.db.statement import Statement
+from sso.perm import audit
+from sso.perm.app_keys import set_from_meta
+from sso.perm.audit import Actor
+from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
+from sso.perm.errors import Conflict, Invalid
+from sso.perm.names import CENTRAL
+
+NAME_TAKEN = "name: another application of this project has it"
+
+_GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
+_LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
+_PROJECT = Statement("SELECT removed FROM projects WHERE id = :project_id FOR SHARE")
+# An id may also be given by hand: what the sequence says next may be taken, now or by somebody who is not done yet.
+_CREATE = Statement(
+    """INSERT INTO applications
+        (application_id, name, description, project_id, settings, service_meta, login, secret_data)
+    VALUES (coalesce(CAST(:application_id AS int),
+            nextval(pg_get_serial_sequence('applications', 'application_id'))),
+        :name, :description, :project_id, :settings, :service_meta, :login, :secret_data)
+    ON CONFLICT (application_id) DO NOTHING RETURNING *"""
+)
+_UPDATE = Statement(
+    """UPDATE applications SET name = :name, description = :description, project_id = :project_id,
+        settings = :settings, service_meta = :service_meta
+    WHERE application_id = :application_id RETURNING *"""
+)
+_SET_PRIVATE_KEY = Statement(
+    "UPDATE applications SET private_key_sealed = :sealed WHERE application_id = :application_id"
+)
+# What a project said about an application ends with the application, or when it moves away.
+_LEAVE = Statement(
+    """DELETE FROM project_members WHERE project_id = :project_id AND level IN ('applications', 'services')
+    AND resource = CAST(:application_id AS text)"""
+)
+_FORGET = Statement(
+    """UPDATE projects SET settings = settings #- ARRAY['services', CAST(:application_id AS text)]
+    WHERE id = :project_id"""
+)
+_REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id = :application_id")
+
+
+async def read_row(runner: Runner, wanted: int) -> Row | None:
+    return await runner.row(_GET, application_id=wanted)
+
+
+async def lock_row(tx: Transaction, wanted: int) -> Row | None:
+    return await tx.row(_LOCK, application_id=wanted)
+
+
+async def create_application(
+    tx: Transaction, actor: Actor, keyring: Keyring, given: dict[str, Any], wanted: int | None = None
+) -> Row:
+    """A new application, with the id that is wanted or the next one that nobody has."""
+    if "name" not in given:
+        raise Invalid("name: is required")
+    await _check_project(tx, given.get("project_id"))
+    meta = given.get("service_meta", {})
+    values = {
+        "name": given["name"],
+        "description": given.get("description", ""),
+        "project_id": given.get("project_id"),
+        "settings": given.get("settings", {}),
+        "service_meta": _without_private(meta),
+        "login": NEW_LOGIN,
+        "secret_data": NEW_SECRET_DATA,
+    }
+    row = None
+    while row is None:
+        row = await tx.row(_CREATE, application_id=wanted, **values)
+        if row is None and wanted is not None:
+            raise Conflict("application_id: is taken")
+    await _keep_keys(tx, keyring, row["application_id"], meta)
+    await _audit(tx, actor, "application.create", None, row, meta)
+    return row
+
+
+async def save_application(tx: Transaction, actor: Actor, keyring: Keyring, wanted: int, given: dict[str, Any]) -> Row:
+    """What is given replaces what was there; the members of service_meta one by one."""
+    old = await lock_row(tx, wanted)
+    assert old is not None  # applications are never deleted
+    if old["removed"]:
+        raise Forbidden("removed")
+    project_id = given.get("project_id", old["project_id"])
+    if wanted == CENTRAL and project_id is not None:
+        raise Conflict("project_id: the central application belongs to no project")
+    await _check_project(tx, project_id)
+    meta = given.get("service_meta", {})
+    row = await tx.row(
+        _UPDATE,
+        application_id=wanted,
+        name=given.get("name", old["name"]),
+        description=given.get("description", old["description"]),
+        project_id=project_id,
+        settings=given.get("settings", old["settings"]),
+        service_meta=old["service_meta"] | _without_private(meta),
+    )
+    if project_id != old["project_id"]:
+        await _leave_project(tx, old)
+    await _keep_keys(tx, keyring, wanted, meta)
+    await _audit(tx, actor, "application.save", old, row, meta)
+    return row
+
+
+async def remove_application(tx: Transaction, actor: Actor, wanted: int) -> None:
+    old = await lock_row(tx, wanted)
+    assert old is not None
+    await tx.value(_REMOVE, application_id=wanted)
+    await _leave_project(tx, old)
+    await _audit(tx, actor, "application.delete", old, {**dict(old), "removed": True})
+
+
+async def _leave_project(tx: Transaction, old: Row) -> None:
+    if old["project_id"] is not None:
+        for statement in (_LEAVE, _FORGET):
+            await tx.value(statement, project_id=old["project_id"], application_id=str(old["application_id"]))
+
+
+async def written(database: Database, work: Callable[[Transaction], Awaitable[Row]]) -> Row:
+    try:
+        return await database.transaction(work)
+    except Duplicate:
+        raise Conflict(NAME_TAKEN) from None
+
+
+def private_key(keyring: Keyring, row: Row) -> str:
+    """The private key that the service holds for the application; empty if it holds none."""
+    sealed = row["private_key_sealed"]
+    return keyring.open(_key_place(row["application_id"]), sealed) if sealed else ""
+
+
+def shown(row: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"application_id": row["application_id"], "name": row["name"]}
+    if row["description"]:
+        found["description"] = row["description"]
+    if row["project_id"]:
+        found["project_id"] = row["project_id"]
+    return found | {"removed": row["removed"]}
+
+
+async def _check_project(tx: Transaction, project_id: str | None) -> None:
+    if project_id is None:
+        return
+    removed = await tx.value(_PROJECT, project_id=project_id)
+    if removed is None:
+        raise Invalid("project_id: there is no such project")
+    if removed:
+        raise Forbidden("removed")
+
+
+async def _keep_keys(tx: Transaction, keyring: Keyring, wanted: int, meta: dict[str, Any]) -> None:
+    """The private key is sealed and never shown; a usable public key is published and trusted."""
+    if "private_key" in meta:
+        key = meta["private_key"]
+        sealed = keyring.seal(_key_place(wanted), key) if key else None
+        await tx.value(_SET_PRIVATE_KEY, application_id=wanted, sealed=sealed)
+    if "public_key" in meta:
+        await set_from_meta(tx, wanted, meta["public_key"])
+
+
+def _key_place(application_id: int) -> str:
+    return place("applications.private_key_sealed", application_id)
+
+
+async def _audit(
+    tx: Transaction, actor: Actor, operation: str, old: Any, new: Any, meta: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """That a private key was set is told; what it is, is not."""
+    after = _audited(new)
+    if "private_key" in meta:
+        after["service_meta"] = {**after["service_meta"], "private_key": ""}
+    await audit.write(
+        tx,
+        actor,
+        operation,
+        str(new["application_id"]),
+        _audited(old) if old else None,
+        after,
+        project_id=new["project_id"],
+        application_id=new["application_id"],
+    )
+
+
+def _without_private(meta: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in meta.items() if name != "private_key"}
+
+
+def _audited(row: Any) -> dict[str, Any]:
+    return shown(row) | {"settings": row["settings"], "service_meta": row["service_meta"]}

@@ -1,0 +1,130 @@
+"""POST /api/permissions/application, and its tags (§2.3, §4.4)."""
+
+from typing import Any
+
+from sso.core.refused import Forbidden
+from sso.core.sealed import Keyring
+from sso.db.bridge import Database, Row, Transaction
+from sso.perm.application_store import (
+    create_application,
+    read_row,
+    remove_application,
+    save_application,
+    shown,
+    written,
+)
+from sso.perm.call import Call, application_id
+from sso.perm.desk import Desk, Standing
+from sso.perm.engine.operations import Operation
+from sso.perm.errors import Conflict, Invalid
+from sso.perm.input import kinds
+from sso.perm.input.service import read_application_fields, read_tags
+from sso.perm.names import CENTRAL
+
+# Sent back as get gave them, or owned by other endpoints: a save ignores them silently.
+READ_ONLY = frozenset(("application_id", "removed", "created", "version", "updated_at"))
+KNOWN = READ_ONLY | {"name", "description", "project_id", "settings", "service_meta"}
+OPTIONS = frozenset(("full",))
+
+
+class Applications:
+    def __init__(self, database: Database, desk: Desk, keyring: Keyring) -> None:
+        self._database = database
+        self._desk = desk
+        self._keyring = keyring
+
+    async def handle(self, call: Call) -> dict[str, Any]:
+        match call.action("get", "save", "delete"):
+            case "get":
+                return await self._get(call)
+            case "save":
+                return await self._save(call)
+            case _:
+                return await self._delete(call)
+
+    async def tags(self, call: Call) -> dict[str, Any]:
+        wanted = call.application_id()
+        data = call.required_data()
+        call.ignore_unknown(data, frozenset(("tags",)))
+        tags = read_tags(data.get("tags"), "data.tags")
+        standing = await self._desk.standing(call.caller, wanted)
+        standing.require_here(Operation.APPLICATION_SERVICE_META)
+        row = await self._update(call, wanted, {"service_meta": {"tags": tags}})
+        return call.answer(data=shown(row))
+
+    async def _get(self, call: Call) -> dict[str, Any]:
+        wanted = self._wanted(call)
+        call.warnings.extend(kinds.unknown(call.options, OPTIONS, "options"))
+        full = kinds.flag(call.options.get("full", False), "options.full")
+        standing = await self._desk.standing(call.caller, wanted)
+        project_id = standing.application.project_id
+        standing.require(Operation.APPLICATION_GET, project_id=project_id, application_id=wanted)
+        row = await read_row(self._database, wanted)
+        assert row is not None
+        data = shown(row)
+        if full:
+            standing.require(Operation.APPLICATION_SAVE, project_id=project_id, application_id=wanted)
+            data |= {"settings": row["settings"], "service_meta": row["service_meta"]}
+        return call.answer(data=data)
+
+    def _wanted(self, call: Call) -> int:
+        data = call.required_data()
+        call.ignore_unknown(data, KNOWN)
+        return application_id(data.get("application_id"), "data.application_id")
+
+    async def _save(self, call: Call) -> dict[str, Any]:
+        data = call.required_data()
+        call.ignore_unknown(data, KNOWN)
+        given, warnings = read_application_fields(data)
+        call.warnings.extend(warnings)
+        if "application_id" not in data:
+            return call.answer(data=shown(await self._create(call, given)))
+        wanted = application_id(data["application_id"], "data.application_id")
+        standing = await self._desk.standing(call.caller, wanted)
+        if "service_meta" in given:
+            standing.require_here(Operation.APPLICATION_SERVICE_META)
+        # Keys decide who speaks for the application: they are more than the description of a service.
+        if given.keys() != {"service_meta"} or given["service_meta"].keys() & {"public_key", "private_key"}:
+            standing.require_here(Operation.APPLICATION_SAVE)
+        if given.get("project_id", standing.application.project_id) != standing.application.project_id:
+            self._may_move(standing, given["project_id"])
+        return call.answer(data=shown(await self._update(call, wanted, given)))
+
+    def _may_move(self, standing: Standing, project_id: str | None) -> None:
+        """It takes the right where the application is and where it goes; out of all projects is for root."""
+        if (stored := standing.application.project_id) is not None:
+            standing.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=stored)
+        if project_id is None and not standing.rights.is_root:
+            raise Forbidden
+        if project_id is not None:
+            standing.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=project_id)
+
+    async def _create(self, call: Call, given: dict[str, Any]) -> Row:
+        if "name" not in given:
+            raise Invalid("name: is required")
+        standing = await self._desk.standing(call.caller)
+        project_id = given.get("project_id")
+        operation = Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE
+        standing.require(operation, project_id=project_id)
+        if given.get("service_meta"):
+            standing.require(Operation.APPLICATION_SERVICE_META)
+
+        async def work(tx: Transaction) -> Row:
+            return await create_application(tx, call.caller.actor, self._keyring, given)
+
+        return await written(self._database, work)
+
+    async def _update(self, call: Call, wanted: int, given: dict[str, Any]) -> Row:
+        async def work(tx: Transaction) -> Row:
+            return await save_application(tx, call.caller.actor, self._keyring, wanted, given)
+
+        return await written(self._database, work)
+
+    async def _delete(self, call: Call) -> dict[str, Any]:
+        wanted = self._wanted(call)
+        standing = await self._desk.standing(call.caller, wanted)
+        standing.require_here(Operation.APPLICATION_DELETE)
+        if wanted == CENTRAL:
+            raise Conflict("the central application cannot be removed")
+        await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted))
+        return call.answer()

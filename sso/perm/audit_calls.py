@@ -1,0 +1,66 @@
+"""POST /api/permissions/audit: the trail of a project or application, for those who administer it."""
+
+from dataclasses import replace
+from typing import Any
+
+from sso.core.refused import Forbidden
+from sso.db.bridge import Database
+from sso.perm import audit
+from sso.perm.audit import Filter
+from sso.perm.call import Call, application_id
+from sso.perm.desk import Desk
+from sso.perm.engine.operations import Operation
+from sso.perm.errors import Invalid
+from sso.perm.input import kinds
+from sso.perm.projects import Projects
+
+KNOWN = frozenset(
+    ("project_id", "application_id", "user_id", "operation", "target", "since", "until", "before_id", "most")
+)
+
+LATEST = 253402300799  # the end of the year 9999: the database knows no moment of every number
+
+
+class AuditCalls:
+    def __init__(self, database: Database, desk: Desk, projects: Projects) -> None:
+        self._database = database
+        self._desk = desk
+        self._projects = projects
+
+    async def handle(self, call: Call) -> dict[str, Any]:
+        data = call.data
+        call.ignore_unknown(data, KNOWN)
+        wanted = await self._filter(data)
+        standing = await self._desk.standing(call.caller, wanted.application_id)
+        if wanted.project_id is None and not standing.rights.is_root:
+            if standing.at is None or standing.at.project_id is None:
+                raise Forbidden
+            standing.require(Operation.PROJECT_SAVE, project_id=standing.at.project_id)
+            wanted = replace(wanted, project_id=standing.at.project_id)  # not what it was in other hands
+        elif wanted.project_id is not None:
+            await self._projects.visible(standing, wanted.project_id, Operation.PROJECT_SAVE)
+        entries = await audit.read(self._database, wanted)
+        next_page = {"next": entries[-1]["id"]} if len(entries) == wanted.most else {}
+        return call.answer(data=entries, **next_page)
+
+    async def _filter(self, data: dict[str, Any]) -> Filter:
+        said: dict[str, Any] = {}
+        for name in data.keys() & {"user_id", "operation", "target"}:
+            said[name] = kinds.text(data[name], f"data.{name}", 128)
+        for name in data.keys() & {"since", "until"}:
+            said[name] = min(kinds.number(data[name], f"data.{name}"), LATEST)
+        if "before_id" in data:
+            said["before_id"] = kinds.number(data["before_id"], "data.before_id")
+        most = kinds.number(data.get("most", 50), "data.most")
+        if not 0 < most <= audit.PAGE_MOST:
+            raise Invalid(f"data.most: must be 1 to {audit.PAGE_MOST}")
+        return Filter(
+            project_id=await self._projects.resolve(data["project_id"], "data.project_id")
+            if "project_id" in data
+            else None,
+            application_id=application_id(data["application_id"], "data.application_id")
+            if "application_id" in data
+            else None,
+            most=most,
+            **said,
+        )

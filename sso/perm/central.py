@@ -1,0 +1,128 @@
+"""The central application (id 1) as it ships: root rules, generic rules, roles.
+
+Root rules are over the whole service. Generic rules have a meaning only where a membership gives them: over a project,
+or one of its applications, services or groups.
+"""
+
+from typing import Any
+
+from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.names import ROOT_ROLE
+
+NAME = "Central"
+ADMIN_ROLE = "admin"  # what author and target user of a published project get there
+
+ROOT_RULES = {
+    "can_create_projects": "Create projects. An integer parameter is the most projects of one author.",
+    "can_create_app": "Create applications outside a project.",
+    "can_remove_apps": "Remove any application.",
+    "can_publish_services": "Change the service metadata and tags of applications.",
+}
+GENERIC_RULES = {
+    "project": {
+        "can_view_project": "See the project and its membership.",
+        "can_manage_project": "Change the project and its membership.",
+        "can_remove_project": "Remove the project.",
+        "can_manage_applications": "Create, change and remove the project's applications, and their roles.",
+        "can_manage_groups": "Create, change, tag and remove the project's groups.",
+    },
+    "app": {
+        "can_view_app": "See the application.",
+        "can_manage_app_api_keys": "Create and remove the application's access keys.",
+    },
+    "srv": {
+        "can_view_service": "See the service.",
+        "can_manage_service": "Configure the service.",
+    },
+    "group": {
+        "can_manage_group": "See the group and change its users and conditions.",
+    },
+}
+
+
+def _rule(description: str) -> dict[str, Any]:
+    return {"value": False, "protected": False, "description": description}
+
+
+def _given(section: str, *names: str) -> dict[str, Any]:
+    """Some rules of a section, or all of them."""
+    return {name: {"value": True} for name in names or GENERIC_RULES[section]}
+
+
+def _role(name: str, description: str, private_data: dict[str, Any], *, protected: bool = False) -> RoleRecord:
+    return RoleRecord(name, meta={"private_data": private_data}, description=description, protected=protected)
+
+
+def _levels(read: str, write: str) -> dict[str, Any]:
+    return {"canRead": {"value": read}, "canWrite": {"value": write}}
+
+
+# §2.8: what a new application starts with.
+NEW_LOGIN: dict[str, Any] = {
+    "can": {"value": True, "protected": False, "description": "May log in."},
+    "cannot": {"value": False, "protected": False, "description": "May not log in, whatever else is said."},
+}
+NEW_SECRET_DATA: dict[str, Any] = {
+    "application": {
+        name: {"value": False}
+        for name in ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
+    },
+    "meta": {
+        "roles": _levels("self", "none"),
+        "private": _levels("self", "none"),
+        "public": _levels("all", "none"),
+        "secret": _levels("none", "none"),
+    },
+}
+
+SCHEMA = Schema(
+    private_data={
+        **{name: _rule(description) for name, description in ROOT_RULES.items()},
+        **{
+            section: {name: _rule(description) for name, description in rules.items()}
+            for section, rules in GENERIC_RULES.items()
+        },
+    },
+    secret_data=NEW_SECRET_DATA,
+    login=NEW_LOGIN,
+)
+
+ROLES = (
+    _role(ROOT_ROLE, "Every right everywhere.", {name: {"value": True} for name in ROOT_RULES}, protected=True),
+    _role(
+        ADMIN_ROLE,
+        "Everything in a project.",
+        {section: _given(section) for section in GENERIC_RULES},
+    ),
+    _role(
+        "manager",
+        "Everything in a project, except removing it.",
+        {
+            **{section: _given(section) for section in GENERIC_RULES},
+            "project": _given(
+                "project", "can_view_project", "can_manage_project", "can_manage_applications", "can_manage_groups"
+            ),
+        },
+    ),
+    _role(
+        "developer",
+        "See a project, manage its applications and services.",
+        {
+            "project": _given("project", "can_view_project", "can_manage_applications"),
+            "app": _given("app"),
+            "srv": _given("srv"),
+        },
+    ),
+    _role(
+        "viewer",
+        "See a project, its applications and services.",
+        {
+            "project": _given("project", "can_view_project"),
+            "app": _given("app", "can_view_app"),
+            "srv": _given("srv", "can_view_service"),
+        },
+    ),
+    _role("app_admin", "Everything on applications.", {"app": _given("app")}),
+    _role("srv_admin", "Everything on services.", {"srv": _given("srv")}),
+    _role("group_admin", "Everything on groups.", {"group": _given("group")}),
+)

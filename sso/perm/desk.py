@@ -1,0 +1,96 @@
+"""Where a caller stands: what the engine says about the caller, and whether that suffices for an operation."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from sso.core.refused import Forbidden, NotFound
+from sso.db.errors import DatabaseError
+from sso.perm.callers import Caller
+from sso.perm.engine.effective import compute
+from sso.perm.engine.operations import Operation, allowed
+from sso.perm.engine.rights import Rights, secret_rights
+from sso.perm.facts_store import FactsStore, Loaded
+from sso.perm.names import CENTRAL
+
+
+@dataclass(frozen=True)
+class Standing:
+    rights: Rights
+    central: Loaded  # the caller at the central application
+    at: Loaded | None = None  # the caller at the application that the call is about, if there is one
+
+    @property
+    def application(self) -> Loaded:
+        """The application that the call is about. Whether there is none is told only to those who may see them all."""
+        if self.at is None:
+            if self.rights.is_root:
+                raise NotFound("application not found")
+            raise Forbidden
+        return self.at
+
+    def require(
+        self,
+        operation: Operation,
+        *,
+        project_id: str | None = None,
+        application_id: int | None = None,
+        group_id: str | None = None,
+    ) -> None:
+        if not self.may(operation, project_id=project_id, application_id=application_id, group_id=group_id):
+            raise Forbidden
+
+    def may(self, operation: Operation, **target: Any) -> bool:
+        return allowed(operation, self.rights, **target)
+
+    def require_here(self, operation: Operation) -> None:
+        """For an operation on the application of the call. What is removed, or in a removed project, is refused."""
+        here = self.application
+        self.require(operation, project_id=here.project_id, application_id=here.application.application_id)
+        if here.gone:
+            raise Forbidden("removed")
+
+
+class Desk:
+    def __init__(self, facts: FactsStore) -> None:
+        self.facts = facts
+
+    async def standing(self, caller: Caller, application_id: int | None = None) -> Standing:
+        """Both looks go at once, so that they share a round trip."""
+        found: dict[int, Loaded | None] = {}
+        failed: list[DatabaseError] = []
+
+        async def look(wanted: int) -> None:
+            try:
+                found[wanted] = await self.facts.load(caller.user_id, wanted, caller.address)
+            except DatabaseError as error:
+                failed.append(error)  # a nursery would wrap it, and the edge knows it bare
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look, CENTRAL)
+            if application_id is not None and application_id != CENTRAL:
+                nursery.start_soon(look, application_id)
+        if failed:
+            raise failed[0]
+        central = found[CENTRAL]
+        assert central is not None
+        effective = compute(central.application, central.facts, caller.now)
+        at = found.get(application_id) if application_id is not None else None
+        if at is None:
+            return Standing(Rights(effective), central)
+        service = _speaks_for(caller, at)
+        if caller.service_id is not None and not service:
+            raise Forbidden  # it stands in for the factor at its own application and those of its project, nowhere else
+        secret = secret_rights(at.application.schema, at.facts.own, caller.now)
+        return Standing(Rights(effective, secret, service), central, at)
+
+
+def _speaks_for(caller: Caller, at: Loaded) -> bool:
+    """A service JWT of this application, or of another one of its project."""
+    if caller.service_id is None:
+        return False
+    if caller.service_id == at.application.application_id:
+        return True
+    home = at.facts.home
+    return home is not None and any(item.id == caller.service_id and not item.removed for item in home.applications)

@@ -1,0 +1,38 @@
+"""POST /proxy/oauth/exchangeJwt: an application's server renews a user's JWT with its access key (§4.8)."""
+
+from typing import Any
+
+from sso.accounts.applications import ApplicationsAtLogin
+from sso.accounts.model import LoginOptions
+from sso.accounts.user_jwt import UserJwts
+from sso.core.jwt import InvalidToken
+from sso.core.net import Address
+from sso.core.refused import Unauthorized
+from sso.perm.access_keys import AccessKeys
+from sso.perm.callers import EXPIRED_FOR_S
+
+
+class ExchangeJwt:
+    def __init__(self, jwts: UserJwts, keys: AccessKeys, applications: ApplicationsAtLogin) -> None:
+        self._jwts = jwts
+        self._keys = keys
+        self._applications = applications
+
+    async def renew(self, access_key: str, jwt: str, factor: str, address: Address) -> str:
+        """A new JWT for the key's application, for the same user and device, if the old one ended not too long ago."""
+        key = await self._keys.presented(access_key) if access_key else None
+        if key is None:
+            raise Unauthorized
+        try:
+            caller = await self._jwts.verify(jwt, address, factor=factor, expired_for=EXPIRED_FOR_S)
+        except InvalidToken:
+            raise Unauthorized from None
+        await self._applications.permissions(caller.user, address, (key.application_id,))
+        claims: dict[str, Any] = caller.claims
+        options = LoginOptions(
+            address=address,
+            factor=factor,
+            fixed_ips=tuple(claims.get("ips", ())),
+            jwt_public_key=claims.get("pub", ""),
+        )
+        return self._jwts.issue(caller.user, options, claims["auth"], key.application_id)

@@ -1,0 +1,74 @@
+"""Protected rules: only protected roles may include protected rules of the application's schema (§3).
+
+What counts is the path without its section, because ``list_short`` shows public and private data as one: a public role
+could otherwise carry a protected private rule under the same name in public data.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.engine.rules import LISTED_SECTIONS, nodes, short
+from sso.perm.errors import Conflict, Invalid
+
+
+def protected_rules(schema: Schema) -> frozenset[str]:
+    """The paths, without their sections, of all protected rules."""
+    return frozenset(
+        short(path)
+        for section in LISTED_SECTIONS
+        for path, node in nodes(getattr(schema, section), section)
+        if node.get("protected") is True
+    )
+
+
+def check_role(role: RoleRecord, schema: Schema) -> None:
+    """Refuse a public role that includes a protected rule, whatever value it gives to it."""
+    held = _included(role, protected_rules(schema))
+    if held and not role.protected:
+        raise Invalid(f"role {role.name}: {held[0]} is a protected rule, only a protected role may include it")
+
+
+def check_change(before: RoleRecord | None, after: RoleRecord, schema: Schema) -> None:
+    """As above; a protected role that holds protected rules says so when it is to become a regular one."""
+    if before is not None and before.protected and not after.protected:
+        held = _included(before, protected_rules(schema))
+        if held:
+            raise Invalid(f"role {after.name}: holds the protected rule {held[0]} and must stay protected")
+    check_role(after, schema)
+
+
+def check_schema(schema: Schema, roles: Iterable[RoleRecord]) -> None:
+    """Refuse to make a rule protected while a public role holds it."""
+    protected = protected_rules(schema)
+    for role in roles:
+        held = () if role.protected else _included(role, protected)
+        if held:
+            raise Conflict(f"{held[0]}: the public role {role.name} holds this rule, so it cannot become protected")
+
+
+def shadows(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[RoleRecord]) -> list[str]:
+    """Paths of a user's public data that the application knows as private rules only.
+
+    ``list_short`` would show them as if they were those private rules: who may write a user's public data but not the
+    private data must not write these.
+    """
+    public = {short(path) for path, _ in nodes(schema.public_data, "public_data")}
+    private = {short(path) for path, _ in nodes(schema.private_data, "private_data")}
+    for role in roles:
+        private |= {short(path) for path in _paths(role, ("private_data",))}
+        public |= {short(path) for path in _paths(role, ("public_data",))}
+    written = {short(path) for path, _ in nodes(public_data, "public_data")}
+    return sorted((written & private) - public)
+
+
+def _included(role: RoleRecord, protected: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted({short(path) for path in _paths(role, LISTED_SECTIONS)} & protected))
+
+
+def _paths(role: RoleRecord, sections: tuple[str, ...]) -> Iterable[str]:
+    for section in sections:
+        tree = role.meta.get(section)
+        if isinstance(tree, dict):
+            for path, _ in nodes(tree, section):
+                yield path

@@ -1,0 +1,94 @@
+"""Read role records (§2.7) and the assignment of roles to users."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sso.perm.engine.facts import Assignment
+from sso.perm.errors import Invalid
+from sso.perm.input import kinds
+from sso.perm.input.conditions import read_role_condition
+from sso.perm.input.rules import Layer, Reader
+from sso.perm.names import segment
+from sso.perm.params import read_params
+
+ROLES_MOST = 1000  # assigned to one user in one place
+_FIELDS = frozenset(
+    ("name", "meta", "description", "protected", "default", "condition", "user_limit", "params", "application_id")
+)
+_META_SECTIONS = ("public_data", "private_data")
+_ASSIGNMENT = frozenset(("name", "expired", "ttl"))
+
+
+def read_role(data: object, where: str = "") -> tuple[dict[str, Any], list[str]]:
+    """The fields that were given, ready to store, and warnings. Absent fields stay as they are."""
+    fields = kinds.an_object(data, where or "data")
+    prefix = f"{where}." if where else ""
+    if "name" not in fields:
+        raise Invalid(f"{prefix}name: is required")
+    warnings = kinds.unknown(fields, _FIELDS, where)
+    found: dict[str, Any] = {"name": segment(fields["name"], f"{prefix}name")}
+    for name, value in fields.items():
+        here = f"{prefix}{name}"
+        match name:
+            case "meta":
+                found["meta"], more = _read_meta(value, here)
+                warnings += more
+            case "description":
+                found["description"] = kinds.text(value, here)
+            case "protected" | "default":
+                found[name] = kinds.flag(value, here)
+            case "condition":
+                read_role_condition(kinds.an_object({} if value is None else value, here), here)
+                found["condition"] = value or {}
+            case "user_limit":
+                found["user_limit"] = kinds.number(value, here)
+            case "params":
+                found["params"] = read_params(value, here)
+    return found, warnings
+
+
+def _read_meta(value: object, where: str) -> tuple[dict[str, Any], list[str]]:
+    """A role gives listed rules only: rights over the application are the schema's and the user's own matter."""
+    meta = kinds.an_object(value, where)
+    reader = Reader(Layer.ROLE)
+    found = {name: reader.section(meta[name], f"{where}.{name}") for name in _META_SECTIONS if name in meta}
+    return found, reader.warnings + kinds.unknown(meta, frozenset(_META_SECTIONS), where)
+
+
+def read_assignments(
+    value: object, known: Collection[str], default_expired: int = 0, where: str = "roles"
+) -> tuple[tuple[Assignment, ...], list[str]]:
+    """An array of role names or objects ``{name, expired, ttl}``; only roles that exist can be assigned."""
+    found: dict[str, Assignment] = {}
+    warnings: list[str] = []
+    for at, item in enumerate(kinds.an_array(value, where, ROLES_MOST)):
+        here = f"{where}[{at}]"
+        assignment = _read_assignment(item, default_expired, here, warnings)
+        if assignment.name not in known:
+            raise Invalid(f"{here}: there is no role {assignment.name}")
+        if found.setdefault(assignment.name, assignment) != assignment:
+            raise Invalid(f"{here}: the role is assigned twice, in different ways")
+    return tuple(found.values()), warnings
+
+
+def _read_assignment(item: object, default_expired: int, where: str, warnings: list[str]) -> Assignment:
+    if isinstance(item, str):
+        return Assignment(segment(item, where), default_expired)
+    if not isinstance(item, dict):
+        raise Invalid(f"{where}: must be the name of a role, or an object with name, expired, ttl")
+    if "name" not in item:
+        raise Invalid(f"{where}.name: is required")
+    warnings += kinds.unknown(item, _ASSIGNMENT, where)
+    expired = kinds.number(item.get("expired", 0), f"{where}.expired")
+    ttl = kinds.number(item.get("ttl", 0), f"{where}.ttl")
+    return Assignment(segment(item["name"], f"{where}.name"), expired or (0 if ttl else default_expired), ttl)
+
+
+def stored(assignments: Collection[Assignment]) -> list[dict[str, Any]]:
+    """Assignments in the one form that is stored."""
+    return [_stored(assignment) for assignment in assignments]
+
+
+def _stored(assignment: Assignment) -> dict[str, Any]:
+    limits: Mapping[str, int] = {"expired": assignment.expired, "ttl": assignment.ttl}
+    return {"name": assignment.name, **{name: value for name, value in limits.items() if value}}

@@ -1,0 +1,58 @@
+"""Read an application's schema (§2.8) and the sections of a user's own record (§2.9)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
+from sso.perm.engine.rules import nodes
+from sso.perm.errors import Invalid
+from sso.perm.input import kinds
+from sso.perm.input.rules import Layer, Reader
+
+# What get gives and a save may not change: ignored without a word, so that it can be sent back.
+_SILENT = frozenset(("application_id", "version", "updated_at"))
+DATA = ("public_data", "private_data", "secret_data", "login")
+_LOGIN_RULES = frozenset(("can", "cannot"))
+_LEVELS = (SELF, ALL, NONE)
+
+
+def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The sections that were given, and warnings. ``roles`` is left to `input.roles`."""
+    fields = kinds.an_object(data, where or "data")
+    found, warnings = _read(fields, Reader(Layer.SCHEMA), where)
+    known = _SILENT | {"roles", *DATA}
+    return found, warnings + kinds.unknown(fields, known, where)
+
+
+def read_own_data(data: object, default_expired: int = 0, where: str = "") -> tuple[dict[str, Any], list[str]]:
+    """The sections of a user's own data that were given; entries without their own end get the default one."""
+    fields = kinds.an_object(data, where or "data")
+    return _read(fields, Reader(Layer.OWN, default_expired), where)
+
+
+def _read(fields: Mapping[str, Any], reader: Reader, where: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    prefix = f"{where}." if where else ""
+    found = {name: reader.section(fields[name], f"{prefix}{name}") for name in DATA if name in fields}
+    _check_login(found.get("login", {}), f"{prefix}login")
+    _check_secret(found.get("secret_data", {}), f"{prefix}secret_data")
+    return found, reader.warnings
+
+
+def _check_login(login: Mapping[str, Any], where: str) -> None:
+    for path, node in nodes(login, ""):
+        if path.removeprefix(".") not in _LOGIN_RULES:
+            raise Invalid(f"{where}: has only the rules can and cannot")
+        kinds.flag(node["value"], f"{where}{path}.value")
+    if not login.keys() <= _LOGIN_RULES:
+        raise Invalid(f"{where}: has only the rules can and cannot")
+
+
+def _check_secret(secret: Mapping[str, Any], where: str) -> None:
+    """The rules that the service itself reads have values of a known kind; others are free."""
+    said = {path.removeprefix("."): node["value"] for path, node in nodes(secret, "")}
+    for name in APPLICATION_RULES:
+        if f"application.{name}" in said:
+            kinds.flag(said[f"application.{name}"], f"{where}.application.{name}.value")
+    for name in META_DEFAULTS:
+        if said.get(f"meta.{name}", NONE) not in _LEVELS:
+            raise Invalid(f'{where}.meta.{name}.value: must be "self", "all" or "none"')

@@ -1,0 +1,61 @@
+"""What a login must know of applications: may the user log in there, with which permissions, and who may ask."""
+
+import time
+
+from sso.accounts.applications import LoginNotAllowed
+from sso.accounts.model import User
+from sso.core.jwt import InvalidToken
+from sso.core.net import Address
+from sso.core.refused import Refused
+from sso.core.sealed import Keyring
+from sso.db.bridge import Database
+from sso.perm import email_secret
+from sso.perm.engine.effective import compute
+from sso.perm.engine.login import may_log_in
+from sso.perm.engine.render import as_list_short
+from sso.perm.names import CENTRAL
+from sso.perm.permissions import Permissions
+
+
+class LoginRules:
+    def __init__(self, permissions: Permissions, database: Database, keyring: Keyring) -> None:
+        self._permissions = permissions
+        self._database = database
+        self._keyring = keyring
+
+    async def of_service(self, service_jwt: str, named: tuple[int, ...]) -> tuple[int, ...]:
+        try:
+            service_id = await self._permissions.service_jwts.verify(service_jwt)
+        except InvalidToken:
+            raise Refused("service_jwt: invalid token") from None
+        if named and service_id not in named:
+            raise Refused("service_jwt: is of another application")
+        return named or (service_id,)
+
+    async def check_exist(self, named: tuple[int, ...]) -> None:
+        for application_id in named:
+            found = await self._permissions.facts.load("", application_id, None)
+            if found is None or found.gone:
+                raise Refused("app_id: there is no such application")
+
+    async def client_address(
+        self, real: Address, said: str | None, signature: str | None, named: tuple[int, ...]
+    ) -> Address:
+        return await self._permissions.addresses.resolve(real, said, signature, named)
+
+    async def permissions(self, user: User, address: Address, named: tuple[int, ...]) -> dict[str, list[str]]:
+        now = int(time.time())
+        found: dict[str, list[str]] = {}
+        for application_id in named:
+            loaded = await self._permissions.facts.load(user.user_id, application_id, address)
+            if loaded is None or loaded.gone:
+                raise LoginNotAllowed
+            facts, application = loaded.facts, loaded.application
+            restricted = loaded.settings.get("restricted_domains") or ()
+            if not may_log_in(application.schema, facts.own, facts.user.domain, restricted, now):
+                raise LoginNotAllowed
+            found[str(application_id)] = as_list_short(compute(application, facts, now))
+        return found
+
+    async def knows_email_secret(self, application_id: int, secret: str) -> bool:
+        return await email_secret.matches(self._database, self._keyring, application_id or CENTRAL, secret)

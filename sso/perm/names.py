@@ -1,0 +1,102 @@
+"""Names that make up rule paths. Paths are strings, so a name must never hold what joins them, or what only we write.
+
+A path such as ``private_data.projectAccess.<project>.private_data.project.<rule>`` is a right over a project. If a name
+could hold a dot or a slash, or be ``projectAccess``, whoever may write some permission could write that one.
+"""
+
+import re
+from collections.abc import Iterable
+
+from sso.perm.errors import Invalid
+
+PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
+RULE_MEMBERS = frozenset(("value", "params", "expired", "protected", "description"))
+RESERVED_PROJECTS = frozenset(("internal", "game"))
+CENTRAL = 1  # the application that holds the root rules and the generic roles
+DEFAULT_ROLE = "default"
+ROOT_ROLE = "root"
+PROJECT_TAG = "project"  # makes a group listable in allow and disallow
+TITLE_MOST = 32
+ALIASES_MOST = 20
+
+_SEGMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# No use to anybody, and a trap for readers of our answers that are written in JavaScript.
+_FORBIDDEN = frozenset((PROJECT_ACCESS, "__proto__"))
+_TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
+_GROUP_ID = re.compile(r"[0-9a-f]{24}")
+_APPLICATION_ID = re.compile(r"[1-9][0-9]{0,9}")
+_APPLICATION_ID_MOST = 2**31 - 1
+
+
+def is_segment(name: object) -> bool:
+    """Tell whether this may be one part of a rule path."""
+    return isinstance(name, str) and _SEGMENT.fullmatch(name) is not None and name not in _FORBIDDEN
+
+
+def segment(name: object, where: str) -> str:
+    if not is_segment(name):
+        if name == PROJECT_ACCESS:
+            raise Invalid(f"{where}: {PROJECT_ACCESS} is reserved")
+        raise Invalid(f"{where}: a name must be 1 to 64 letters, digits, underscores or dashes")
+    return str(name)
+
+
+def title(value: object, where: str) -> str:
+    """A project's or a group's title. Spaces at the ends are refused: two titles that look the same are a trap."""
+    if not isinstance(value, str) or not _TITLE.fullmatch(value):
+        raise Invalid(f"{where}: must be 1 to {TITLE_MOST} Latin letters, digits, spaces or underscores")
+    if value != value.strip(" "):
+        raise Invalid(f"{where}: must not begin or end with a space")
+    if not value.strip(" _"):
+        raise Invalid(f"{where}: must hold a letter or a digit")
+    return value
+
+
+def project_id(value: object, where: str = "project") -> str:
+    """The id that a title gives. Uniqueness and reserved ids are judged by this, so every spelling of one is caught."""
+    made = title(value, where).lower().replace(" ", "_")
+    if made in RESERVED_PROJECTS:
+        raise Invalid(f"{where}: this title is reserved")
+    return made
+
+
+def aliases(value: object, own_id: str, where: str = "aliases") -> tuple[str, ...]:
+    """Other names of a project; they share one namespace with the ids, so what no id may be, no alias may be."""
+    if not isinstance(value, list):
+        raise Invalid(f"{where}: must be an array of strings")
+    found = unique(segment(item, f"{where}[{at}]") for at, item in enumerate(value))
+    for at, alias in enumerate(found):
+        if alias.lower() in RESERVED_PROJECTS:
+            raise Invalid(f"{where}[{at}]: this name is reserved")
+        if alias == own_id:
+            raise Invalid(f"{where}[{at}]: is the id of the project itself")
+    if len(found) > ALIASES_MOST:
+        raise Invalid(f"{where}: must be at most {ALIASES_MOST}")
+    return found
+
+
+def group_id(value: object, where: str) -> str:
+    if not isinstance(value, str) or not _GROUP_ID.fullmatch(value):
+        raise Invalid(f"{where}: must be a group id of 24 hex digits")
+    return value
+
+
+def is_application_key(text: str) -> bool:
+    """An application id as a decimal string, with one spelling only."""
+    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= _APPLICATION_ID_MOST
+
+
+def application_key(value: object, where: str) -> int:
+    """An application id as the key of an object."""
+    if isinstance(value, str) and is_application_key(value):
+        return int(value)
+    raise Invalid(f"{where}: a key must be an application id")
+
+
+def login_domain(login: str) -> str:
+    """The whole part after the last ``@``, without regard to case; empty when there is none."""
+    return login.rpartition("@")[2].casefold() if "@" in login else ""
+
+
+def unique(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))

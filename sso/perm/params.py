@@ -1,0 +1,35 @@
+"""Parameters of rules: comma-separated, merged as a set that keeps its order."""
+
+import re
+from collections.abc import Iterable
+
+from sso.perm.errors import Invalid
+
+PARAMS_MOST = 64
+PARAM_MOST = 128
+
+# What separates the parts of a list entry, and what cannot be seen. The comma separates parameters.
+_FORBIDDEN = re.compile(r"[|:\x00-\x1f\x7f-\x9f]")
+
+
+def read_params(value: object, where: str = "params") -> str:
+    """The string to store: parameters trimmed, without empty ones and doubles."""
+    if not isinstance(value, str):
+        raise Invalid(f"{where}: must be a comma-separated string")
+    if _FORBIDDEN.search(value):
+        raise Invalid(f"{where}: must not hold | or : or control characters")
+    found = tuple(dict.fromkeys(part for part in (raw.strip() for raw in value.split(",")) if part))
+    if len(found) > PARAMS_MOST:
+        raise Invalid(f"{where}: must be at most {PARAMS_MOST} parameters")
+    if any(len(part) > PARAM_MOST for part in found):
+        raise Invalid(f"{where}: a parameter must be at most {PARAM_MOST} characters")
+    return ",".join(found)
+
+
+def split(stored: object) -> tuple[str, ...]:
+    """The parameters of a stored string."""
+    return tuple(stored.split(",")) if isinstance(stored, str) and stored else ()
+
+
+def merge(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for parts in lists for part in parts))

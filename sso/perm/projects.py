@@ -1,0 +1,275 @@
+"""Projects: publish, get, save, delete (§2.4, §4.6)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from sso.core.refused import Forbidden, NotFound
+from sso.db.bridge import Database, Row, Runner, Transaction
+from sso.db.errors import Duplicate
+from sso.db.statement import Statement
+from sso.perm import audit
+from sso.perm.access_keys import rfc3339
+from sso.perm.audit import Actor
+from sso.perm.call import Call
+from sso.perm.central import ADMIN_ROLE
+from sso.perm.desk import Desk, Standing
+from sso.perm.engine.limit import project_limit
+from sso.perm.engine.operations import Operation
+from sso.perm.errors import Conflict
+from sso.perm.facts_store import read_application
+from sso.perm.input import kinds
+from sso.perm.input.project import Belongings, check_services, read_project_settings
+from sso.perm.names import aliases, project_id, segment
+from sso.perm.role_store import keep_application
+
+READ_ONLY = frozenset(("id", "tags", "author", "created", "removed"))
+KNOWN = READ_ONLY | {"title", "description", "aliases", "settings"}
+
+_GET = Statement("SELECT * FROM projects WHERE id = :id")
+_LOCK = Statement("SELECT * FROM projects WHERE id = :id FOR UPDATE")
+# The id that a changed title would make is held as well, so that titles stay unique; it is no name of the project.
+_NAMED = Statement(
+    """SELECT p.id FROM project_names n JOIN projects p ON p.id = n.project_id
+    WHERE n.name = :name AND (n.name = p.id OR n.name = ANY (p.aliases))"""
+)
+_LOCK_AUTHOR = Statement("SELECT pg_advisory_xact_lock(hashtextextended('author:' || :user_id, 0))")
+_AUTHORED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND NOT removed")
+_CREATE = Statement(
+    """INSERT INTO projects (id, title, description, aliases, settings, author)
+    VALUES (:id, :title, :description, :aliases, :settings, :author) RETURNING *"""
+)
+_NAME = Statement("INSERT INTO project_names (name, project_id) SELECT unnest(CAST(:names AS text[])), :id")
+_UNNAME = Statement("DELETE FROM project_names WHERE project_id = :id AND name <> :id")
+_MEMBER = Statement(
+    """INSERT INTO project_members (project_id, user_id, level, role) VALUES (:id, :user_id, 'project', :role)
+    ON CONFLICT DO NOTHING"""
+)
+_SAVE = Statement(
+    """UPDATE projects SET title = :title, description = :description, aliases = :aliases, settings = :settings
+    WHERE id = :id RETURNING *"""
+)
+_REMOVE = Statement("UPDATE projects SET removed = true WHERE id = :id RETURNING *")
+_BELONGINGS = Statement(
+    """SELECT
+        (SELECT coalesce(jsonb_agg(jsonb_build_array(application_id, service_meta <> '{}')), '[]')
+         FROM applications WHERE project_id = :id AND NOT removed AND application_id <> 1) AS applications,
+        (SELECT coalesce(jsonb_object_agg(id, tags), '{}') FROM user_groups WHERE project_id = :id) AS groups"""
+)
+
+
+class Target(Protocol):
+    """What must be known of the user whom a project is published for."""
+
+    @property
+    def user_id(self) -> str: ...
+
+    @property
+    def totp_sealed(self) -> str | None: ...
+
+    @property
+    def disabled(self) -> bool: ...
+
+
+FindUser = Callable[[str], Awaitable[Target | None]]
+
+
+class Projects:
+    def __init__(self, database: Database, desk: Desk, find_user: FindUser) -> None:
+        self._database = database
+        self._desk = desk
+        self._find_user = find_user
+
+    async def info(self, call: Call) -> dict[str, Any]:
+        """POST /api/permissions/user/info: how many projects the caller is the author of."""
+        return call.answer(projects=await self._database.value(_AUTHORED, user_id=call.caller.user_id))
+
+    async def publish(self, call: Call) -> dict[str, Any]:
+        title = call.text("project", 1024)
+        made = project_id(title)
+        target_name = kinds.text(call.fields["user"], "user", 320, least=1) if "user" in call.fields else None
+        standing = await self._desk.standing(call.caller)
+        standing.require(Operation.PUBLISH)
+        limit = None if standing.rights.is_root else project_limit(standing.rights.central)
+        target = await self._target(target_name) if target_name is not None else None
+        admins = [call.caller.user_id, *([target.user_id] if target else [])]
+        author = call.caller.user_id
+
+        async def work(tx: Transaction) -> Row:
+            await tx.value(_LOCK_AUTHOR, user_id=author)
+            if limit is not None and await tx.value(_AUTHORED, user_id=author) >= limit:
+                raise Conflict(f"at most {limit} projects can be created")
+            return await create_project(tx, call.caller.actor, made, {"title": title}, author, admins)
+
+        return call.answer(data=shown(await written(self._database, work)))
+
+    async def _target(self, name: str) -> Target:
+        target = await self._find_user(name)
+        if target is None or target.disabled:
+            raise NotFound("user not found")
+        if target.totp_sealed is None:
+            raise Conflict("user: has no second factor (codes by e-mail do not count)")
+        return target
+
+    async def handle(self, call: Call) -> dict[str, Any]:
+        action = call.action("get", "save", "delete")
+        data = call.required_data()
+        wanted = await self.resolve(data.get("id"))
+        call.ignore_unknown(data, KNOWN)
+        given, warnings = read_project(wanted, data) if action == "save" else ({}, [])
+        call.warnings.extend(warnings)
+        standing = await self._desk.standing(call.caller)
+        operation = {
+            "get": Operation.PROJECT_GET,
+            "save": Operation.PROJECT_SAVE,
+            "delete": Operation.PROJECT_DELETE,
+        }[action]
+        row = await self.visible(standing, wanted, operation)
+        if action == "get":
+            return call.answer(data=shown(row))
+        if row["removed"]:
+            raise Forbidden("removed")
+        if action == "save":
+            return call.answer(data=shown(await self._save(call, wanted, given)))
+        await self._delete(call, wanted)
+        return call.answer()
+
+    async def resolve(self, name: object, where: str = "data.id") -> str:
+        """The id for an id or alias; something that is no project stays as it is, and is found nowhere."""
+        checked = segment(name, where)
+        found: str | None = await self._database.value(_NAMED, name=checked)
+        return found or checked
+
+    async def visible(self, standing: Standing, wanted: str, operation: Operation) -> Row:
+        """The record, for those who may do this to it. Only root is told that there is no such project."""
+        standing.require(operation, project_id=wanted)
+        row = await read_row(self._database, wanted)
+        if row is None:
+            raise NotFound("project not found")
+        return row
+
+    async def _save(self, call: Call, wanted: str, given: dict[str, Any]) -> Row:
+        async def work(tx: Transaction) -> Row:
+            return await save_project(tx, call.caller.actor, wanted, given)
+
+        return await written(self._database, work)
+
+    async def _delete(self, call: Call, wanted: str) -> None:
+        await self._database.transaction(lambda tx: remove_project(tx, call.caller.actor, wanted))
+
+
+def read_project(wanted: str, data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields that were given, and warnings. The id stays what the first title made it."""
+    given: dict[str, Any] = {}
+    warnings: list[str] = []
+    if "title" in data:
+        project_id(data["title"], "title")
+        given["title"] = data["title"]
+    if "description" in data:
+        given["description"] = kinds.text(data["description"], "description")
+    if "aliases" in data:
+        given["aliases"] = list(aliases(data["aliases"], wanted))
+    if "settings" in data:
+        given["settings"], warnings = read_project_settings(data["settings"])
+    return given, warnings
+
+
+async def create_project(
+    tx: Transaction, actor: Actor, made: str, given: dict[str, Any], author: str, admins: list[str]
+) -> Row:
+    """The project with its administrators, or nothing."""
+    row = await tx.row(
+        _CREATE,
+        id=made,
+        title=given["title"],
+        description=given.get("description", ""),
+        aliases=given.get("aliases", []),
+        settings=given.get("settings", {}),
+        author=author,
+    )
+    assert row is not None
+    await tx.value(_NAME, names=[made, *given.get("aliases", [])], id=made)
+    for user_id in dict.fromkeys(filter(None, admins)):
+        await tx.value(_MEMBER, id=made, user_id=user_id, role=ADMIN_ROLE)
+    after = shown(row) | {"admins": admins}
+    await audit.write(tx, actor, "project.publish", made, None, after, project_id=made)
+    return row
+
+
+async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[str, Any]) -> Row:
+    for key in sorted(given.get("settings", {}).get("services", ()), key=int):
+        await keep_application(tx, int(key))
+    old = await lock_project(tx, wanted)
+    if old["removed"]:
+        raise Forbidden("removed")
+    new = {name: given.get(name, old[name]) for name in ("title", "description", "aliases")}
+    new["settings"] = old["settings"] | given.get("settings", {})
+    if "services" in given.get("settings", {}):
+        await _check_services(tx, wanted, given["settings"]["services"])
+    if "aliases" in given or "title" in given:
+        names = {*new["aliases"], project_id(new["title"])} - {wanted}
+        await tx.value(_UNNAME, id=wanted)
+        await tx.value(_NAME, names=sorted(names), id=wanted)
+    row = await tx.row(_SAVE, id=wanted, **new)
+    assert row is not None
+    await audit.write(tx, actor, "project.save", wanted, shown(old), shown(row), project_id=wanted)
+    return row
+
+
+async def remove_project(tx: Transaction, actor: Actor, wanted: str) -> None:
+    """Only marked: the record stays, and everything that it gave ends."""
+    old = await lock_project(tx, wanted)
+    new = await tx.row(_REMOVE, id=wanted)
+    await audit.write(tx, actor, "project.delete", wanted, shown(old), shown(new), project_id=wanted)
+
+
+async def read_row(runner: Runner, wanted: str) -> Row | None:
+    return await runner.row(_GET, id=wanted)
+
+
+async def lock_project(tx: Runner, wanted: str) -> Row:
+    row = await tx.row(_LOCK, id=wanted)
+    if row is None:
+        raise NotFound("project not found")
+    return row
+
+
+async def belongings(tx: Runner, wanted: str) -> Belongings:
+    """What a locked project has: whatever it names is judged by this."""
+    row = await tx.row(_BELONGINGS, id=wanted)
+    assert row is not None
+    return Belongings(
+        applications=frozenset(item for item, _ in row["applications"]),
+        services=frozenset(item for item, is_service in row["applications"] if is_service),
+        groups={group: tuple(tags) for group, tags in row["groups"].items()},
+    )
+
+
+async def _check_services(tx: Transaction, wanted: str, services: dict[str, Any]) -> None:
+    has = await belongings(tx, wanted)
+    known = {}
+    for key in services:
+        application = await read_application(tx, int(key)) if int(key) in has.applications else None
+        if application is not None:
+            known[int(key)] = application
+    check_services(services, has, known)
+
+
+async def written(database: Database, work: Callable[[Transaction], Awaitable[Row]]) -> Row:
+    try:
+        return await database.transaction(work)
+    except Duplicate:
+        raise Conflict("this title, or one of the aliases, is taken") from None
+
+
+def shown(row: Any) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "title": row["title"],
+        "description": row["description"],
+        "aliases": list(row["aliases"]),
+        "tags": list(row["tags"]),
+        "settings": row["settings"],
+        "author": row["author"],
+        "created": rfc3339(row["created"]),
+        "removed": row["removed"],
+    }

@@ -1,0 +1,104 @@
+"""Roles and schemas of applications in the database.
+
+Each change raises the revision that compiled ones are kept under.
+"""
+
+from typing import Any
+
+from sso.db.bridge import Row, Runner
+from sso.db.statement import Statement
+from sso.perm.engine.compiled import RoleRecord
+
+FIELDS = ("meta", "description", "protected", "default", "condition", "user_limit", "params")
+
+_LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
+_KEEP = Statement("SELECT 1 FROM applications WHERE application_id = :application_id FOR SHARE")
+_READ = Statement("SELECT * FROM applications WHERE application_id = :application_id")
+_RAISE = Statement("UPDATE applications SET revision = revision + 1 WHERE application_id = :application_id")
+_ALL = Statement(
+    """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
+    WHERE application_id = :application_id ORDER BY name"""
+)
+_PUT = Statement(
+    """INSERT INTO roles (application_id, name, meta, description, protected, "default", condition, user_limit, params)
+    VALUES (:application_id, :name, :meta, :description, :protected, :default, :condition, :user_limit, :params)
+    ON CONFLICT (application_id, name) DO UPDATE SET meta = excluded.meta, description = excluded.description,
+        protected = excluded.protected, "default" = excluded."default", condition = excluded.condition,
+        user_limit = excluded.user_limit, params = excluded.params"""
+)
+_DELETE = Statement("DELETE FROM roles WHERE application_id = :application_id AND name = :name")
+_UNASSIGN = Statement("DELETE FROM role_assignments WHERE application_id = :application_id AND name = :name")
+_LEAVE_PROJECTS = Statement("DELETE FROM project_members WHERE role = :name")
+_FORGET_GRANTS = Statement(
+    """UPDATE projects p SET settings = jsonb_set(p.settings, CAST(:path AS text[]), (
+        SELECT coalesce(jsonb_agg(item), '[]') FROM jsonb_array_elements(p.settings #> CAST(:path AS text[])) item
+        WHERE NOT (item ->> 'role' = :name AND (:all OR item ->> 'action' = 'grant'))))
+    WHERE jsonb_typeof(p.settings #> CAST(:path AS text[])) = 'array'"""
+)
+_HOLDERS = Statement(
+    """SELECT count(*) FROM role_assignments WHERE application_id = :application_id AND name = :name
+    AND user_id <> :but AND (ttl > 0 OR expired = 0 OR expired > extract(epoch FROM now()))"""
+)
+_SCHEMA = Statement(
+    """UPDATE applications SET login = :login, public_data = :public_data, private_data = :private_data,
+        secret_data = :secret_data, version = version + 1, revision = revision + 1,
+        updated_at = extract(epoch FROM clock_timestamp())
+    WHERE application_id = :application_id RETURNING *"""
+)
+
+
+async def lock_application(tx: Runner, application_id: int) -> Row:
+    """Whoever changes schema, roles or assignments of an application does it alone."""
+    row = await tx.row(_LOCK, application_id=application_id)
+    assert row is not None  # applications are never deleted
+    return row
+
+
+async def keep_application(tx: Runner, application_id: int) -> None:
+    """Schema and roles stay as they are until the end of the transaction. To be asked for before a project is locked:
+    whoever changes a role locks its application first, and then the projects that it is taken from."""
+    await tx.value(_KEEP, application_id=application_id)
+
+
+async def read_row(runner: Runner, application_id: int) -> Row:
+    row = await runner.row(_READ, application_id=application_id)
+    assert row is not None  # applications are never deleted
+    return row
+
+
+async def read_roles(runner: Runner, application_id: int) -> dict[str, RoleRecord]:
+    return {row["name"]: RoleRecord(**dict(row)) for row in await runner.rows(_ALL, application_id=application_id)}
+
+
+async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:
+    values = {name: getattr(role, name) for name in FIELDS}
+    await tx.value(_PUT, application_id=application_id, name=role.name, **values)
+    await tx.value(_RAISE, application_id=application_id)
+
+
+async def delete_role(tx: Runner, application_id: int, name: str, *, generic: bool) -> None:
+    """The role with its assignments; a generic one is gone from all memberships, a granted one from all projects."""
+    await tx.value(_DELETE, application_id=application_id, name=name)
+    await tx.value(_UNASSIGN, application_id=application_id, name=name)
+    await leave_projects(tx, application_id, name, generic=generic, grants_only=False)
+    await tx.value(_RAISE, application_id=application_id)
+
+
+async def leave_projects(tx: Runner, application_id: int, name: str, *, generic: bool, grants_only: bool) -> None:
+    """Take a role out of project access: what became protected cannot be had through a project."""
+    if generic:
+        await tx.value(_LEAVE_PROJECTS, name=name)
+    path = ["services", str(application_id), "groups"]
+    await tx.value(_FORGET_GRANTS, path=path, name=name, all=not grants_only)
+
+
+async def holders(tx: Runner, application_id: int, name: str, but: str) -> int:
+    """How many other users have an unexpired assignment."""
+    count: int = await tx.value(_HOLDERS, application_id=application_id, name=name, but=but)
+    return count
+
+
+async def save_schema(tx: Runner, application_id: int, sections: dict[str, Any]) -> Row:
+    row = await tx.row(_SCHEMA, application_id=application_id, **sections)
+    assert row is not None
+    return row

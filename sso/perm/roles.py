@@ -1,0 +1,151 @@
+"""POST /api/permissions/roles (§2.7, §4.9)."""
+
+from dataclasses import replace
+from typing import Any
+
+from sso.core.refused import Forbidden, NotFound
+from sso.db.bridge import Database, Transaction
+from sso.perm import audit, role_store
+from sso.perm.audit import Actor
+from sso.perm.call import Call
+from sso.perm.desk import Desk, Standing
+from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.engine.operations import Operation
+from sso.perm.errors import Conflict
+from sso.perm.input.protected import check_change
+from sso.perm.input.roles import read_role
+from sso.perm.names import CENTRAL, ROOT_ROLE, segment
+
+FIELDS = frozenset(("name", *role_store.FIELDS, "application_id"))
+
+
+class Roles:
+    def __init__(self, database: Database, desk: Desk) -> None:
+        self._database = database
+        self._desk = desk
+
+    async def handle(self, call: Call) -> dict[str, Any]:
+        match call.action("get", "save", "delete"):
+            case "get":
+                return await self._get(call)
+            case "save":
+                return await self._save(call)
+            case _:
+                return await self._delete(call)
+
+    async def _get(self, call: Call) -> dict[str, Any]:
+        wanted = call.application_id()
+        data = call.required_data()
+        call.ignore_unknown(data, FIELDS)
+        name = segment(data["name"], "data.name") if "name" in data else None
+        standing = await self._desk.standing(call.caller, wanted)
+        standing.require_here(Operation.ROLE_READ if name else Operation.ROLE_LIST)
+        roles = standing.application.application.roles
+        if name is None:
+            return call.answer(data=[shown(role.record) for _, role in sorted(roles.items())])
+        if name not in roles:
+            raise NotFound("role not found")
+        return call.answer(data=shown(roles[name].record))
+
+    async def _save(self, call: Call) -> dict[str, Any]:
+        wanted = call.application_id()
+        given, warnings = read_role(call.required_data())
+        call.warnings.extend(warnings)
+        standing = await self._desk.standing(call.caller, wanted)
+        standing.require_here(Operation.ROLE_MODIFY)
+        refuse_root(standing, wanted, given["name"])
+
+        async def work(tx: Transaction) -> RoleRecord:
+            row = await role_store.lock_application(tx, wanted)
+            schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
+            known = await role_store.read_roles(tx, wanted)
+            return await save_role(tx, call.caller.actor, wanted, row["project_id"], schema, known, given)
+
+        return call.answer(data=shown(await self._database.transaction(work)))
+
+    async def _delete(self, call: Call) -> dict[str, Any]:
+        wanted = call.application_id()
+        data = call.required_data()
+        call.ignore_unknown(data, FIELDS)
+        name = segment(data.get("name"), "data.name")
+        standing = await self._desk.standing(call.caller, wanted)
+        standing.require_here(Operation.ROLE_MODIFY)
+        if wanted == CENTRAL and name == ROOT_ROLE:
+            raise Conflict("the role root of the central application cannot be removed")
+
+        async def work(tx: Transaction) -> None:
+            row = await role_store.lock_application(tx, wanted)
+            old = (await role_store.read_roles(tx, wanted)).get(name)
+            if old is None:
+                raise NotFound("role not found")
+            await role_store.delete_role(tx, wanted, name, generic=wanted == CENTRAL)
+            await _audit(tx, call.caller.actor, "role.delete", wanted, row["project_id"], old, None)
+
+        await self._database.transaction(work)
+        return call.answer()
+
+
+def refuse_root(standing: Standing, application_id: int, name: str) -> None:
+    """What root is decides who has every right everywhere: that is more than the right to change roles."""
+    if application_id == CENTRAL and name == ROOT_ROLE and not standing.rights.is_root:
+        raise Forbidden
+
+
+async def save_role(
+    tx: Transaction,
+    actor: Actor,
+    application_id: int,
+    project_id: str | None,
+    schema: Schema,
+    known: dict[str, RoleRecord],
+    given: dict[str, Any],
+) -> RoleRecord:
+    """Save one role of a locked application, with all its checks; what is not given stays."""
+    name = given["name"]
+    old = known.get(name)
+    role = replace(old or RoleRecord(name), **given)
+    check_change(old, role, schema)
+    if application_id == CENTRAL and name == ROOT_ROLE and not role.protected:
+        raise Conflict("the role root of the central application is protected")
+    await role_store.put_role(tx, application_id, role)
+    if role.protected and old is not None and not old.protected:
+        await role_store.leave_projects(tx, application_id, name, generic=application_id == CENTRAL, grants_only=True)
+    await _audit(tx, actor, "role.save", application_id, project_id, old, role)
+    known[name] = role
+    return role
+
+
+async def _audit(
+    tx: Transaction,
+    actor: Actor,
+    operation: str,
+    application_id: int,
+    project_id: str | None,
+    old: RoleRecord | None,
+    new: RoleRecord | None,
+) -> None:
+    role = new or old
+    assert role is not None
+    await audit.write(
+        tx,
+        actor,
+        operation,
+        f"{application_id}/{role.name}",
+        shown(old) if old else None,
+        shown(new) if new else None,
+        project_id=project_id,
+        application_id=application_id,
+    )
+
+
+def shown(role: RoleRecord) -> dict[str, Any]:
+    return {
+        "name": role.name,
+        "meta": role.meta,
+        "description": role.description,
+        "protected": role.protected,
+        "default": role.default,
+        "condition": role.condition,
+        "user_limit": role.user_limit,
+        "params": role.params,
+    }

@@ -1,0 +1,138 @@
+"""The permission endpoints: read a call and who makes it, hand it on, reply."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Annotated, Any
+
+from quart import Blueprint, Response, request
+
+from sso.core.refused import NotFound
+from sso.perm.call import APPLICATION_MOST, Call
+from sso.perm.callers import Caller, Evidence
+from sso.perm.errors import Invalid
+from sso.perm.exchange_jwt import ExchangeJwt
+from sso.perm.names import application_key
+from sso.perm.permissions import Permissions
+from sso.perm.service_jwt import app_id_of
+from sso.web.fields import Request, at_most
+from sso.web.http import address, body, read, reply
+
+SCHEMA_MOST = 1024 * 1024
+Handler = Callable[[Call], Awaitable[dict[str, Any]]]
+
+
+def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str | None]) -> Blueprint:
+    routes = Blueprint("permissions", __name__, url_prefix="/api/permissions")
+
+    async def answer(handler: Handler, max_bytes: int = 256 * 1024) -> Response:
+        fields = (await body(forms=False, max_bytes=max_bytes)).fields
+        caller = await perm.callers.identify(await evidence(fields))
+        return reply(await handler(Call(fields, caller, request.headers.get("If-Match"))))
+
+    async def evidence(fields: dict[str, Any]) -> Evidence:
+        """The address is the connection's, or the one that an access key of the application in question vouches for."""
+        found = Evidence.collect(
+            address(),
+            request.headers.get("Authorization", ""),
+            request.headers.get("Factor"),
+            request.headers.get("Service-Jwt"),
+            fields,
+        )
+        about = _about(fields) or app_id_of(found.service_jwt)
+        signature = request.headers.get("Signature")
+        return replace(found, address=await perm.addresses.resolve(found.address, _said_address(), signature, (about,)))
+
+    for path, handler, most in (
+        ("/application", perm.applications.handle, 256 * 1024),
+        ("/application/tags", perm.applications.tags, 256 * 1024),
+        ("/user/info", perm.projects.info, 256 * 1024),
+        ("/publish", perm.projects.publish, 256 * 1024),
+        ("/project", perm.projects.handle, 256 * 1024),
+        ("/project/membership", perm.memberships.handle, SCHEMA_MOST),
+        ("/group", perm.groups.handle, 256 * 1024),
+        ("/group/access", perm.groups.access, 256 * 1024),
+        ("/group/tags", perm.groups.tags, 256 * 1024),
+        ("/accessKey", perm.key_calls.handle, 256 * 1024),
+        ("/roles", perm.roles.handle, SCHEMA_MOST),
+        ("/meta/schema", perm.schemas.handle, SCHEMA_MOST),
+        ("/audit", perm.audit.handle, 256 * 1024),
+    ):
+        _add(routes, path, answer, handler, most)
+
+    @routes.post("/meta/data")
+    async def user_data() -> Response:
+        fields = (await body(forms=False, max_bytes=SCHEMA_MOST)).fields
+        caller = await _data_caller(await evidence(fields), fields)
+        if caller.service_id is not None:
+            fields = {"application_id": caller.service_id, **fields}
+        call = Call(fields, caller)
+        call.action("get", "save")
+        return reply(await perm.user_data.handle(call))
+
+    async def _data_caller(found: Evidence, fields: dict[str, Any]) -> Caller:
+        action = str(fields.get("action"))
+        data = fields.get("data")
+        roles_only = isinstance(data, dict) and data.get("type") == "roles"
+        return await perm.callers.identify_for_data(found, action, roles_only=roles_only)
+
+    @routes.get("/application/publicKeys/<app_id>")
+    async def public_keys(app_id: str) -> Response:
+        try:
+            wanted = application_key(app_id, "appID")
+        except Invalid:
+            raise NotFound("application not found") from None
+        return reply({"status": "OK", "keys": await perm.application_keys.published(wanted)})
+
+    @routes.get("/application/publicKey/<key_id>")
+    async def public_key(key_id: str) -> Response:
+        pem = find_signing_pem(key_id) or await perm.application_keys.find_pem(key_id)
+        if pem is None:
+            raise NotFound("key not found")
+        return reply({"status": "OK", "key": {"id": key_id, "data": pem}})
+
+    return routes
+
+
+class ExchangeRequest(Request):
+    jwt: Annotated[str, at_most(8192, at_least=1)]
+    factor: Annotated[str, at_most(256, at_least=1)]
+
+
+def exchange_routes(exchange: ExchangeJwt) -> Blueprint:
+    routes = Blueprint("exchange_jwt", __name__)
+
+    @routes.post("/proxy/oauth/exchangeJwt")
+    async def exchange_jwt() -> Response:
+        form = await read(ExchangeRequest)
+        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        access_key = key.strip() if scheme.lower() == "bearer" else ""
+        return reply({"status": "OK", "jwt": await exchange.renew(access_key, form.jwt, form.factor, address())})
+
+    return routes
+
+
+def _add(
+    routes: Blueprint, path: str, answer: Callable[[Handler, int], Awaitable[Response]], handler: Handler, most: int
+) -> None:
+    async def route() -> Response:
+        return await answer(handler, most)
+
+    routes.add_url_rule(path, endpoint=path.strip("/").replace("/", "_"), view_func=route, methods=["POST"])
+
+
+def _said_address() -> str | None:
+    """The address that a server says its client has: ``Ip: …`` or ``Authorization: Ip …``."""
+    scheme, _, said = request.headers.get("Authorization", "").partition(" ")
+    return request.headers.get("Ip", said if scheme.lower() == "ip" else None)
+
+
+def _about(fields: dict[str, Any]) -> int:
+    """The application that a call names, if it names one: only its own keys may vouch for an address."""
+    data = fields.get("data")
+    said = fields.get("application_id") or (data.get("application_id") if isinstance(data, dict) else None)
+    if isinstance(said, str):
+        try:
+            return application_key(said, "application_id")
+        except Invalid:
+            return 0
+    return said if type(said) is int and 0 < said <= APPLICATION_MOST else 0

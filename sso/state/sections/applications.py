@@ -1,0 +1,82 @@
+"""``applications``, by their ids."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sso.core.refused import Forbidden
+from sso.core.sealed import Keyring
+from sso.db.bridge import Row, Transaction
+from sso.db.statement import Statement
+from sso.perm.application_store import create_application, lock_row, private_key, save_application
+from sso.perm.audit import Actor
+from sso.perm.call import application_id
+from sso.perm.errors import Invalid
+from sso.perm.input.service import read_application_fields
+from sso.state.place import Once, joined, records, said_at
+from sso.state.tally import CREATED, Tally
+
+SECTION = "applications"
+FIELDS = frozenset(("application_id", "name", "description", "project_id", "settings", "service_meta"))
+
+# What is removed, or belongs to a removed project, is no part of the state that is wanted.
+LIVING = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+    WHERE NOT a.removed AND p.removed IS NOT TRUE"""
+_ALL = Statement(f"SELECT a.* {LIVING} ORDER BY a.application_id")
+_PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :id")
+
+
+@dataclass(frozen=True)
+class ApplicationPart:
+    place: str
+    id: int
+    given: dict[str, Any]
+
+
+def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
+    found = []
+    once = Once()
+    for place, item in records(SECTION, value, FIELDS):
+        with said_at(place):
+            wanted = application_id(item.get("application_id"), "application_id")
+            given, more = read_application_fields(item)
+        once(f"{place}.application_id", wanted)
+        found.append(ApplicationPart(place, wanted, given))
+        warnings += [joined(place, warning) for warning in more]
+    return found
+
+
+async def apply(tx: Transaction, actor: Actor, keyring: Keyring, tally: Tally, parts: list[ApplicationPart]) -> None:
+    for part in parts:
+        with tally.at(part.place):
+            old = await lock_row(tx, part.id)
+            if old is None:
+                await create_application(tx, actor, keyring, part.given, part.id)
+                tally.note(part.place, CREATED)
+                continue
+            changes = _changes(keyring, old, part.given)
+            if changes or old["removed"]:
+                await save_application(tx, actor, keyring, part.id, changes)
+            tally.changed(part.place, changed=bool(changes))
+
+
+def _changes(keyring: Keyring, old: Row, given: dict[str, Any]) -> dict[str, Any]:
+    """The fields that differ, and of service_meta the members that do."""
+    changes = {name: value for name, value in given.items() if name != "service_meta" and value != old[name]}
+    now = old["service_meta"] | {"private_key": private_key(keyring, old)}
+    meta = {name: value for name, value in given.get("service_meta", {}).items() if value != now.get(name)}
+    return changes | ({"service_meta": meta} if meta else {})
+
+
+async def living(tx: Transaction, wanted: int, prefix: str = "application_id: ") -> Row:
+    """The application, locked: it is there and not removed, and neither is its project."""
+    row = await lock_row(tx, wanted)
+    if row is None:
+        raise Invalid(f"{prefix}there is no such application")
+    if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, id=row["project_id"])):
+        raise Forbidden("removed")
+    return row
+
+
+async def export(tx: Transaction) -> list[dict[str, Any]]:
+    names = ("application_id", "name", "description", "project_id", "settings", "service_meta")
+    return [{name: row[name] for name in names} for row in await tx.rows(_ALL)]

@@ -1,0 +1,157 @@
+"""A studio on the shared server: an administrator with the role root, and a small typed client for the endpoints."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from sso.config import load
+from sso.perm import role_store
+from sso.perm.audit import Actor
+from sso.perm.user_data import save_record
+from sso.services import open_services
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server
+
+_numbers = itertools.count(1)
+FACTOR = "device-1"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: dict[str, Any]
+
+    @property
+    def data(self) -> Any:
+        assert self.status == 200, self.body
+        return self.body["data"]
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user with a JWT, who calls endpoints."""
+
+    client: httpx.Client
+    user_id: str
+    login: str
+    jwt: str
+
+    def call(self, path: str, headers: dict[str, str] | None = None, /, **body: Any) -> Answer:
+        sent = {"Authorization": f"Bearer {self.jwt}", "Factor": FACTOR} | (headers or {})
+        answer = self.client.post(f"/api/permissions/{path}", json=body, headers=sent)
+        return Answer(answer.status_code, answer.json())
+
+
+class Studio:
+    def __init__(self, server: Server, client: httpx.Client) -> None:
+        self.server = server
+        self.client = client
+        self.root = self.person()
+        self.give_roles(self.root, "root")
+
+    def person(self, *, second_factor: bool = False, **fields: Any) -> Person:
+        """A new user, signed in."""
+        number = next(_numbers)
+        login = fields.pop("login", f"perm{number}@example.com")
+        more = {"totp_secret": TOTP_SECRET} if second_factor else {}
+        self.server.apply({"users": [{"login": login, "password": PASSWORD, **fields}]})
+        answer = self.client.post("/proxy/api/login", json={"login": login, "password": PASSWORD, "factor": FACTOR})
+        data = answer.json()
+        if more:
+            self.server.apply({"users": [{"login": login, **more}]})
+        return Person(self.client, data["user_id"], login, data["jwt"])
+
+    def give_roles(self, person: Person, *roles: str) -> None:
+        """Roles of the central application, as the command line would give them."""
+
+        async def run() -> None:
+            async with open_services(load(None, self.server.settings), self.dsn) as services:
+
+                async def work(tx: Any) -> None:
+                    application = await role_store.lock_application(tx, 1)
+                    known = await role_store.read_roles(tx, 1)
+                    await save_record(tx, Actor(), person.user_id, application, known, {}, list(roles), 0)
+
+                await services.database.transaction(work)
+
+        trio.run(run)
+
+    @property
+    def dsn(self) -> str:
+        return self.server.settings["SSO_DATABASE_URL"]
+
+    def give_rules(self, person: Person, *rules: str, **params: str) -> None:
+        """Root rules of the central application, in the user's own private data."""
+        given: dict[str, Any] = {rule: {"value": True} for rule in rules}
+        given |= {rule: {"value": True, "params": value} for rule, value in params.items()}
+        self.save_data(person, 1, private_data=given)
+
+    def give_secret(self, person: Person, application_id: int, *rules: str, **meta: Any) -> None:
+        """Rules of ``secret_data.application``, and levels such as ``roles={"canWrite": "all"}`` of its ``meta``."""
+        secret = {
+            "application": {rule: {"value": True} for rule in rules},
+            "meta": {word: {right: {"value": level} for right, level in said.items()} for word, said in meta.items()},
+        }
+        self.save_data(person, application_id, secret_data=secret)
+
+    def save_data(self, person: Person, application_id: int, **data: Any) -> None:
+        saved = {"user_id": person.user_id, **data}
+        answer = self.root.call("meta/data", action="save", application_id=application_id, data=saved)
+        assert answer.status == 200, answer.body
+
+    def join(self, project_id: str, person: Person, **roles: Any) -> None:
+        """Roles in a project beside those of the other members: ``project=["viewer"]``, ``applications={…}``."""
+        members = self.root.call("project/membership", action="get", data={"id": project_id}).data["users"]
+        users = [member for member in members if member["user_id"] != person.user_id]
+        users.append({"user_id": person.user_id, "roles": roles})
+        answer = self.root.call("project/membership", action="save", data={"id": project_id, "users": users})
+        assert answer.status == 200, answer.body
+
+    def role(self, application_id: int, name: str, *rules: str, **fields: Any) -> None:
+        meta = {"private_data": {rule: {"value": True} for rule in rules}}
+        data = {"name": name, "meta": meta, **fields}
+        answer = self.root.call("roles", action="save", application_id=application_id, data=data)
+        assert answer.status == 200, answer.body
+
+    def group(self, project_id: str, *users: str, tags: tuple[str, ...] = (), conditions: Any = ()) -> str:
+        data = {"project_id": project_id, "title": f"Group {next(_numbers)}"}
+        made: str = self.root.call("group", action="save", data=data).data["id"]
+        access = {"users": list(users), "conditions": list(conditions)}
+        assert self.root.call("group/access", group_id=made, data=access).status == 200
+        if tags:
+            assert self.root.call("group/tags", group_id=made, data={"tags": list(tags)}).status == 200
+        return made
+
+    def rules_of(self, person: Person, application_id: int, kind: str = "list_short", **options: Any) -> Any:
+        data = {"type": kind}
+        return person.call("meta/data", action="get", application_id=application_id, data=data, options=options).data
+
+    def project(self, *admins: Person) -> str:
+        """A new project; its id."""
+        made: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
+        users = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in (self.root, *admins)]
+        assert self.root.call("project/membership", action="save", data={"id": made, "users": users}).status == 200
+        return made
+
+    def removed_project(self) -> str:
+        made = self.project()
+        assert self.root.call("project", action="delete", data={"id": made}).status == 200
+        return made
+
+    def application(self, project_id: str | None = None, **schema: Any) -> int:
+        data = {"name": f"App {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
+        made: int = self.root.call("application", action="save", data=data).data["application_id"]
+        if schema:
+            assert self.root.call("meta/schema", action="save", application_id=made, data=schema).status == 200
+        return made
+
+
+@pytest.fixture(scope="session")
+def studio(server: Server) -> Iterator[Studio]:
+    with server.client() as client:
+        yield Studio(server, client)

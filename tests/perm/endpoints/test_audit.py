@@ -1,0 +1,140 @@
+"""The audit trail: who changed what, before and after, when, from where; and who may read it."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.tokens import ServiceKey
+
+
+def audit(person: Person, **data: Any) -> Answer:
+    return person.call("audit", data=data)
+
+
+def test_an_entry_tells_who_what_when_and_from_where(studio: Studio) -> None:
+    project = studio.project()
+    studio.root.call("project", action="save", data={"id": project, "description": "new"})
+    entry = audit(studio.root, project_id=project, most=1).data[0]
+    assert set(entry) == {
+        "id", "at", "user_id", "service_id", "address", "operation", "target", "project_id", "application_id",
+        "before", "after",
+    }  # fmt: skip
+    assert (entry["user_id"], entry["address"], entry["service_id"]) == (studio.root.user_id, "127.0.0.1", None)
+    assert (entry["operation"], entry["target"], entry["project_id"]) == ("project.save", project, project)
+    assert (entry["before"]["description"], entry["after"]["description"]) == ("", "new")
+    assert entry["at"].endswith("Z")
+
+
+def test_every_change_leaves_an_entry_and_a_refusal_none(studio: Studio) -> None:
+    ann = studio.person()
+    project = studio.project(studio.person())
+    app, group = studio.application(project), studio.group(project, "7", tags=("project",))
+    studio.role(app, "guard", "patrol")
+    studio.save_data(ann, app, roles=["guard"])
+    root = studio.root
+    key = root.call("accessKey", action="save", application_id=app, data={"comment": "x"}).data
+    root.call("accessKey", action="delete", application_id=app, data={"id": key["id"]})
+    root.call("meta/schema", action="save", application_id=app, data={"public_data": {"a": {"value": 1}}})
+    root.call("roles", action="delete", application_id=app, data={"name": "guard"})
+    root.call("application", action="save", data={"application_id": app, "service_meta": {"private_key": "SECRET"}})
+    root.call("application", action="delete", data={"application_id": app})
+    root.call("group", action="save", group_id=group, data={"title": "New"})
+    root.call("group", action="delete", group_id=group, data={})
+    assert ann.call("project", action="save", data={"id": project, "description": "no"}).status == 403
+    assert root.call("project", action="save", data={"id": project, "aliases": ["game"]}).status == 400
+    found = audit(root, project_id=project, most=200)
+    assert sorted({entry["operation"] for entry in found.data}) == [
+        "access_key.create",
+        "access_key.delete",
+        "application.create",
+        "application.delete",
+        "application.save",
+        "group.access",
+        "group.create",
+        "group.delete",
+        "group.save",
+        "group.tags",
+        "membership.save",
+        "permissions.save",
+        "project.publish",
+        "role.delete",
+        "role.save",
+        "schema.save",
+    ]
+    assert key["hash"] not in str(found.body)
+    assert "SECRET" not in str(found.body)
+    assert audit(root, project_id=project, operation="project.save").data == []
+
+
+def test_nothing_changed_leaves_no_entry(studio: Studio) -> None:
+    project = studio.project()
+    count = len(audit(studio.root, project_id=project).data)
+    studio.root.call(
+        "project", action="save", data=studio.root.call("project", action="get", data={"id": project}).data
+    )
+    assert len(audit(studio.root, project_id=project).data) == count
+
+
+def test_filters_combine_and_pages_follow_each_other(studio: Studio) -> None:
+    project, other = studio.project(), studio.project()
+    for number in range(5):
+        studio.root.call("project", action="save", data={"id": project, "description": str(number)})
+    saves = audit(studio.root, project_id=project, operation="project.save").data
+    assert [entry["after"]["description"] for entry in saves] == ["4", "3", "2", "1", "0"]
+    seen, page = [], audit(studio.root, project_id=project, operation="project.save", most=2)
+    while True:
+        seen += page.data
+        if "next" not in page.body:
+            break
+        page = audit(studio.root, project_id=project, operation="project.save", most=2, before_id=page.body["next"])
+    assert seen == saves
+    assert audit(studio.root, project_id=project, target=other).data == []
+    assert audit(studio.root, project_id=project, user_id="7").data == []
+    assert audit(studio.root, project_id=project, until=int(time.time()) - 3600).data == []
+    assert len(audit(studio.root, project_id=project, since=int(time.time()) - 3600).data) >= 5
+
+
+@pytest.mark.parametrize("moment", [0, 1, 2**53 - 1])
+def test_every_moment_can_be_asked_for(studio: Studio, moment: int) -> None:
+    for name in ("since", "until", "before_id"):
+        assert audit(studio.root, **{name: moment}).status == 200
+
+
+def test_administrators_read_their_own_project_only(studio: Studio) -> None:
+    ann = studio.person()
+    project, other = studio.project(ann), studio.project()
+    app, foreign = studio.application(project), studio.application(other)
+    assert audit(ann, project_id=project).status == 200
+    assert {entry["project_id"] for entry in audit(ann, application_id=app).data} == {project}
+    for refused in ({}, {"project_id": other}, {"application_id": foreign}, {"application_id": 1}, {"user_id": "7"}):
+        assert audit(ann, **refused).status == 403
+    assert audit(ann, project_id=project, application_id=foreign).data == []
+    viewer = studio.person()
+    studio.join(project, viewer, project=["viewer"])
+    assert audit(viewer, project_id=project).status == 403
+
+
+def test_an_application_from_elsewhere_brings_no_entries_along(studio: Studio) -> None:
+    ann = studio.person()
+    project, other = studio.project(ann), studio.project()
+    app = studio.application(other, public_data={"internal": {"value": 1}})
+    studio.root.call("application", action="save", data={"application_id": app, "project_id": project})
+    found = audit(ann, application_id=app).data
+    assert [entry["operation"] for entry in found] == ["application.save"]
+
+
+def test_the_service_of_a_service_jwt_is_told(studio: Studio) -> None:
+    app, ann = studio.application(), studio.person()
+    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
+    data = {"user_id": ann.user_id, "public_data": {"a": {"value": 1}}}
+    body = {"action": "save", "application_id": app, "data": data}
+    assert ann.call("meta/data", {"Service-Jwt": token}, **body).status == 200
+    (entry,) = audit(studio.root, application_id=app, operation="permissions.save").data
+    assert (entry["user_id"], entry["service_id"], entry["target"]) == (ann.user_id, app, f"{app}/{ann.user_id}")
+
+
+@pytest.mark.parametrize("most", [0, -1, 201, "5", 1.5, True, None])
+def test_a_page_has_1_to_200_entries(studio: Studio, most: object) -> None:
+    assert audit(studio.root, most=most).status == 400

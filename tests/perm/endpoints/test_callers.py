@@ -1,0 +1,357 @@
+"""Who may call a permission endpoint (§4.1, §5.3): a user JWT with a factor, or with a service JWT."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+import jwt as pyjwt
+import pytest
+
+from sso.core.keys import GENERATE, public_jwk, public_pem
+from tests.kit.builders import PASSWORD
+from tests.perm.endpoints.conftest import FACTOR, Person, Studio
+from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
+
+REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
+
+
+def ask(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> tuple[int, Any]:
+    answer = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    return answer.status_code, answer.json()
+
+
+def bearer(token: str, factor: str | None = FACTOR, service_jwt: str | None = None) -> dict[str, str]:
+    headers = {"Authorization": f"Bearer {token}", "Factor": factor, "Service-Jwt": service_jwt}
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+@pytest.fixture(scope="module")
+def ann(studio: Studio) -> Person:
+    return studio.person()
+
+
+@pytest.fixture(scope="module")
+def app(studio: Studio) -> int:
+    return studio.application()
+
+
+@pytest.fixture(scope="module")
+def key(studio: Studio, app: int) -> ServiceKey:
+    return ServiceKey().trusted_by(studio, app)
+
+
+@pytest.fixture(scope="module")
+def access_key(studio: Studio, app: int) -> dict[str, Any]:
+    made: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
+    return made
+
+
+def test_a_user_jwt_with_its_factor_in_headers(studio: Studio, ann: Person) -> None:
+    assert ask(studio, bearer(ann.jwt)) == (200, {"status": "OK", "projects": 0})
+
+
+def test_the_deprecated_body_fields_work(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+    assert ask(studio, jwt=ann.jwt, factor=FACTOR)[0] == 200
+    assert ask(studio, jwt=ann.jwt, service_jwt=key.sign(studio.server, app))[0] == 200
+
+
+def test_headers_win_over_body_fields(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+    assert ask(studio, bearer(ann.jwt), jwt="a.b.c", factor="wrong")[0] == 200
+    assert ask(studio, bearer("a.b.c"), jwt=ann.jwt) == REFUSED
+    assert ask(studio, bearer(ann.jwt, "wrong"), factor=FACTOR) == REFUSED
+    assert ask(studio, bearer(ann.jwt, None, "a.b.c"), service_jwt=key.sign(studio.server, app)) == REFUSED
+
+
+@pytest.mark.parametrize("factor", [None, "", "wrong", FACTOR.upper(), f"{FACTOR} x", "None"])
+def test_a_missing_or_wrong_factor_is_refused(studio: Studio, ann: Person, factor: str | None) -> None:
+    assert ask(studio, bearer(ann.jwt, factor)) == REFUSED
+
+
+def test_without_a_jwt_nobody_calls(studio: Studio, key: ServiceKey, app: int) -> None:
+    assert ask(studio) == REFUSED
+    assert ask(studio, {"Factor": FACTOR}) == REFUSED
+    assert ask(studio, {"Service-Jwt": key.sign(studio.server, app)}) == REFUSED
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, [], ["x"], {}])
+@pytest.mark.parametrize("field", ["jwt", "factor", "service_jwt"])
+def test_a_credential_of_another_type_than_string_is_none(
+    studio: Studio, ann: Person, field: str, value: object
+) -> None:
+    body: dict[str, Any] = {"jwt": ann.jwt, "factor": FACTOR, "service_jwt": ""} | {field: value}
+    if field == "service_jwt":
+        del body["factor"]
+    assert ask(studio, None, **body) == REFUSED
+
+
+def test_a_service_jwt_stands_in_for_the_factor(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+    token = key.sign(studio.server, app)
+    assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert ask(studio, bearer(ann.jwt, "wrong", token))[0] == 200
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
+def test_a_service_jwt_of_every_algorithm(studio: Studio, ann: Person, algorithm: str) -> None:
+    app = studio.application()
+    key = ServiceKey(algorithm).trusted_by(studio, app)
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+
+
+def test_a_key_in_the_file_system_is_trusted_for_its_application(studio: Studio, ann: Person) -> None:
+    app, other, key = studio.application(), studio.application(), ServiceKey()
+    folder = studio.server.folder / "data" / "keys"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{app}.pem").write_text(key.pem)
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, other))) == REFUSED
+    (folder / f"{app}.pem").unlink()
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
+
+
+def test_a_key_that_was_replaced_is_trusted_no_more(studio: Studio, ann: Person) -> None:
+    app = studio.application()
+    old = ServiceKey().trusted_by(studio, app)
+    new = ServiceKey().trusted_by(studio, app)
+    assert ask(studio, bearer(ann.jwt, None, old.sign(studio.server, app))) == REFUSED
+    assert ask(studio, bearer(ann.jwt, None, new.sign(studio.server, app)))[0] == 200
+
+
+HOUR = 3600
+NOW = int(time.time())
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"typ": "user_token"},
+        {"typ": None},
+        {"typ": ["service_token"]},
+        {"app_id": "10"},
+        {"app_id": True},
+        {"app_id": 2**31},
+        {"app_id": None},
+        {"aud": "https://elsewhere.example.com"},
+        {"aud": None},
+        {"exp": NOW - 10, "iat": NOW - 20},
+        {"exp": None},
+        {"exp": float(NOW + 60)},
+        {"iat": None},
+        {"iat": NOW + 2 * HOUR, "exp": NOW + 2 * HOUR + 60},
+        {"iat": NOW - 10, "exp": NOW + 2 * HOUR},
+        {"nbf": NOW + HOUR},
+    ],
+)
+def test_a_service_jwt_with_wrong_claims_is_refused(
+    studio: Studio, ann: Person, key: ServiceKey, app: int, claims: dict[str, Any]
+) -> None:
+    token = key.sign(studio.server, **{"app_id": app, **claims})
+    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "kid", ["", "unknown", "../../secret.key", "/etc/passwd", "a' OR '1'='1", "\0", "\ud800", "x" * 200, 7, ["x"], None]
+)
+def test_a_service_jwt_that_names_a_strange_key_is_refused(
+    studio: Studio, ann: Person, key: ServiceKey, app: int, kid: object
+) -> None:
+    token = forged({"alg": "ES256", "kid": kid}, pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED))
+    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+
+
+UNVERIFIED: Any = {"verify_signature": False}
+
+
+def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"x" * 64) -> str:
+    """A JWT that no library would make."""
+
+    def part(raw: bytes) -> str:
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    return ".".join((part(json.dumps(header).encode()), part(json.dumps(claims).encode()), part(signature)))
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "nOnE", "", "HS256", "HS384", "HS512", "RS384", None])
+def test_the_algorithm_is_the_keys_never_the_tokens(
+    studio: Studio, ann: Person, key: ServiceKey, app: int, algorithm: str | None
+) -> None:
+    server = studio.server
+    user_claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    service_claims = pyjwt.decode(key.sign(server, app), options=UNVERIFIED)
+    header = {"alg": algorithm, "typ": "JWT"}
+    for signature in (b"", b"x"):
+        user = forged(header | {"kid": signer(server).kid}, user_claims, signature)
+        service = forged(header | {"kid": key.kid}, service_claims, signature)
+        assert ask(studio, bearer(user)) == REFUSED
+        assert ask(studio, bearer(ann.jwt, None, service)) == REFUSED
+
+
+def test_a_public_key_is_no_shared_secret(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+    server = studio.server
+    own_pem = studio.client.get(f"/api/permissions/application/publicKey/{signer(server).kid}").json()["key"]["data"]
+    claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    for secret in (own_pem, own_pem.strip(), ""):
+        unsigned = forged({"alg": "HS256", "kid": signer(server).kid}, claims).rpartition(".")[0]
+        signature = hmac.new(secret.encode(), unsigned.encode(), hashlib.sha256).digest()
+        assert ask(studio, bearer(forged({"alg": "HS256", "kid": signer(server).kid}, claims, signature))) == REFUSED
+
+
+def test_a_key_that_the_token_brings_is_not_believed(studio: Studio, ann: Person) -> None:
+    mine = GENERATE["RS256"]()
+    claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    kid = signer(studio.server).kid
+    for extra in (
+        {"jwk": public_jwk(mine.public_key(), kid)},
+        {"jku": "http://169.254.169.254/keys"},
+        {"x5u": "http://169.254.169.254/keys"},
+        {"x5c": [public_pem(mine.public_key())]},
+    ):
+        token = pyjwt.encode(claims, mine, algorithm="RS256", headers={"kid": kid, **extra})
+        assert ask(studio, bearer(token)) == REFUSED
+
+
+def test_an_applications_key_signs_no_user_jwt(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+    claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    token = pyjwt.encode(claims, key.private, algorithm="ES256", headers={"kid": key.kid})
+    assert ask(studio, bearer(token)) == REFUSED
+
+
+def test_the_services_own_key_signs_no_service_jwt(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+    claims = pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED)
+    assert ask(studio, bearer(ann.jwt, None, signer(studio.server).sign(claims))) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"typ": "id_token"},
+        {"typ": "refresh_token"},
+        {"typ": "service_token"},
+        {"typ": "USER_TOKEN"},
+        {"typ": None},
+        {"typ": ["user_token"]},
+        {"iss": "https://elsewhere.example.com"},
+        {"iss": None},
+        {"sub": "999999999"},
+        {"sub": "012"},
+        {"sub": " 12"},
+        {"exp": NOW - 60},
+        {"exp": None},
+        {"exp": "9999999999"},
+        {"exp": 1e400},
+        {"exp": -1},
+        {"iat": NOW + HOUR, "exp": NOW + 2 * HOUR},
+        {"nbf": NOW + HOUR},
+        {"fac": None},
+    ],
+)
+def test_a_user_jwt_with_wrong_claims_is_refused(studio: Studio, ann: Person, claims: dict[str, Any]) -> None:
+    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id)))[0] == 200
+    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, **claims))) == REFUSED
+
+
+def test_an_issuer_is_compared_as_a_whole(studio: Studio, ann: Person) -> None:
+    base = studio.server.base_url
+    for issuer in (f"{base}/", base[:-1], f" {base}"):
+        assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, iss=issuer))) == REFUSED
+
+
+@pytest.mark.parametrize("token", ["x", "a.b", "a.b.c", "a.b.c.d", "..", "é.é.é", "A" * 7000 + ".e.e", "+/.+/.=="])
+def test_what_is_no_jwt_is_refused(studio: Studio, ann: Person, token: str) -> None:
+    sent = token.encode().decode("latin-1")
+    assert ask(studio, {"Authorization": f"Bearer {sent}".encode("latin-1"), "Factor": FACTOR}) == REFUSED  # type: ignore[dict-item]
+    assert ask(studio, None, jwt=token, factor=FACTOR) == REFUSED
+
+
+def test_every_kind_of_token_is_refused_where_another_is_meant(
+    studio: Studio, ann: Person, key: ServiceKey, app: int, access_key: dict[str, Any]
+) -> None:
+    service = key.sign(studio.server, app)
+    login = {"login": ann.login, "password": PASSWORD}
+    session = studio.client.post("/proxy/api/login", json=login).json()
+    for token in (service, access_key["hash"], access_key["id"], session["token"], session["stoken"]):
+        assert ask(studio, bearer(token)) == REFUSED
+        assert ask(studio, bearer(token, None, service)) == REFUSED
+    for token in (ann.jwt, access_key["hash"], session["token"]):
+        assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert ask(studio, bearer(service, None, service)) == REFUSED
+
+
+def test_an_access_key_calls_nothing_but_users_schemas(
+    studio: Studio, ann: Person, app: int, access_key: dict[str, Any]
+) -> None:
+    for path in ("user/info", "application", "accessKey", "roles", "meta/schema", "project", "group", "audit"):
+        body = {"action": "get", "application_id": app, "data": {"application_id": app, "type": "roles"}}
+        headers = {"Authorization": f"Bearer {access_key['hash']}", "Factor": FACTOR}
+        assert ask(studio, headers, path, jwt=ann.jwt, **body) == REFUSED
+
+
+def test_a_disabled_user_calls_nothing(studio: Studio) -> None:
+    bob = studio.person()
+    studio.server.sso("user", "disable", bob.user_id)
+    assert ask(studio, bearer(bob.jwt)) == REFUSED
+
+
+def test_fixed_ips_work_from_there_only(studio: Studio, ann: Person) -> None:
+    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["127.0.0.0/8"])))[0] == 200
+    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"]))) == REFUSED
+
+
+def test_fixed_ips_are_compared_with_the_address_that_a_server_vouches_for(
+    studio: Studio, ann: Person, app: int, access_key: dict[str, Any]
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"])
+    body = {"action": "get", "application_id": app, "data": {}}
+    assert ask(studio, bearer(token) | ip_headers(access_key, "10.1.1.1"), "meta/data", **body)[0] == 200
+    assert ask(studio, bearer(token) | ip_headers(access_key, "11.1.1.1"), "meta/data", **body) == REFUSED
+
+
+def test_an_exchanged_token_with_a_factor_works_with_it(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+    exchanged = {"typ": "exchanged_token", "auth": "openid"}
+    token = user_jwt(studio.server, ann.user_id, **exchanged)
+    assert ask(studio, bearer(token))[0] == 200
+    assert ask(studio, bearer(token, "wrong")) == REFUSED
+    assert ask(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
+
+
+def test_an_exchanged_token_without_a_factor_works_only_with_a_service_jwt(
+    studio: Studio, ann: Person, key: ServiceKey, app: int
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, None, typ="exchanged_token", auth="openid")
+    for factor in (None, "", FACTOR, "None"):
+        assert ask(studio, bearer(token, factor)) == REFUSED
+    assert ask(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
+
+
+def test_a_service_jwt_speaks_for_its_own_application_and_those_of_its_project(studio: Studio, ann: Person) -> None:
+    project = studio.project()
+    app, sister, stranger = studio.application(project), studio.application(project), studio.application()
+    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
+    for target, status in ((app, 200), (sister, 200), (stranger, 403), (1, 403)):
+        body = {"action": "get", "application_id": target, "data": {}}
+        assert ask(studio, bearer(ann.jwt, None, token), "meta/data", **body)[0] == status
+    root = bearer(studio.root.jwt, None, token)
+    assert ask(studio, root, "application", action="get", data={"application_id": sister})[0] == 200
+    assert ask(studio, root, "application", action="get", data={"application_id": stranger})[0] == 403
+
+
+def test_service_jwts_end_with_their_application(studio: Studio, ann: Person) -> None:
+    app = studio.application()
+    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
+    assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
+    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+
+
+def test_service_jwts_and_access_keys_end_with_the_project(studio: Studio, ann: Person) -> None:
+    project = studio.project()
+    app = studio.application(project)
+    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
+    secret = studio.root.call("accessKey", action="save", application_id=app, data={}).data["hash"]
+    body = {"action": "get", "application_id": app, "data": {"type": "roles", "user_id": ann.user_id}}
+    assert ask(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body)[0] == 200
+    assert studio.root.call("project", action="delete", data={"id": project}).status == 200
+    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert ask(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body) == REFUSED

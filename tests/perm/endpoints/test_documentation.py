@@ -1,0 +1,43 @@
+"""The examples of docs/permissions.rst, run as they stand there."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.perm.endpoints.conftest import Studio
+
+PAGE = Path(__file__).parents[3] / "docs" / "permissions.rst"
+EXAMPLE = re.compile(r"^    (Ann|Bob) POST /api/permissions/(\S+)\n((?:    .*\n)+?)    (\d{3})\n((?:    .*\n)+)", re.M)
+
+
+def filled(text: str, names: dict[str, Any]) -> Any:
+    for name, value in names.items():
+        text = text.replace(f'"application_id": "{{{name}}}"', f'"application_id": {json.dumps(value)}')
+        text = text.replace(f"{{{name}}}", str(value))
+    return json.loads(text)
+
+
+def agrees(expected: Any, found: Any, names: dict[str, Any]) -> bool:
+    """Equal, but for what differs from run to run; a name in braces takes the value that it meets first."""
+    if expected == "…":
+        return True
+    if isinstance(expected, str) and (unknown := re.fullmatch(r"\{(\w+)\}", expected)):
+        return bool(names.setdefault(unknown[1], found) == found)
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return expected.keys() == found.keys() and all(agrees(expected[key], found[key], names) for key in expected)
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(agrees(*pair, names) for pair in zip(expected, found, strict=True))
+    return bool(expected == found)
+
+
+def test_the_examples_of_the_documentation_are_true(studio: Studio) -> None:
+    people = {"Ann": studio.root, "Bob": studio.person()}
+    names: dict[str, Any] = {"ann": people["Ann"].user_id, "bob": people["Bob"].user_id}
+    examples = EXAMPLE.findall(PAGE.read_text())
+    assert len(examples) >= 14
+    for who, path, request, status, answer in examples:
+        found = people[who].call(path, **filled(request, names))
+        expected = filled(answer, names)
+        assert found.status == int(status), (path, request, found)
+        assert agrees(expected, found.body, names), (path, expected, found.body)

@@ -1,0 +1,202 @@
+"""User groups: group, group/access, group/tags (§2.5, §4.7)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.perm.endpoints.conftest import Answer, Studio
+
+
+def access(studio: Studio, group: str, **data: Any) -> Answer:
+    return studio.root.call("group/access", group_id=group, data=data)
+
+
+def groups(studio: Studio, project: str) -> Any:
+    return studio.root.call("group", action="get", data={"project_id": project}).data
+
+
+def test_save_get_and_delete_answer_exactly(studio: Studio) -> None:
+    project = studio.project()
+    made = studio.root.call("group", action="save", data={"project_id": project, "title": "Test_ers 1"})
+    group = made.data
+    assert re.fullmatch(r"[0-9a-f]{24}", group["id"])
+    assert made.body == {
+        "status": "OK",
+        "data": {
+            "id": group["id"], "project_id": project, "title": "Test_ers 1", "description": "", "tags": [],
+            "conditions": [], "users": [],
+        },
+    }  # fmt: skip
+    changed = studio.root.call("group", action="save", group_id=group["id"], data={"description": "Words"})
+    assert changed.data == group | {"description": "Words"}
+    assert groups(studio, project) == {"groups": [changed.data], "max_users_cnt": 100}
+    assert studio.root.call("group", action="delete", group_id=group["id"], data={}).body == {"status": "OK"}
+    assert groups(studio, project) == {"groups": [], "max_users_cnt": 100}
+
+
+def test_save_does_not_change_tags_or_access(studio: Studio) -> None:
+    project = studio.project()
+    condition = {"title": "beta", "condition": {"tag": "beta"}}
+    group = studio.group(project, "7", tags=("project",), conditions=[condition])
+    data = {"project_id": project, "title": "New", "tags": [], "users": [], "conditions": [], "colour": "red"}
+    answer = studio.root.call("group", action="save", group_id=group, data=data)
+    assert (answer.data["tags"], answer.data["users"]) == (["project"], ["7"])
+    assert answer.data["conditions"] == [condition]
+    assert answer.body["warnings"] == ["colour: unknown field, ignored"]
+    assert studio.root.call("group", action="save", group_id=group, data=answer.data).data == answer.data
+
+
+def test_a_group_stays_in_its_project(studio: Studio) -> None:
+    group = studio.group(studio.project())
+    moved = {"project_id": studio.project(), "title": "x"}
+    assert studio.root.call("group", action="save", group_id=group, data=moved).status == 400
+
+
+@pytest.mark.parametrize("title", ["", " ", "a\n", "x" * 33, "é", "a-b", " a", "a ", None, 5, True, [], {}])
+def test_a_bad_title_is_refused(studio: Studio, title: object) -> None:
+    data = {"project_id": studio.project(), "title": title}
+    assert studio.root.call("group", action="save", data=data).status == 400
+
+
+@pytest.mark.parametrize("group_id", [None, "", 5, True, [], {}, "x", "A" * 24, "0" * 23, "0" * 24 + "\n"])
+def test_a_group_id_is_24_hex_digits(studio: Studio, group_id: object) -> None:
+    for path, body in (
+        ("group", {"action": "save", "data": {"title": "x"}}),
+        ("group", {"action": "delete", "data": {}}),
+        ("group/access", {"data": {"users": []}}),
+        ("group/tags", {"data": {"tags": []}}),
+    ):
+        assert studio.root.call(path, group_id=group_id, **body).status == 400
+
+
+def test_only_root_is_told_that_there_is_no_such_group(studio: Studio) -> None:
+    answer = access(studio, "0" * 24, users=[])
+    assert (answer.status, answer.body["error"]) == (404, "group not found")
+    assert studio.person().call("group/access", group_id="0" * 24, data={"users": []}).status == 403
+
+
+def test_access_answers_exactly_five_fields(studio: Studio) -> None:
+    project = studio.project()
+    group = studio.group(project)
+    condition = {"title": "Beta players", "condition": {"or": [{"tag": "beta"}, {"uid": ["5"]}]}}
+    answer = access(studio, group, users=["9", "7", "9"], conditions=[condition])
+    assert set(answer.data) == {"id", "project_id", "title", "conditions", "users"}
+    assert answer.data["users"] == ["9", "7"]
+    assert answer.data["conditions"] == [condition]
+    assert access(studio, group, users=[]).data == answer.data | {"users": []}
+    assert access(studio, group, conditions=[]).data == answer.data | {"users": [], "conditions": []}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"users": None},
+        {"users": "7"},
+        {"users": [7]},
+        {"users": [None]},
+        {"users": ["x"]},
+        {"users": ["07"]},
+        {"users": {}},
+        {"conditions": None},
+        {"conditions": {}},
+        {"conditions": ["x"]},
+        {"conditions": [{"title": "x"}]},
+        {"conditions": [{"condition": {"tag": "x"}}]},
+        {"conditions": [{"title": "", "condition": {"tag": "x"}}]},
+        {"conditions": [{"title": 5, "condition": {"tag": "x"}}]},
+        {"conditions": [{"title": "x", "condition": []}]},
+        {"conditions": [{"title": "x", "condition": {"ip": "10.0.0.0/8"}}]},
+        {"conditions": [{"title": "x", "condition": {"and": [{"or": [{"ip": "10.0.0.0/8"}]}]}}]},
+        {"conditions": [{"title": "x", "condition": {"tagg": "x"}}]},
+    ],
+)
+def test_wrong_access_is_refused_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
+    project = studio.project()
+    group = studio.group(project, "7")
+    before = groups(studio, project)
+    assert access(studio, group, **{"users": ["8"], **data}).status == 400
+    assert groups(studio, project) == before
+
+
+def test_at_most_100_users_each_counted_once(studio: Studio) -> None:
+    group = studio.group(studio.project())
+    many = [str(number) for number in range(1, 102)]
+    assert access(studio, group, users=many[:100] * 2).status == 200
+    answer = access(studio, group, users=many)
+    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    assert len(access(studio, group).data["users"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("condition", "inside"),
+    [
+        ({}, False),
+        ({"and": []}, False),
+        ({"everyone": True}, True),
+        ({"domain": "example.com"}, True),
+        ({"uid": []}, False),
+    ],
+)
+def test_members_are_the_explicit_and_those_a_condition_holds_for(
+    studio: Studio, condition: dict[str, Any], inside: bool
+) -> None:
+    project, ann = studio.project(), studio.person()
+    app = studio.application(project)
+    studio.role(app, "guard", "patrol")
+    group = studio.group(project, conditions=[{"title": "x", "condition": condition}])
+    actions = [{"group_id": group, "role": "guard", "action": "grant"}]
+    settings = {"services": {str(app): {"groups": actions}}}
+    assert studio.root.call("project", action="save", data={"id": project, "settings": settings}).status == 200
+    assert studio.rules_of(ann, app) == (["patrol"] if inside else [])
+    access(studio, group, users=[ann.user_id])
+    assert studio.rules_of(ann, app) == ["patrol"]
+
+
+def test_tags_are_set_by_their_endpoint(studio: Studio) -> None:
+    project = studio.project()
+    group = studio.group(project)
+    answer = studio.root.call("group/tags", group_id=group, data={"tags": ["project", "a:b", "a:b"]})
+    assert answer.body == {"status": "OK", "data": groups(studio, project)["groups"][0]}
+    assert answer.data["tags"] == ["project", "a:b"]
+
+
+@pytest.mark.parametrize("tags", [None, "project", [5], ["a-b"], [""], ["x" * 65], [str(n) for n in range(11)], {}])
+def test_wrong_tags_are_refused(studio: Studio, tags: object) -> None:
+    assert studio.root.call("group/tags", group_id=studio.group(studio.project()), data={"tags": tags}).status == 400
+
+
+def test_a_group_that_is_listed_keeps_its_tag_and_stays(studio: Studio) -> None:
+    """An allow list that became empty by the way would open the project to everybody."""
+    project = studio.project()
+    group = studio.group(project, tags=("project",))
+    for name in ("allow", "disallow"):
+        lists = {"id": project, "allow": [], "disallow": [], name: [group]}
+        assert studio.root.call("project/membership", action="save", data=lists).status == 200
+        assert studio.root.call("group/tags", group_id=group, data={"tags": ["other"]}).status == 409
+        assert studio.root.call("group", action="delete", group_id=group, data={}).status == 409
+    free = {"id": project, "allow": [], "disallow": []}
+    assert studio.root.call("project/membership", action="save", data=free).status == 200
+    assert studio.root.call("group/tags", group_id=group, data={"tags": ["other"]}).status == 200
+    assert studio.root.call("group", action="delete", group_id=group, data={}).status == 200
+
+
+def test_a_deleted_group_leaves_project_settings(studio: Studio) -> None:
+    project = studio.project()
+    app, group = studio.application(project), studio.group(project)
+    studio.role(app, "guard", "patrol")
+    settings = {"services": {str(app): {"groups": [{"group_id": group, "role": "guard", "action": "grant"}]}}}
+    assert studio.root.call("project", action="save", data={"id": project, "settings": settings}).status == 200
+    assert studio.root.call("group", action="delete", group_id=group, data={}).status == 200
+    kept = studio.root.call("project", action="get", data={"id": project}).data["settings"]
+    assert kept == {"services": {str(app): {"groups": []}}}
+
+
+def test_groups_are_found_by_an_alias_of_their_project(studio: Studio) -> None:
+    project = studio.project()
+    group = studio.group(project)
+    alias = f"{project}-too"
+    assert studio.root.call("project", action="save", data={"id": project, "aliases": [alias]}).status == 200
+    assert [item["id"] for item in groups(studio, alias)["groups"]] == [group]
+    made = studio.root.call("group", action="save", data={"project_id": alias, "title": "x"})
+    assert made.data["project_id"] == project

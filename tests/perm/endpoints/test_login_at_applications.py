@@ -1,0 +1,139 @@
+"""What the login operation knows of applications: who may log in, permissions, e-mail, services, signed addresses."""
+
+import hashlib
+import hmac
+import time
+from typing import Any
+
+import jwt as pyjwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from sso.core.keys import key_id
+from tests.kit.builders import PASSWORD
+from tests.perm.endpoints.conftest import FACTOR, Person, Studio
+
+MUTE = {"chat": {"mute": {"value": True}}}
+
+
+def login(
+    studio: Studio, who: Person, headers: dict[str, str] | None = None, **fields: Any
+) -> tuple[int, dict[str, Any]]:
+    body = {"login": who.login, "password": PASSWORD, "factor": FACTOR, **fields}
+    answer = studio.client.post("/proxy/api/login", json=body, headers=headers or {})
+    return answer.status_code, answer.json()
+
+
+def test_app_id_and_gapp_id_give_permissions_keyed_by_application(studio: Studio) -> None:
+    tanks, game = studio.application(private_data=MUTE), studio.application(public_data={"skin": {"value": "red"}})
+    status, data = login(studio, studio.person(), app_id=tanks, gapp_id=game)
+    assert status == 200
+    assert data["permissions"] == {str(tanks): ["chat.mute"], str(game): ["skin"]}
+    assert pyjwt.decode(data["jwt"], options={"verify_signature": False})["app_id"] == tanks
+
+
+def test_app_id_0_means_none(studio: Studio) -> None:
+    assert "permissions" not in login(studio, studio.person(), app_id=0, gapp_id=0)[1]
+
+
+def test_an_unknown_or_removed_application_is_400(studio: Studio) -> None:
+    removed = studio.application()
+    assert studio.root.call("application", action="delete", data={"application_id": removed}).status == 200
+    person = studio.person()
+    assert login(studio, person, app_id=2_000_000_000)[0] == 400
+    assert login(studio, person, app_id=removed)[0] == 400
+
+
+def test_login_cannot_refuses_and_the_users_own_login_section_overrides(studio: Studio) -> None:
+    closed = studio.application(login={"can": {"value": True}, "cannot": {"value": True}})
+    person = studio.person()
+    status, answer = login(studio, person, app_id=closed)
+    assert (status, answer) == (403, {"status": "ERROR", "error": "login not allowed"})
+    own = {"user_id": person.user_id, "login": {"cannot": {"value": False}}}
+    assert studio.root.call("meta/data", action="save", application_id=closed, data=own).status == 200
+    assert login(studio, person, app_id=closed)[0] == 200
+
+
+def test_right_credentials_come_before_login_not_allowed(studio: Studio) -> None:
+    closed = studio.application(login={"can": {"value": False}})
+    assert login(studio, studio.person(), app_id=closed, password="wrong")[0] == 401
+
+
+@pytest.mark.parametrize(("login_name", "status"), [("in@Studio.example", 200), ("out@sub.studio.example", 403)])
+def test_restricted_domains_are_the_only_ones_that_may_log_in(studio: Studio, login_name: str, status: int) -> None:
+    tanks = studio.application()
+    settings = {"restricted_domains": ["studio.EXAMPLE"]}
+    saved = studio.root.call("application", action="save", data={"application_id": tanks, "settings": settings})
+    assert saved.status == 200
+    assert login(studio, studio.person(login=login_name), app_id=tanks)[0] == status
+
+
+def test_with_email_equal_to_the_secret_of_the_application_shows_the_login(studio: Studio) -> None:
+    tanks = studio.application()
+    person = studio.person()
+    secret = studio.server.sso("app", "email-secret", str(tanks)).stdout.split()[-1]
+    assert login(studio, person, app_id=tanks, with_email=secret)[1]["login"] == person.login
+    assert "login" not in login(studio, person, app_id=tanks, with_email=secret[:-1] + "A")[1]
+    assert "login" not in login(studio, person, with_email=secret)[1]  # the central application's counts there
+
+
+def service_jwt(studio: Studio, application: int, key: ed25519.Ed25519PrivateKey, **claims: Any) -> str:
+    now = int(time.time())
+    said = {"typ": "service_token", "app_id": application, "aud": studio.server.base_url, "iat": now, "exp": now + 60}
+    return pyjwt.encode(said | claims, key, algorithm="EdDSA", headers={"kid": key_id(key.public_key())})
+
+
+def application_with_key(studio: Studio, **schema: Any) -> tuple[int, ed25519.Ed25519PrivateKey]:
+    key = ed25519.Ed25519PrivateKey.generate()
+    made = studio.application(**schema)
+    pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    data = {"application_id": made, "service_meta": {"public_key": pem}}
+    assert studio.root.call("application", action="save", data=data).status == 200
+    return made, key
+
+
+def test_a_service_jwt_sets_the_application_or_must_be_of_a_named_one(studio: Studio) -> None:
+    tanks, key = application_with_key(studio, private_data=MUTE)
+    other = studio.application()
+    person = studio.person()
+    token = service_jwt(studio, tanks, key)
+    assert login(studio, person, service_jwt=token)[1]["permissions"] == {str(tanks): ["chat.mute"]}
+    assert login(studio, person, service_jwt=token, gapp_id=tanks)[0] == 200
+    assert login(studio, person, service_jwt=token, app_id=other)[0] == 400
+    assert login(studio, person, service_jwt="x.y.z")[0] == 400
+    assert login(studio, person, service_jwt=service_jwt(studio, other, key))[0] == 400
+
+
+def signed(key: dict[str, Any], address: str, at: int | None = None) -> dict[str, str]:
+    moment = at or int(time.time())
+    made = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
+    return {"Ip": address, "Signature": f"{key['id']}:{moment}:{made}"}
+
+
+def test_a_signed_address_counts_for_the_keys_own_application_only(studio: Studio) -> None:
+    tanks, other = studio.application(), studio.application()
+    key = studio.root.call("accessKey", action="save", application_id=tanks, data={}).data
+    person = studio.person()
+    status, data = login(studio, person, signed(key, "203.0.113.7"), app_id=tanks, fixed_ip="1")
+    assert status == 200
+    assert pyjwt.decode(data["jwt"], options={"verify_signature": False})["ips"] == ["203.0.113.7/32"]
+    assert login(studio, person, signed(key, "203.0.113.7"), app_id=other)[0] == 403
+    assert login(studio, person, signed(key, "203.0.113.7"))[0] == 403
+
+
+def test_an_address_that_is_not_rightly_signed_is_refused(studio: Studio) -> None:
+    tanks = studio.application()
+    key = studio.root.call("accessKey", action="save", application_id=tanks, data={}).data
+    person = studio.person()
+    good = signed(key, "203.0.113.7")
+    changed = good["Signature"][:-1] + ("1" if good["Signature"].endswith("0") else "0")
+    for headers in (
+        {"Ip": "203.0.113.7"},
+        {**good, "Ip": "203.0.113.8"},
+        {**good, "Signature": changed},
+        {**good, "Signature": "nonsense"},
+        signed(key, "203.0.113.7", int(time.time()) - 400),
+    ):
+        assert login(studio, person, headers, app_id=tanks)[0] == 403
+    assert login(studio, person, {"Ip": "127.0.0.1"}, app_id=tanks)[0] == 200  # true, so it says nothing

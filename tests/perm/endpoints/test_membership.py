@@ -1,0 +1,169 @@
+"""POST /api/permissions/project/membership (§4.6)."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.perm.endpoints.conftest import Answer, Studio
+
+
+def save(studio: Studio, project: str, **data: Any) -> Answer:
+    return studio.root.call("project/membership", action="save", data={"id": project, **data})
+
+
+def get(studio: Studio, project: str) -> Any:
+    return studio.root.call("project/membership", action="get", data={"id": project}).data
+
+
+def member(user_id: Any, **roles: Any) -> dict[str, Any]:
+    return {"user_id": user_id, "roles": roles}
+
+
+def test_save_replaces_the_parts_given_and_answers_like_get(studio: Studio) -> None:
+    project = studio.project()
+    app, group = studio.application(project), studio.group(project, tags=("project",))
+    assert studio.root.call("application/tags", application_id=app, data={"tags": []}).status == 200
+    end = int(time.time()) + 500
+    users = [
+        member("7", project=["viewer", {"name": "developer", "expired": end}]),
+        member(
+            "1000000", applications={str(app): ["app_admin"]}, services={str(app): [{"name": "srv_admin", "ttl": 9}]}
+        ),
+        member("2000000", groups={group: ["group_admin"]}),
+    ]
+    saved = save(studio, project, users=users, allow=[group], disallow=[])
+    assert saved.body == {"status": "OK", "data": {"id": project, "users": users, "allow": [group], "disallow": []}}
+    assert get(studio, project) == saved.data
+    assert save(studio, project, disallow=[group, group]).data == saved.data | {"disallow": [group]}
+    assert save(studio, project, users=[]).data["users"] == []
+
+
+def test_what_get_gave_can_be_sent_back(studio: Studio) -> None:
+    project = studio.project(studio.person())
+    shown = get(studio, project)
+    assert save(studio, **{"project": shown.pop("id"), **shown}).body == {
+        "status": "OK",
+        "data": {"id": project, **shown},
+    }
+
+
+def test_roles_at_a_removed_application_or_deleted_group_are_gone(studio: Studio) -> None:
+    project = studio.project()
+    app, group = studio.application(project), studio.group(project, tags=("project",))
+    roles = {"applications": {str(app): ["viewer"]}, "groups": {group: ["group_admin"]}}
+    assert save(studio, project, users=[member("7", **roles)]).status == 200
+    assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
+    assert studio.root.call("group", action="delete", group_id=group, data={}).status == 200
+    assert get(studio, project) == {"id": project, "users": [], "allow": [], "disallow": []}
+
+
+def test_what_it_names_must_be_the_projects_own(studio: Studio) -> None:
+    project, foreign = studio.project(), studio.project()
+    app, other, removed = studio.application(project), studio.application(foreign), studio.application(project)
+    assert studio.root.call("application", action="delete", data={"application_id": removed}).status == 200
+    group, stranger = studio.group(project), studio.group(foreign, tags=("project",))
+    before = get(studio, project)
+    for roles in (
+        {"applications": {str(other): ["viewer"]}},
+        {"applications": {str(removed): ["viewer"]}},
+        {"applications": {"1": ["viewer"]}},
+        {"services": {str(app): ["viewer"]}},  # it has no service_meta
+        {"groups": {stranger: ["group_admin"]}},
+        {"groups": {"0" * 24: ["group_admin"]}},
+        {"project": ["nobody"]},
+        {"project": ["root"]},
+    ):
+        answer = save(studio, project, users=[member("7", **roles)])
+        assert (answer.status, answer.body["status"]) == (400, "ERROR"), roles
+    for wrong in (stranger, "0" * 24, group, "x"):  # the last group of ours lacks the tag
+        assert save(studio, project, allow=[wrong]).status == 400
+        assert save(studio, project, disallow=[wrong]).status == 400
+    assert get(studio, project) == before
+
+
+def test_a_role_that_holds_root_rules_is_not_given_through_a_project(studio: Studio) -> None:
+    project = studio.project()
+    studio.role(1, "creator", "can_create_projects")
+    assert save(studio, project, users=[member("7", project=["creator"])]).status == 400
+    assert studio.root.call("roles", action="delete", application_id=1, data={"name": "creator"}).status == 200
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        None,
+        {},
+        "7",
+        [7],
+        [None],
+        [{}],
+        [member(7)],
+        [member("x")],
+        [member("07")],
+        [member(None)],
+        [{"user_id": "7", "roles": []}],
+        [{"user_id": "7", "roles": None}],
+        [member("7", project="viewer")],
+        [member("7", project={"viewer": True})],
+        [member("7", project=[5])],
+        [member("7", project=[{"name": "viewer", "ttl": -1}])],
+        [member("7", applications=[])],
+        [member("7", applications={"x": ["viewer"]})],
+        [member("7", groups={"x": ["viewer"]})],
+        [member("7"), member("7")],
+    ],
+)
+def test_wrong_users_are_refused(studio: Studio, users: object) -> None:
+    assert save(studio, studio.project(), users=users).status == 400
+
+
+def test_unknown_fields_are_named_in_warnings(studio: Studio) -> None:
+    users = [{"user_id": "7", "roles": {"projekt": []}, "nick": "x"}]
+    answer = save(studio, studio.project(), users=users, deny=[])
+    assert sorted(answer.body["warnings"]) == [
+        "deny: unknown field, ignored",
+        "users[0].nick: unknown field, ignored",
+        "users[0].roles.projekt: unknown field, ignored",
+    ]
+
+
+def test_allow_lets_in_only_members_and_disallow_wins(studio: Studio) -> None:
+    project = studio.project()
+    inside, outside, both = studio.person(tags=["in"]), studio.person(), studio.person(tags=["in", "out"])
+    allow = studio.group(project, tags=("project",), conditions=[{"title": "t", "condition": {"tag": "in"}}])
+    disallow = studio.group(project, tags=("project",), conditions=[{"title": "t", "condition": {"tag": "out"}}])
+    people = (inside, outside, both)
+    for person in people:
+        studio.join(project, person, project=["viewer"])
+
+    def seen() -> list[int]:
+        return [person.call("project", action="get", data={"id": project}).status for person in people]
+
+    assert seen() == [200, 200, 200]
+    save(studio, project, allow=[allow])
+    assert seen() == [200, 403, 200]
+    save(studio, project, disallow=[disallow])
+    assert seen() == [200, 403, 403]
+    save(studio, project, allow=[])
+    assert seen() == [200, 200, 403]
+
+
+def test_a_role_at_one_resource_reaches_only_that_one(studio: Studio) -> None:
+    project, ann = studio.project(), studio.person()
+    app, other = studio.application(project), studio.application(project)
+    studio.join(project, ann, applications={str(app): ["admin"]})
+    rules = studio.rules_of(ann, 1)
+    assert rules == [
+        f"{project}/applications/{app}/app.can_manage_app_api_keys",
+        f"{project}/applications/{app}/app.can_view_app",
+    ]
+    assert ann.call("accessKey", action="get", application_id=app).status == 200
+    assert ann.call("accessKey", action="get", application_id=other).status == 403
+    assert ann.call("project", action="get", data={"id": project}).status == 403
+
+
+def test_an_assignment_that_has_ended_gives_nothing(studio: Studio) -> None:
+    project, ann = studio.project(), studio.person()
+    studio.join(project, ann, project=[{"name": "viewer", "expired": int(time.time()) - 5}])
+    assert ann.call("project", action="get", data={"id": project}).status == 403

@@ -1,0 +1,300 @@
+"""The table of required permissions (§5.5): for every row who is allowed, and who is refused."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from sso.perm.central import GENERIC_RULES, ROOT_RULES
+from tests.perm.endpoints.conftest import Answer, Person, Studio
+
+_numbers = itertools.count(1)
+SECRET = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A project with an application, which is a service too, and a group."""
+
+    studio: Studio
+    project: str
+    app: int
+    group: str
+
+    def give(self, person: Person, *rights: str) -> None:
+        """``root:rule``, ``secret:rule``, ``project:rule`` for the whole project, ``app:rule`` and ``group:rule``
+        for the application or group alone."""
+        kinds: dict[str, list[str]] = {}
+        for right in rights:
+            kind, _, rule = right.partition(":")
+            kinds.setdefault(kind, []).append(rule)
+        if "root" in kinds:
+            self.studio.give_rules(person, *kinds["root"])
+        if "secret" in kinds:
+            self.studio.give_secret(person, self.app, *kinds["secret"])
+        roles: dict[str, Any] = {}
+        if "project" in kinds:
+            roles["project"] = [f"only_{rule}" for rule in kinds["project"]]
+        for kind, level, resource in (("app", "applications", self.app), ("group", "groups", self.group)):
+            if kind in kinds:
+                roles[level] = {str(resource): [f"only_{rule}" for rule in kinds[kind]]}
+        if roles:
+            self.studio.join(self.project, person, **roles)
+
+
+def new_scene(studio: Studio) -> Scene:
+    project = studio.project()
+    app = studio.application(project)
+    assert studio.root.call("application/tags", application_id=app, data={"tags": ["one"]}).status == 200
+    studio.role(app, "guest")
+    return Scene(studio, project, app, studio.group(project))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def roles_of_one_rule(studio: Studio) -> Iterator[None]:
+    """A generic role for each generic rule, so that rights can be told apart."""
+    names = [(section, rule) for section, rules in GENERIC_RULES.items() for rule in rules]
+    for section, rule in names:
+        meta = {"private_data": {section: {rule: {"value": True}}}}
+        data = {"name": f"only_{rule}", "meta": meta}
+        assert studio.root.call("roles", action="save", application_id=1, data=data).status == 200
+    yield
+    for _, rule in names:
+        data = {"name": f"only_{rule}"}
+        assert studio.root.call("roles", action="delete", application_id=1, data=data).status == 200
+
+
+@pytest.fixture(scope="module")
+def shared(studio: Studio) -> Scene:
+    return new_scene(studio)
+
+
+EVERY_RIGHT = (
+    *(f"root:{rule}" for rule in ROOT_RULES),
+    *(f"secret:{rule}" for rule in SECRET),
+    *(f"project:{rule}" for rules in GENERIC_RULES.values() for rule in rules),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    operation: str
+    allowed: tuple[tuple[str, ...], ...]  # each of these suffices
+    call: Callable[[Scene, Person], Answer]
+    useless: tuple[str, ...] = EVERY_RIGHT  # all of these together, less the allowed ones, do not
+    fresh: bool = False  # it leaves nothing behind to try again with
+    refused: int = 403
+
+
+def application(action: str, **data: Any) -> Callable[[Scene, Person], Answer]:
+    def call(scene: Scene, person: Person) -> Answer:
+        return person.call("application", action=action, data={"application_id": scene.app, **data})
+
+    return call
+
+
+def create(scene: Scene, person: Person, project: str | None = None) -> Answer:
+    data = {"name": f"Made {next(_numbers)}", **({"project_id": project} if project else {})}
+    return person.call("application", action="save", data=data)
+
+
+def project(action: str, path: str = "project", **data: Any) -> Callable[[Scene, Person], Answer]:
+    return lambda scene, person: person.call(path, action=action, data={"id": scene.project, **data})
+
+
+def at_application(path: str, action: str, **data: Any) -> Callable[[Scene, Person], Answer]:
+    return lambda scene, person: person.call(path, action=action, application_id=scene.app, data=data)
+
+
+def on_group(path: str, data: dict[str, Any], **fields: Any) -> Callable[[Scene, Person], Answer]:
+    return lambda scene, person: person.call(path, group_id=scene.group, data=data, **fields)
+
+
+def use_key(scene: Scene, person: Person) -> Answer:
+    made = person.call("accessKey", action="save", application_id=scene.app, data={"comment": "mine"})
+    if made.status != 200:
+        listed = person.call("accessKey", action="get", application_id=scene.app)
+        assert listed.status == made.status
+        return made
+    assert len(person.call("accessKey", action="get", application_id=scene.app).data) == 1
+    return person.call("accessKey", action="delete", application_id=scene.app, data={"id": made.data["id"]})
+
+
+MANAGE_APPS = ("project:can_manage_applications",)
+ROWS = (
+    Row(
+        "application get",
+        (MANAGE_APPS, ("secret:canRead",), ("app:can_view_app",), ("app:can_manage_app_api_keys",)),
+        application("get"),
+        # Any role in the applications section suffices to view, also one that the whole project gives.
+        useless=tuple(right for right in EVERY_RIGHT if not right.endswith(("can_view_app", "app_api_keys"))),
+    ),
+    Row("application save", (MANAGE_APPS, ("secret:canSave",)), application("save", description="new")),
+    Row("application create in a project", (MANAGE_APPS,), lambda s, p: create(s, p, s.project)),
+    Row("application create outside a project", (("root:can_create_app",),), create),
+    Row(
+        "application delete",
+        (("root:can_remove_apps",), MANAGE_APPS),
+        application("delete"),
+        fresh=True,
+    ),
+    Row(
+        "application service metadata update",
+        (("root:can_publish_services",),),
+        application("save", service_meta={"env": "dev"}),
+    ),
+    Row(
+        "application tags",
+        (("root:can_publish_services",),),
+        lambda s, p: p.call("application/tags", application_id=s.app, data={"tags": ["one"]}),
+    ),
+    Row(
+        "application keys in service metadata",
+        (("root:can_publish_services", *MANAGE_APPS), ("root:can_publish_services", "secret:canSave")),
+        application("save", service_meta={"public_key": "none"}),
+        useless=("root:can_publish_services", "secret:canRead", "project:can_manage_project"),
+    ),
+    Row("publish", (("root:can_create_projects",),), lambda s, p: p.call("publish", project=f"Pub {next(_numbers)}")),
+    Row("project get", (("project:can_view_project",),), project("get")),
+    Row("project save", (("project:can_manage_project",),), project("save", description="new")),
+    Row("project delete", (("project:can_remove_project",),), project("delete"), fresh=True),
+    Row("membership get", (("project:can_view_project",),), project("get", "project/membership")),
+    Row("membership save", (("project:can_manage_project",),), project("save", "project/membership")),
+    Row(
+        "group save",
+        (("project:can_manage_groups",),),
+        lambda s, p: p.call("group", action="save", data={"project_id": s.project, "title": "New"}),
+    ),
+    Row("group save again", (("project:can_manage_groups",),), on_group("group", {"title": "Newer"}, action="save")),
+    Row("group delete", (("project:can_manage_groups",),), on_group("group", {}, action="delete"), fresh=True),
+    Row("group tags", (("project:can_manage_groups",),), on_group("group/tags", {"tags": ["one"]})),
+    Row(
+        "group access save",
+        (("project:can_manage_group",), ("group:can_manage_group",)),
+        on_group("group/access", {"users": ["5"]}),
+    ),
+    Row(
+        "access key",
+        (("secret:canCreateJwt",), ("project:can_manage_app_api_keys",), ("app:can_manage_app_api_keys",)),
+        use_key,
+    ),
+    Row("role read", (("secret:canReadSchema",),), at_application("roles", "get", name="guest")),
+    Row("role list", (("secret:canReadSchema",), ("secret:canSeeRoleList",)), at_application("roles", "get")),
+    Row("role save", (("secret:canModifySchema",), MANAGE_APPS), at_application("roles", "save", name="other")),
+    Row(
+        "role delete",
+        (("secret:canModifySchema",), MANAGE_APPS),
+        at_application("roles", "delete", name="guest"),
+        fresh=True,
+    ),
+    Row("schema read", (("secret:canReadSchema",),), at_application("meta/schema", "get")),
+    Row("schema modify", (("secret:canModifySchema",),), at_application("meta/schema", "save", public_data={})),
+    Row(
+        "audit of a project",
+        (("project:can_manage_project",),),
+        lambda s, p: p.call("audit", data={"project_id": s.project}),
+    ),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
+def test_allowed(studio: Studio, shared: Scene, row: Row) -> None:
+    for rights in (*row.allowed, None):
+        scene = new_scene(studio) if row.fresh else shared
+        person = studio.root if rights is None else studio.person()
+        if rights is not None:
+            scene.give(person, *rights)
+        answer = row.call(scene, person)
+        assert (answer.status, answer.body["status"]) == (200, "OK"), (rights, answer.body)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
+def test_refused(studio: Studio, shared: Scene, row: Row) -> None:
+    """To those who have nothing, to those who have all that does not suffice, and to those who have it elsewhere."""
+    enough = {rights[0] for rights in row.allowed if len(rights) == 1}
+    elsewhere = new_scene(studio) if row.fresh else studio_scene(studio)
+    for scene, rights in (
+        (shared, ()),
+        (shared, tuple(right for right in row.useless if right not in enough)),
+        (elsewhere, tuple(right for each in row.allowed for right in each if not right.startswith("root:"))),
+    ):
+        person = studio.person()
+        scene.give(person, *rights)
+        answer = row.call(shared, person)
+        assert (answer.status, answer.body) == (403, {"status": "ERROR", "error": "forbidden"}), rights
+
+
+_elsewhere: list[Scene] = []
+
+
+def studio_scene(studio: Studio) -> Scene:
+    """Another project, made once."""
+    if not _elsewhere:
+        _elsewhere.append(new_scene(studio))
+    return _elsewhere[0]
+
+
+def test_group_get_gives_only_matching_groups(studio: Studio) -> None:
+    scene = new_scene(studio)
+    other = studio.group(scene.project)
+    nobody, one, every = studio.person(), studio.person(), studio.person()
+    scene.give(nobody, "project:can_manage_groups", "project:can_manage_project")
+    scene.give(one, "group:can_manage_group")
+    scene.give(every, "project:can_manage_group")
+
+    def seen(person: Person) -> list[str]:
+        found = person.call("group", action="get", data={"project_id": scene.project}).data
+        assert found["max_users_cnt"] == 100
+        return [group["id"] for group in found["groups"]]
+
+    assert seen(nobody) == []
+    assert seen(one) == [scene.group]
+    assert sorted(seen(every)) == sorted((scene.group, other))
+
+
+def test_any_role_in_the_applications_section_suffices_to_view(studio: Studio) -> None:
+    scene = new_scene(studio)
+    person = studio.person()
+    studio.join(scene.project, person, applications={str(scene.app): ["viewer"]})
+    assert application("get")(scene, person).status == 200
+    assert application("save", name="x")(scene, person).status == 403
+
+
+def test_the_creator_of_an_application_has_no_right_on_it(studio: Studio) -> None:
+    person = studio.person()
+    studio.give_rules(person, "can_create_app")
+    made = person.call("application", action="save", data={"name": "Mine"}).data["application_id"]
+    assert person.call("application", action="get", data={"application_id": made}).status == 403
+    assert person.call("application", action="save", data={"application_id": made, "name": "x"}).status == 403
+
+
+def test_author_and_target_of_a_published_project_have_every_right_there(studio: Studio) -> None:
+    author, target = studio.person(), studio.person(second_factor=True)
+    studio.give_rules(author, "can_create_projects")
+    made = author.call("publish", project=f"Both {next(_numbers)}", user=target.user_id).data["id"]
+    for person in (author, target):
+        rules = {rule for rule in studio.rules_of(person, 1) if rule.startswith(f"{made}/")}
+        assert rules == {f"{made}/project.{rule}" for rule in GENERIC_RULES["project"]}
+
+
+def test_a_rule_in_public_data_is_no_root_rule(studio: Studio) -> None:
+    person = studio.person()
+    studio.save_data(person, 1, public_data={"can_create_projects": {"value": True}})
+    assert "can_create_projects" in studio.rules_of(person, 1)
+    assert person.call("publish", project=f"Public {next(_numbers)}").status == 403
+
+
+def test_root_has_every_right_everywhere_and_nobody_else_gives_it(studio: Studio) -> None:
+    helper = studio.person()
+    studio.give_secret(helper, 1, "canModifySchema", roles={"canWrite": "all"})
+    mine = {"user_id": helper.user_id, "roles": ["root"]}
+    assert helper.call("meta/data", action="save", application_id=1, data=mine).status == 403
+    theirs = {"user_id": studio.root.user_id, "roles": []}
+    assert helper.call("meta/data", action="save", application_id=1, data=theirs).status == 403
+    for_all = {"name": "root", "default": True}
+    assert helper.call("roles", action="save", application_id=1, data=for_all).status == 403
+    assert helper.call("meta/schema", action="save", application_id=1, data={"roles": {"root": for_all}}).status == 403
+    plain = {"user_id": helper.user_id, "roles": ["viewer"]}
+    assert helper.call("meta/data", action="save", application_id=1, data=plain).status == 200

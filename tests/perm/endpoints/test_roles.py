@@ -1,0 +1,296 @@
+"""POST /api/permissions/roles (§2.7, §4.9), and the rules of protected roles (§3)."""
+
+from typing import Any
+
+import pytest
+
+from tests.perm.endpoints.conftest import Answer, Studio
+
+FULL: dict[str, Any] = {
+    "name": "guard",
+    "meta": {"private_data": {"patrol": {"value": True, "params": "a"}}, "public_data": {"badge": {"value": 7}}},
+    "description": "Walks around",
+    "protected": True,
+    "default": False,
+    "condition": {"or": [{"tag": "beta"}, {"and": [{"domain": "example.com"}, {"ip": "10.0.0.0/8"}]}]},
+    "user_limit": 5,
+    "params": "north,south",
+}
+EMPTY: dict[str, Any] = {
+    "name": "plain",
+    "meta": {},
+    "description": "",
+    "protected": False,
+    "default": False,
+    "condition": {},
+    "user_limit": 0,
+    "params": "",
+}
+
+
+def save(studio: Studio, app: int, **data: Any) -> Answer:
+    return studio.root.call("roles", action="save", application_id=app, data=data)
+
+
+def get(studio: Studio, app: int, **data: Any) -> Answer:
+    return studio.root.call("roles", action="get", application_id=app, data=data)
+
+
+@pytest.fixture
+def app(studio: Studio) -> int:
+    return studio.application()
+
+
+def test_save_and_get_answer_the_record(studio: Studio, app: int) -> None:
+    assert save(studio, app, **FULL).body == {"status": "OK", "data": FULL}
+    assert save(studio, app, name="plain").body == {"status": "OK", "data": EMPTY}
+    assert get(studio, app, name="guard").body == {"status": "OK", "data": FULL}
+    assert get(studio, app).body == {"status": "OK", "data": [FULL, EMPTY]}
+    assert save(studio, app, **FULL, application_id=app).body == {"status": "OK", "data": FULL}
+
+
+def test_what_is_not_given_stays(studio: Studio, app: int) -> None:
+    save(studio, app, **FULL)
+    assert save(studio, app, name="guard", description="new").data == FULL | {"description": "new"}
+
+
+def test_delete_takes_the_role_and_its_assignments(studio: Studio, app: int) -> None:
+    ann = studio.person()
+    save(studio, app, name="guard", meta=FULL["meta"])
+    studio.save_data(ann, app, roles=["guard"])
+    delete = {"action": "delete", "application_id": app, "data": {"name": "guard"}}
+    assert studio.root.call("roles", **delete).body == {"status": "OK"}
+    assert get(studio, app, name="guard").body == {"status": "ERROR", "error": "role not found"}
+    assert studio.root.call("roles", **delete).status == 404
+    save(studio, app, name="guard", meta=FULL["meta"])
+    assert studio.rules_of(ann, app, "roles") == []
+
+
+def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
+    answer = save(studio, app, name="x", colour="red", meta={"secret_data": {}, "private_data": {}})
+    assert sorted(answer.body["warnings"]) == [
+        "colour: unknown field, ignored",
+        "meta.secret_data: unknown field, ignored",
+    ]
+    assert get(studio, app, nmae="x").body["warnings"] == ["nmae: unknown field, ignored"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "who"),
+    [
+        ({"domain": "EXAMPLE.com"}, True),
+        ({"domain": "example.org"}, False),
+        ({"domain": "xample.com"}, False),
+        ({"uid": ["{ann}"]}, True),
+        ({"uid": []}, False),
+        ({"tag": "beta"}, True),
+        ({"tag": "bet"}, False),
+        ({"purchase": "full_game"}, True),
+        ({"ip": "127.0.0.0/8"}, True),
+        ({"ip": "10.0.0.0/8"}, False),
+        ({"everyone": True}, True),
+        ({"everyone": False}, False),
+        ({"everyone": True, "tag": "nope"}, False),
+        ({"everyone": False, "tag": "beta"}, True),
+        ({"and": []}, False),
+        ({"or": []}, False),
+        ({"or": [{}]}, False),
+        ({"and": [{"tag": "beta"}, {"or": [{"tag": "nope"}, {"purchase": "full_game"}]}]}, True),
+    ],
+)
+def test_a_role_applies_while_its_condition_holds(
+    studio: Studio, app: int, condition: dict[str, Any], who: bool
+) -> None:
+    ann = studio.person(tags=["beta"], purchases=["full_game"])
+    if condition == {"uid": ["{ann}"]}:
+        condition = {"uid": [ann.user_id]}
+    studio.role(app, "maybe", "enter", condition=condition)
+    studio.role(app, "given", "sit", condition=condition)
+    studio.save_data(ann, app, roles=["given"])
+    assert studio.rules_of(ann, app) == (["enter", "sit"] if who else [])
+    assert studio.rules_of(ann, app, "roles") == ["given"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"uid": "12"},
+        {"uid": [12]},
+        {"uid": None},
+        {"everyone": "false"},
+        {"everyone": 0},
+        {"tag": ""},
+        {"tag": ["x"]},
+        {"domain": "a@b"},
+        {"domain": 5},
+        {"ip": "10.0.0.0/33"},
+        {"ip": 1},
+        {"ip": True},
+        {"and": {}},
+        {"or": [1]},
+        {"not": {}},
+        {"doman": "x"},
+        [],
+        "x",
+        5,
+    ],
+)
+def test_a_wrong_condition_is_refused(studio: Studio, app: int, condition: Any) -> None:
+    assert save(studio, app, name="x", condition=condition).status == 400
+
+
+def nested(levels: int) -> dict[str, Any]:
+    condition: dict[str, Any] = {"tag": "x"}
+    for _ in range(levels - 1):
+        condition = {"and": [condition]}
+    return condition
+
+
+def test_a_condition_has_at_most_256_nodes_and_no_endless_depth(studio: Studio, app: int) -> None:
+    many = {"or": [{"tag": "x"}] * 255}
+    assert save(studio, app, name="x", condition=many).status == 200
+    assert save(studio, app, name="x", condition={"or": [{"tag": "x"}] * 256}).status == 400
+    assert save(studio, app, name="x", condition=nested(25)).status == 200
+    assert save(studio, app, name="x", condition=nested(70)).status == 400
+
+
+def test_default_roles_apply_to_everybody(studio: Studio, app: int) -> None:
+    studio.role(app, "default", "sit")
+    studio.role(app, "other", "stand", default=True, condition={"tag": "nobody"})
+    assert studio.rules_of(studio.person(), app) == ["sit", "stand"]
+
+
+def test_parameters_are_appended_and_merged_in_the_order_of_role_names(studio: Studio, app: int) -> None:
+    ann = studio.person()
+    rule = {"private_data": {"walk": {"value": True, "params": "own"}}}
+    save(studio, app, name="b", meta=rule, params="x, y")
+    save(studio, app, name="a", meta=rule, params="z,x")
+    studio.save_data(ann, app, roles=["b", "a"])
+    assert studio.rules_of(ann, app) == ["walk|own,z,x,y"]
+
+
+@pytest.mark.parametrize("params", ["a|b", "a:b", "a\nb", 5, None, [], ",".join("x" * 200)])
+def test_wrong_parameters_are_refused(studio: Studio, app: int, params: object) -> None:
+    if isinstance(params, str) and len(params) > 300:
+        params = ",".join(str(number) for number in range(65))
+    assert save(studio, app, name="x", params=params).status == 400
+
+
+@pytest.mark.parametrize("limit", [-1, "1", 1.5, True, None, [], 2**62])
+def test_a_wrong_user_limit_is_refused(studio: Studio, app: int, limit: object) -> None:
+    assert save(studio, app, name="x", user_limit=limit).status == 400
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a/b", "a|b", "projectAccess", "é", "x" * 65, "a b", None, 5, [], {}])
+def test_a_role_name_is_a_safe_name(studio: Studio, app: int, name: object) -> None:
+    assert save(studio, app, name=name).status == 400
+    assert get(studio, app, name=name).status == 400
+    assert studio.root.call("roles", action="delete", application_id=app, data={"name": name}).status == 400
+
+
+PROTECTED: dict[str, Any] = {
+    "private_data": {"ban": {"value": False, "protected": True}, "sub": {"kick": {"value": False, "protected": True}}}
+}
+
+
+def meta(section: str = "private_data", **rules: Any) -> dict[str, Any]:
+    return {section: rules or {"ban": {"value": True}}}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"meta": meta()},
+        {"meta": meta(ban={"value": False})},
+        {"meta": meta(sub={"kick": {"value": True}})},
+        {"meta": meta("public_data")},
+        {"meta": meta(), "default": True},
+        {"meta": meta(), "params": "x"},
+    ],
+)
+@pytest.mark.parametrize("name", ["guard", "default"])
+def test_only_a_protected_role_includes_a_protected_rule(studio: Studio, name: str, given: dict[str, Any]) -> None:
+    app = studio.application(**PROTECTED)
+    answer = save(studio, app, name=name, **given)
+    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    assert get(studio, app).data == []
+    assert save(studio, app, name=name, protected=True, **given).status == 200
+
+
+def test_a_protected_role_with_protected_rules_stays_protected(studio: Studio) -> None:
+    app = studio.application(**PROTECTED)
+    save(studio, app, name="guard", protected=True, meta=meta())
+    assert save(studio, app, name="guard", protected=False).status == 400
+    assert save(studio, app, name="guard", protected=False, meta={}).status == 400
+    assert get(studio, app, name="guard").data["protected"] is True
+    assert save(studio, app, name="guard", meta={}).status == 200
+    assert save(studio, app, name="guard", protected=False).status == 200
+
+
+def test_a_rule_that_a_public_role_holds_cannot_become_protected(studio: Studio) -> None:
+    app = studio.application(private_data={"ban": {"value": False}})
+    save(studio, app, name="guard", meta=meta())
+    become = {"action": "save", "application_id": app}
+    assert studio.root.call("meta/schema", **become, data=PROTECTED).status == 409
+    both = PROTECTED | {"roles": {"guard": {"protected": True}}}
+    assert studio.root.call("meta/schema", **become, data=both).status == 200
+
+
+def test_a_public_role_turned_protected_leaves_project_access(studio: Studio) -> None:
+    project, ann = studio.project(), studio.person()
+    app = studio.application(project)
+    group = studio.group(project, ann.user_id)
+    studio.role(app, "guard", "patrol")
+    studio.role(app, "cook", "bake")
+    actions = [
+        {"group_id": group, "role": "guard", "action": "grant"},
+        {"group_id": group, "role": "cook", "action": "grant"},
+    ]
+    settings = {"services": {str(app): {"groups": actions}}}
+    assert studio.root.call("project", action="save", data={"id": project, "settings": settings}).status == 200
+    assert studio.rules_of(ann, app) == ["bake", "patrol"]
+    save(studio, app, name="guard", protected=True)
+    assert studio.rules_of(ann, app) == ["bake"]
+    kept = studio.root.call("project", action="get", data={"id": project}).data["settings"]
+    assert kept == {"services": {str(app): {"groups": actions[1:]}}}
+    save(studio, app, name="guard", protected=False)
+    assert studio.rules_of(ann, app) == ["bake"]
+    again = studio.root.call("project", action="save", data={"id": project, "settings": settings})
+    assert again.status == 200
+
+
+def test_a_generic_role_turned_protected_leaves_every_membership(studio: Studio) -> None:
+    project, ann = studio.project(), studio.person()
+    rules = {"private_data": {"project": {"can_view_project": {"value": True}}}}
+    save(studio, 1, name="temporary", meta=rules)
+    studio.join(project, ann, project=["temporary"])
+    assert ann.call("project", action="get", data={"id": project}).status == 200
+    save(studio, 1, name="temporary", protected=True)
+    assert ann.call("project", action="get", data={"id": project}).status == 403
+    users = studio.root.call("project/membership", action="get", data={"id": project}).data["users"]
+    assert ann.user_id not in [user["user_id"] for user in users]
+    refused = {"id": project, "users": [{"user_id": ann.user_id, "roles": {"project": ["temporary"]}}]}
+    assert studio.root.call("project/membership", action="save", data=refused).status == 400
+    assert studio.root.call("roles", action="delete", application_id=1, data={"name": "temporary"}).status == 200
+
+
+def test_a_deleted_role_leaves_project_access(studio: Studio) -> None:
+    project, ann = studio.project(), studio.person()
+    app = studio.application(project)
+    group = studio.group(project, ann.user_id)
+    studio.role(app, "guard", "patrol")
+    actions = [{"group_id": group, "role": "guard", "action": "revoke"}]
+    settings = {"services": {str(app): {"groups": actions}}}
+    assert studio.root.call("project", action="save", data={"id": project, "settings": settings}).status == 200
+    assert studio.root.call("roles", action="delete", application_id=app, data={"name": "guard"}).status == 200
+    kept = studio.root.call("project", action="get", data={"id": project}).data
+    assert kept["settings"] == {"services": {str(app): {"groups": []}}}
+    assert studio.root.call("project", action="save", data=kept).data == kept
+
+
+def test_the_role_root_of_the_central_application_stays_and_stays_protected(studio: Studio) -> None:
+    assert studio.root.call("roles", action="delete", application_id=1, data={"name": "root"}).status == 409
+    assert save(studio, 1, name="root", protected=False).status == 409
+    ann, project = studio.person(), studio.project()
+    users = [{"user_id": ann.user_id, "roles": {"project": ["root"]}}]
+    assert studio.root.call("project/membership", action="save", data={"id": project, "users": users}).status == 400

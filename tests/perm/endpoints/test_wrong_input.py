@@ -1,0 +1,297 @@
+"""Whatever is sent, the answer is the envelope of §4.1 with a 4xx: never a 5xx, and nothing is changed by it."""
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.perm.endpoints.conftest import FACTOR, Person, Studio
+
+# One of each JSON kind; a field takes those of its own kind, and every other one is wrong.
+KINDS: dict[str, Any] = {
+    "null": None,
+    "bool": True,
+    "int": -7,
+    "float": 1.5,
+    "str": "\u00e9 ./|:,'\"; --%_\\",
+    "list": [[]],
+    "obj": {"": {}},
+}
+PATHS = (
+    "application", "application/tags", "user/info", "meta/data", "publish", "project", "project/membership", "group",
+    "group/access", "group/tags", "accessKey", "roles", "meta/schema", "audit",
+)  # fmt: skip
+
+
+class Bodies:
+    """A good body for every endpoint and action: what is put in place of its parts is what is wrong."""
+
+    def __init__(self, studio: Studio) -> None:
+        project = studio.project()
+        app, group = studio.application(project), studio.group(project, tags=("project",))
+        assert studio.root.call("application/tags", application_id=app, data={"tags": []}).status == 200
+        studio.role(app, "guard", "patrol")
+        action = {"group_id": group, "role": "guard", "action": "grant"}
+        roles = {"project": [{"name": "viewer", "ttl": 5, "expired": 5}]}
+        resources = {"applications": {str(app): ["viewer"]}, "services": {str(app): ["viewer"]}}
+        condition = {
+            "domain": "a.b", "uid": ["5"], "tag": "x", "purchase": "x", "everyone": True,
+            "and": [{"tag": "x"}], "or": [{"tag": "x"}],
+        }  # fmt: skip
+        titled = {"title": "x", "condition": condition}
+        rule = {"value": True, "params": "x"}
+        meta = {
+            "name": "x", "description": "x", "doc": "https://a.b", "url": "https://a.b", "env": "x", "tags": ["x"],
+            "public_key": "x", "private_key": "x", "config_schema": {"any": "thing"},
+        }  # fmt: skip
+        settings = {
+            "gdpr": {
+                "char_sources": ["https://a.b"],
+                "data_sources": [{"fetch": "https://a.b", "remove": "https://a.b"}],
+            },
+            "restricted_domains": ["a.b"],
+        }
+        own = {
+            "roles": [{"name": "guard", "expired": 5, "ttl": 5}],
+            "public_data": {"a": rule},
+            "private_data": {"b": {"c": rule | {"expired": 5}}},
+            "secret_data": {
+                "application": {"canRead": {"value": True}},
+                "meta": {"roles": {"canRead": {"value": "self"}}},
+            },
+            "login": {"can": {"value": True}},
+        }
+        role = {
+            "name": "cook", "meta": {"private_data": {"a": rule}, "public_data": {"b": rule}}, "description": "x",
+            "protected": False, "default": False, "condition": condition | {"ip": "10.0.0.0/8"}, "user_limit": 0,
+            "params": "x",
+        }  # fmt: skip
+        schema_rule = rule | {"protected": False, "description": "x"}
+        here: dict[str, Any] = {"application_id": app}
+        save: dict[str, Any] = {"action": "save"}
+        get: dict[str, Any] = {"action": "get"}
+        self.good: list[tuple[str, dict[str, Any]]] = [
+            ("application", get | {"data": here, "options": {"full": True}}),
+            (
+                "application",
+                save | {"data": here | {"name": "x", "description": "x", "settings": settings, "service_meta": meta}},
+            ),
+            ("application", {"action": "delete", "data": here}),
+            ("application/tags", here | {"data": {"tags": ["project"]}}),
+            (
+                "meta/data",
+                get | here | {
+                    "data": {"user_id": studio.root.user_id, "type": "list"},
+                    "options": {
+                        "project_id": project, "hide_project_access": True, "with_exp": True, "with_roles": True,
+                        "with_apps_data": True,
+                    },
+                },
+            ),
+            ("meta/data", save | here | {"data": {"user_id": studio.root.user_id, **own}, "expired": 5}),
+            ("publish", {"project": "x", "user": "x"}),
+            ("project", get | {"data": {"id": project}}),
+            (
+                "project",
+                save | {
+                    "data": {
+                        "id": project, "title": "x", "description": "x", "aliases": ["x"],
+                        "settings": {"allowed_domains": ["a.b"], "services": {str(app): {"groups": [action]}}},
+                    }
+                },
+            ),
+            ("project", {"action": "delete", "data": {"id": project}}),
+            ("project/membership", get | {"data": {"id": project}}),
+            (
+                "project/membership",
+                save | {
+                    "data": {
+                        "id": project, "users": [{"user_id": "5", "roles": roles | resources}], "allow": [group],
+                        "disallow": [group],
+                    }
+                },
+            ),
+            ("group", get | {"data": {"project_id": project}}),
+            ("group", save | {"data": {"project_id": project, "title": "x", "description": "x"}, "group_id": group}),
+            ("group", {"action": "delete", "group_id": group}),
+            ("group/access", {"group_id": group, "data": {"users": ["5"], "conditions": [titled]}}),
+            ("group/tags", {"group_id": group, "data": {"tags": ["project"]}}),
+            ("accessKey", get | here),
+            ("accessKey", save | here | {"data": {"comment": "x"}}),
+            ("accessKey", {"action": "delete", "data": {"id": "x"}} | here),
+            ("roles", get | here | {"data": {"name": "guard"}}),
+            ("roles", save | here | {"data": role}),
+            ("roles", {"action": "delete", "data": {"name": "guard"}} | here),
+            ("meta/schema", get | here),
+            (
+                "meta/schema",
+                save | here | {
+                    "data": {
+                        "login": {"can": schema_rule}, "public_data": {"a": schema_rule},
+                        "private_data": {"b": {"c": schema_rule}}, "roles": {"cook": role},
+                        "secret_data": own["secret_data"],
+                    }
+                },
+            ),
+            (
+                "audit",
+                {"data": here | {
+                    "project_id": project, "user_id": "5", "operation": "x", "target": "x", "since": 5, "until": 5,
+                    "before_id": 5, "most": 5,
+                }},
+            ),
+        ]  # fmt: skip
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every field of a body, at every depth."""
+    items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, below in items:
+        yield (*path, name)
+        if name != "config_schema":  # free
+            yield from places(below, (*path, name))
+
+
+def kind_of(value: Any) -> str:
+    return {type(None): "null", bool: "bool", int: "int", float: "float", str: "str", list: "list", dict: "obj"}[
+        type(value)
+    ]
+
+
+def with_value(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> tuple[dict[str, Any], Any]:
+    changed = copy.deepcopy(body)
+    node: Any = changed
+    for name in path[:-1]:
+        node = node[name]
+    before, node[path[-1]] = node[path[-1]], value
+    return changed, before
+
+
+def may_be(path: tuple[Any, ...], kind: str) -> bool:
+    """Fields that take more than one kind: values of rules, references to applications, a project that is none."""
+    name = path[-1]
+    if name == "value":
+        return "secret_data" not in path and "login" not in path and kind not in ("list", "obj")
+    return (name, kind) in {("condition", "null")} and "conditions" not in path
+
+
+@pytest.fixture(scope="module")
+def bodies(studio: Studio) -> Bodies:
+    return Bodies(studio)
+
+
+def test_every_good_body_is_good(studio: Studio, bodies: Bodies) -> None:
+    """So that what the next test puts into them is what is wrong with them."""
+    for path, body in bodies.good:
+        if body.get("action") == "delete" or path == "publish":
+            continue
+        answer = studio.root.call(path, **body)
+        assert answer.status == 200, (path, body, answer.body)
+
+
+@pytest.mark.parametrize("number", range(26))
+def test_a_field_of_another_kind_is_refused(studio: Studio, bodies: Bodies, number: int) -> None:
+    assert len(bodies.good) == 26
+    path, good = bodies.good[number]
+    for place in places(good):
+        for kind, value in KINDS.items():
+            body, before = with_value(good, place, value)
+            if kind == kind_of(before) or may_be(place, kind):
+                continue
+            answer = studio.root.call(path, **body)
+            assert (answer.status, answer.body["status"]) == (400, "ERROR"), (path, place, kind, answer.body)
+            assert set(answer.body) == {"status", "error"}
+            assert "\u00e9" not in answer.body["error"]  # what was sent is not repeated
+
+
+HOSTILE = ("'; DROP TABLE users; --", "%_\\:name$1", "x" * 5000)
+
+
+@pytest.mark.parametrize("number", range(26))
+def test_hostile_strings_are_data(studio: Studio, bodies: Bodies, number: int) -> None:
+    path, good = bodies.good[number]
+    for place in places(good):
+        for text in HOSTILE:
+            body, before = with_value(good, place, text)
+            if isinstance(before, str) and place != ("data", "application_id") and good.get("action") != "delete":
+                assert studio.root.call(path, **body).status < 500, (path, place, text)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_unknown_action_or_none_is_refused(studio: Studio, path: str) -> None:
+    if path in ("application/tags", "user/info", "publish", "group/access", "group/tags", "audit"):
+        return
+    for action in (None, "", "GET", "drop", 5, True, ["get"], {"get": 1}):
+        answer = studio.root.call(path, action=action, application_id=1, data={})
+        assert (answer.status, answer.body["error"].split(":")[0]) == (400, "action")
+    assert studio.root.call(path, application_id=1, data={}).status == 400
+
+
+def send(studio: Studio, path: str, raw: bytes, **headers: str) -> tuple[int, Any]:
+    sent = {"Authorization": f"Bearer {studio.root.jwt}", "Factor": FACTOR, "Content-Type": "application/json"}
+    answer = studio.client.post(f"/api/permissions/{path}", content=raw, headers=sent | headers)
+    return answer.status_code, answer.json()
+
+
+DEEP = b'{"data":' * 65 + b"{}" + b"}" * 65
+RAW = (
+    b"{", b"[]", b'"x"', b"5", b"null", b"{}{}", b"\xff", b"\xef\xbb\xbf{}", '{"a":"x"}'.encode("utf-16"),
+    b'{"a":1,"a":2}', b'{"data":{"a":1,"a":2}}', b'{"a":NaN}', b'{"a":Infinity}', b'{"a":-Infinity}', b'{"a":1e400}',
+    b'{"a":9223372036854775808}', b'{"a":' + b"9" * 5000 + b"}", b'{"a":"\\u0000"}', b'{"\\u0000":1}',
+    b'{"a":"\\ud800"}', b'{"a":"\\udc00x"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc0\x80"}', b'{"a":"\\uffff"}', DEEP,
+    b'{"a":' + b"[" * 20000 + b"]" * 20000 + b"}", b"a=b", b"{'a':1}", b'{"a":01}', b'{"a":1,}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_body_that_cannot_be_read_comes_before_everything(studio: Studio, path: str) -> None:
+    for raw in RAW:
+        status, answer = send(studio, path, raw, Authorization="Bearer nobody")
+        assert (status, answer["status"]) == (400, "ERROR"), raw[:40]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("raw", "header", "value", "status"),
+    [
+        (b"a=b", "Content-Type", "application/x-www-form-urlencoded", 415),
+        (b"{}", "Content-Type", "text/plain", 415),
+        (b"{}", "Content-Encoding", "gzip", 415),
+        (json.dumps({"a": "x" * (1024 * 1024)}).encode(), "Content-Type", "application/json", 413),
+    ],
+    ids=["form", "text", "gzip", "large"],
+)
+def test_other_media_types_and_large_bodies_are_refused(
+    studio: Studio, path: str, raw: bytes, header: str, value: str, status: int
+) -> None:
+    with studio.server.client() as client:  # of its own: an answer before the body was read spoils the connection
+        answer = client.post(f"/api/permissions/{path}", content=raw, headers={header: value})
+    assert (answer.status_code, answer.json()["status"]) == (status, "ERROR")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_other_methods_are_refused(studio: Studio, path: str) -> None:
+    answer = studio.client.get(f"/api/permissions/{path}")
+    assert (answer.status_code, answer.json()["status"]) == (405, "ERROR")
+    assert "POST" in answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_caller_is_judged_before_the_shape(studio: Studio, path: str) -> None:
+    body = {"action": 5, "application_id": [], "data": 7, "group_id": 5, "project": 5}
+    assert Person(studio.client, "", "", "a.b.c").call(path, **body).status == 401
+    if path != "user/info":
+        assert studio.person().call(path, **body).status == 400
+
+
+def test_an_empty_body_is_an_empty_object(studio: Studio) -> None:
+    assert send(studio, "user/info", b"")[0] == 200
+    assert send(studio, "user/info", b"", **{"Content-Type": ""})[0] == 200
+
+
+def test_no_answer_is_stored_or_shared(studio: Studio) -> None:
+    answer = studio.client.post("/api/permissions/user/info", json={}, headers={"Origin": "https://evil.example"})
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "Access-Control-Allow-Origin" not in answer.headers

@@ -1,0 +1,82 @@
+"""Tokens as others would make them: service JWTs signed by applications, and user JWTs signed as the service signs."""
+
+import base64
+import hashlib
+import hmac
+import time
+from functools import cache
+from typing import Any
+
+import jwt as pyjwt
+import trio
+
+from sso.config import load
+from sso.core.jwt import Signer
+from sso.core.keys import GENERATE, PrivateKey, algorithm_of, key_id, load_private, public_pem
+from sso.keys.store import purpose
+from sso.services import open_services
+from tests.kit.server import Server
+from tests.perm.endpoints.conftest import FACTOR, Studio
+
+DAY = 86400
+
+
+class ServiceKey:
+    """A key pair of an application."""
+
+    def __init__(self, algorithm: str = "ES256") -> None:
+        self.private: PrivateKey = GENERATE[algorithm]()
+        self.pem = public_pem(self.private.public_key())
+        self.kid = key_id(self.private.public_key())
+
+    def sign(self, server: Server, app_id: Any, headers: dict[str, Any] | None = None, **claims: Any) -> str:
+        now = int(time.time())
+        said = {"typ": "service_token", "app_id": app_id, "aud": server.base_url, "iat": now, "exp": now + 600}
+        said = {name: value for name, value in (said | claims).items() if value is not None}
+        algorithm = algorithm_of(self.private.public_key())
+        return pyjwt.encode(said, self.private, algorithm=algorithm, headers={"kid": self.kid} | (headers or {}))
+
+    def trusted_by(self, studio: Studio, app_id: int) -> "ServiceKey":
+        data = {"application_id": app_id, "service_meta": {"public_key": self.pem}}
+        assert studio.root.call("application", action="save", data=data).status == 200
+        return self
+
+
+@cache
+def signer(server: Server) -> Signer:
+    """The service's own signing key, as only the service can open it."""
+
+    async def run() -> Signer:
+        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
+            key = (await services.key_store.published())[-1]
+            private = load_private(services.keyring.open(purpose(key.kid), key.private_sealed))
+            return Signer(key.kid, private, key.algorithm)
+
+    return trio.run(run)
+
+
+def user_jwt(server: Server, user_id: str, factor: str | None = FACTOR, **claims: Any) -> str:
+    """A user JWT with these claims instead of the usual ones; None leaves one out."""
+    now = int(time.time())
+    said = {
+        "typ": "user_token", "iss": server.base_url, "sub": user_id, "uid": user_id, "iat": now - 10, "exp": now + 600,
+        "jti": "1", "nick": "", "auth": "login", "fac": factor and factor_digest(factor),
+    }  # fmt: skip
+    return signer(server).sign({name: value for name, value in (said | claims).items() if value is not None})
+
+
+def expired_jwt(server: Server, user_id: str, days: float, **claims: Any) -> str:
+    """A user JWT that ended so many days ago."""
+    end = int(time.time() - days * DAY)
+    return user_jwt(server, user_id, iat=end - 3600, exp=end, **claims)
+
+
+def factor_digest(factor: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(factor.encode()).digest()).decode().rstrip("=")
+
+
+def ip_headers(key: dict[str, Any], address: str, at: float | None = None) -> dict[str, str]:
+    """What a server sends that acts for a client at this address."""
+    moment = int(time.time() if at is None else at)
+    made = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
+    return {"Ip": address, "Signature": f"{key['id']}:{moment}:{made}"}

@@ -1,0 +1,117 @@
+"""Conditions at save: strict types, no unknown members, limits."""
+
+from typing import Any
+
+import pytest
+
+from sso.perm.errors import Invalid
+from sso.perm.input.conditions import read_condition, read_group_conditions, read_role_condition
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"everyone": "false"},
+        {"everyone": 0},
+        {"everyone": None},
+        {"uid": "12"},
+        {"uid": [12]},
+        {"uid": [""]},
+        {"uid": None},
+        {"tag": ""},
+        {"tag": 1},
+        {"tag": ["a"]},
+        {"tag": "a\n"},
+        {"domain": ""},
+        {"domain": "@x.com"},
+        {"domain": "a b"},
+        {"domain": ["x"]},
+        {"purchase": ""},
+        {"ip": "10.0.0.0/33"},
+        {"ip": 1},
+        {"ip": True},
+        {"ip": ["10.0.0.0/8"]},
+        {"ip": "10.0.0.0/255.0.0.0"},
+        {"and": {}},
+        {"and": [1]},
+        {"or": "x"},
+        {"or": [None]},
+        {"not": {}},
+        {"Domain": "x"},
+        {"and": [{"unknown": 1}]},
+        [],
+        "x",
+        1,
+        True,
+        None,
+    ],
+)
+def test_wrong_condition_is_refused(condition: Any) -> None:
+    with pytest.raises(Invalid):
+        read_condition(condition)
+
+
+def test_the_error_names_the_place() -> None:
+    with pytest.raises(Invalid) as caught:
+        read_condition({"or": [{"tag": "a"}, {"and": [{"ip": "x"}]}]})
+    assert caught.value.message == "condition.or[1].and[0].ip: not an IP address"
+
+
+def chain(length: int) -> dict[str, Any]:
+    condition: dict[str, Any] = {"everyone": True}
+    for _ in range(length - 1):
+        condition = {"and": [condition]}
+    return condition
+
+
+def test_at_most_256_nodes() -> None:
+    read_condition({"or": [{"tag": "a"}] * 255})
+    with pytest.raises(Invalid, match="256 nodes"):
+        read_condition({"or": [{"tag": "a"}] * 256})
+    with pytest.raises(Invalid, match="256 nodes"):
+        read_condition({"or": [{"tag": "a"}] * 1_000_000})
+
+
+def test_at_most_64_levels() -> None:
+    read_condition(chain(64))
+    with pytest.raises(Invalid, match="64 levels"):
+        read_condition(chain(65))
+    with pytest.raises(Invalid):
+        read_condition(chain(900))
+
+
+def test_role_condition_may_be_empty() -> None:
+    assert read_role_condition({}) is None
+    assert read_role_condition(None) is None
+    assert read_role_condition({"everyone": False}) is not None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [{"ip": "10.0.0.0/8"}, {"and": [{"ip": "10.0.0.0/8"}]}, {"or": [{"tag": "a"}, {"and": [{"ip": "::1"}]}]}],
+)
+def test_ip_is_refused_at_any_depth_of_a_group_condition(condition: Any) -> None:
+    read_condition(condition)
+    with pytest.raises(Invalid, match="must not ask for ip"):
+        read_group_conditions([{"title": "t", "condition": condition}])
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [{"title": "t"}],
+        [{"condition": {"tag": "a"}}],
+        [{"title": "", "condition": {}}],
+        [{"title": 1, "condition": {}}],
+        {},
+        [1],
+    ],
+)
+def test_title_and_condition_of_a_group_condition_are_required(items: Any) -> None:
+    with pytest.raises(Invalid):
+        read_group_conditions(items)
+
+
+def test_group_conditions_keep_title_and_condition_and_name_what_is_ignored() -> None:
+    item = {"title": "t", "condition": {"domain": "Example.com"}}
+    assert read_group_conditions([item | {"x": 1}]) == ([item], ["conditions[0].x: unknown field, ignored"])

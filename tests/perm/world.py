@@ -1,0 +1,127 @@
+"""A small world written as plain JSON: an application, one user, projects. Both evaluators read the same one.
+
+For the engine it goes through the readers of input and the converters of stored JSON, as in production.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sso.core.net import parse_address
+from sso.perm.engine import load, render
+from sso.perm.engine.compiled import Application, RoleRecord, Schema, compile_application
+from sso.perm.engine.effective import Effective, compute
+from sso.perm.engine.facts import Facts, ProjectApplication, ProjectFacts, UserFacts
+from sso.perm.engine.render import Options
+from sso.perm.engine.tree import as_tree
+from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.project import read_project_settings
+from sso.perm.input.roles import read_assignments, read_role, stored
+from sso.perm.input.schema import read_own_data, read_schema
+
+NOW = 1_700_000_000
+USER: dict[str, Any] = {"user_id": "1001", "login": "ann@example.com", "tags": [], "purchases": [], "ip": "10.0.0.1"}
+GROUP_A, GROUP_B, GROUP_C = "a" * 24, "b" * 24, "c" * 24
+
+
+@dataclass(frozen=True)
+class World:
+    application: Application
+    facts: Facts
+    effective: Effective
+    now: int
+
+    def full(self, **options: Any) -> list[str]:
+        return render.as_list(self.effective, Options(**options))
+
+    def short(self, **options: Any) -> list[str]:
+        return render.as_list_short(self.effective, Options(**options))
+
+    def roles(self, **options: Any) -> list[str]:
+        return render.as_roles(self.effective, Options(**options))
+
+    def effective_roles(self, **options: Any) -> list[str]:
+        return render.effective_roles(self.effective, Options(**options))
+
+    def expired(self, **options: Any) -> int:
+        return render.expired(self.effective, Options(**options))
+
+    def tree(self) -> dict[str, Any]:
+        return as_tree(self.application.schema, self.facts.own, self.now)
+
+
+def world(**parts: Any) -> World:
+    """Only what matters is given: application_id, schema, roles, user, own, removed, home, projects, now."""
+    return compute_with(application_of(parts), parts)
+
+
+def compute_with(application: Application, parts: Mapping[str, Any]) -> World:
+    facts = facts_of(parts)
+    now = parts.get("now", NOW)
+    return World(application, facts, compute(application, facts, now), now)
+
+
+def application_of(parts: Mapping[str, Any]) -> Application:
+    return compile_application(
+        parts.get("application_id", 10),
+        parts.get("version", 1),
+        schema(parts.get("schema", {})),
+        [role(record) for record in parts.get("roles", ())],
+    )
+
+
+def schema(data: dict[str, Any]) -> Schema:
+    return Schema(**read_schema(data)[0])
+
+
+def role(data: dict[str, Any]) -> RoleRecord:
+    return RoleRecord(**read_role(data)[0])
+
+
+def facts_of(parts: Mapping[str, Any]) -> Facts:
+    own = parts.get("own", {})
+    names = {name(item) for item in own.get("roles", ())}  # also of roles that no longer exist
+    record = read_own_data(own)[0] | {"roles": stored(read_assignments(own.get("roles", []), names)[0])}
+    home = parts.get("home")
+    return Facts(
+        user(parts.get("user", {})),
+        load.own_record(record),
+        parts.get("removed", False),
+        project(home) if home else None,
+        tuple(project(item) for item in parts.get("projects", ())),
+    )
+
+
+def user(data: dict[str, Any]) -> UserFacts:
+    data = USER | data
+    address = parse_address(data["ip"]) if data["ip"] else None
+    return UserFacts.of(data["user_id"], data["login"], tuple(data["tags"]), tuple(data["purchases"]), address)
+
+
+def project(data: dict[str, Any]) -> ProjectFacts:
+    applications = [ProjectApplication(**item) for item in data.get("applications", ())]
+    stored_record = data | {"settings": read_project_settings(data.get("settings", {}))[0]}
+    return load.project(stored_record, applications, map(group, data.get("groups", ())), data.get("member"))
+
+
+def group(data: dict[str, Any]) -> Any:
+    conditions = read_group_conditions(data.get("conditions", []))[0]
+    return load.group(data["id"], data.get("users", ()), conditions, data.get("tags", ()), data.get("title", ""))
+
+
+def name(item: Any) -> str:
+    return item if isinstance(item, str) else item["name"]
+
+
+def rule(path: str, value: Any = True, **members: Any) -> dict[str, Any]:
+    """``chat.mute`` as a tree of one rule."""
+    node: dict[str, Any] = {"value": value, **members}
+    for part in reversed(path.split(".")):
+        node = {part: node}
+    return node
+
+
+def giving(role_name: str, path: str = "chat.mute", value: Any = True, **fields: Any) -> dict[str, Any]:
+    """A role that gives one private rule."""
+    node_members = {"params": fields.pop("rule_params")} if "rule_params" in fields else {}
+    return {"name": role_name, "meta": {"private_data": rule(path, value, **node_members)}, **fields}

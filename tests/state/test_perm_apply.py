@@ -1,0 +1,357 @@
+"""The permission sections of `sso apply`: by natural key, in one transaction, any number of times the same."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import trio
+
+from sso.core.keys import GENERATE, key_id, private_pem, public_pem
+from sso.db.statement import Statement
+from sso.perm import audit
+from sso.perm.application_store import create_application, private_key, read_row
+from sso.perm.audit import Actor, Filter
+from sso.perm.membership import read_membership
+from sso.perm.projects import read_row as read_project
+from sso.perm.projects import remove_project
+from sso.perm.user_data import read_record
+from sso.services import Services
+from sso.state.document import DocumentError
+from sso.state.tally import Counts
+from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, rules, studio, traces
+
+_ROLE = Statement("SELECT * FROM roles WHERE application_id = :application_id AND name = :name")
+_KEYS = Statement("SELECT application_id, comment, modified > created AS described FROM access_keys")
+
+
+async def refused(services: Services, document: dict[str, Any]) -> str:
+    """Why it is refused, in one line."""
+    with pytest.raises(DocumentError) as caught:
+        await apply(services, document)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_one_document_makes_a_whole_studio(services: Services) -> None:
+    counts = await apply(services, studio())
+    assert (counts.created, counts.same) == (2 + 1 + 1 + 1 + 1 + 1, 0)  # the rest is changed
+    assert counts.warnings == ()
+    assert "can_create_projects" in await rules(services, ANN)
+    assert "red_dawn/project.can_manage_project" in await rules(services, ANN)
+    assert "red_dawn/project.can_view_project" in await rules(services, BOB)
+    assert await rules(services, BOB, 40) == ["chat.ban|a,b", "chat.mute", "title"]
+    assert await rules(services, ANN, 40) == ["chat.mute"]  # through the group and the project's settings
+    key = await services.permissions.access_keys.presented(SECRET)
+    assert key is not None
+    assert key.application_id == 40
+
+
+async def test_a_second_run_changes_nothing(services: Services) -> None:
+    first = await apply(services, studio())
+    before = await traces(services)
+    second = await apply(services, studio())
+    assert (second.created, second.changed) == (0, 0)
+    assert second.same == first.created + first.changed + first.same
+    assert await traces(services) == before
+
+
+async def test_two_at_once_come_one_after_the_other(services: Services) -> None:
+    found: list[Counts] = []
+
+    async def run() -> None:
+        found.append(await apply(services, studio()))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        nursery.start_soon(run)
+    assert sorted(counts.created > 0 for counts in found) == [False, True]
+    assert sorted(counts.changed > 0 for counts in found) == [False, True]
+
+
+async def test_the_example_keeps_the_admins_although_the_membership_lists_nobody(services: Services) -> None:
+    document = studio() | {"memberships": [{"id": "red_dawn", "users": [], "allow": [], "disallow": []}]}
+    for _ in range(2):
+        counts = await apply(services, document)
+        found = await read_membership(services.database, "red_dawn")
+        assert found["users"] == [{"user_id": ANN, "roles": {"project": ["admin"]}}]
+    assert counts.changed == 0
+
+
+async def test_admins_are_added_to_what_is_there(services: Services) -> None:
+    await apply(services, studio())
+    await apply(services, {"projects": [{"title": "Red Dawn", "admins": ["bob@example.com"]}]})
+    found = await read_membership(services.database, "red_dawn")
+    assert [user["roles"]["project"] for user in found["users"]] == [["admin"], ["viewer", "admin"]]
+    assert found["allow"] == [TESTERS]
+
+
+async def test_what_is_not_named_is_left_alone(services: Services) -> None:
+    await apply(services, studio())
+    await apply(
+        services,
+        {
+            "projects": [{"title": "Red Dawn"}],
+            "applications": [{"application_id": 40, "name": "Tanks 2"}],
+            "groups": [{"group_id": TESTERS, "tags": ["project", "more"]}],
+            "memberships": [{"id": "red_dawn", "disallow": [TESTERS]}],
+            "permissions": [{"user_id": BOB, "application_id": 40, "data": {"public_data": {}}}],
+            "roles": {"40": [{"name": "moderator", "params": "x"}]},
+        },
+    )
+    application = await read_row(services.database, 40)
+    assert application is not None
+    assert (application["name"], application["description"]) == ("Tanks 2", "A game")
+    assert application["service_meta"] == {"name": "tanks", "tags": ["game"]}
+    project = await read_project(services.database, "red_dawn")
+    assert project is not None
+    assert project["settings"]["allowed_domains"] == ["example.com"]
+    assert project["aliases"] == ["rd"]
+    membership = await read_membership(services.database, "red_dawn")
+    assert (len(membership["users"]), membership["allow"], membership["disallow"]) == (2, [TESTERS], [TESTERS])
+    record = await read_record(services.database, BOB, 40)
+    assert (record["public_data"], record["roles"]) == ({}, [{"name": "moderator", "ttl": 60}])
+    role = await services.database.row(_ROLE, application_id=40, name="moderator")
+    assert role is not None
+    assert role["params"] == "x"
+    assert role["meta"] == studio()["roles"]["40"][0]["meta"]
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"groups": [{"group_id": TESTERS, "title": "!"}]}, "groups[0].title: must be 1 to 32 Latin letters"),
+    ({"groups": [{"group_id": "x"}]}, "groups[0].group_id: must be a group id"),
+    ({"groups": [{"group_id": TESTERS}]}, "groups[0].project_id: is required"),
+    ({"groups": [{"group_id": TESTERS, "project_id": "no", "title": "T"}]}, "groups[0].project_id: there is no"),
+    (
+        {"groups": [{"group_id": TESTERS, "conditions": [{"title": "x", "condition": {"ip": "10.0.0.0/8"}}]}]},
+        "groups[0].conditions[0].condition",
+    ),
+    ({"projects": [{"title": "Game"}]}, "projects[0].title: this title is reserved"),
+    ({"projects": [{"title": "A", "admins": ["777"]}]}, "projects[0].admins[0]: there is no such user"),
+    ({"projects": [{"title": "A", "tags": []}]}, "projects[0].tags: there is no such field"),
+    ({"projects": [{"title": "A"}, {"title": "a"}]}, "projects[1].title: stands twice"),
+    (
+        {"projects": [{"title": "A", "settings": {"services": {"1": {"groups": []}}}}]},
+        "projects[0].settings.services.1: is no application of this project",
+    ),
+    ({"applications": [{"name": "A"}]}, "applications[0].application_id: is required"),
+    ({"applications": [{"application_id": 77}]}, "applications[0].name: is required"),
+    (
+        {"applications": [{"application_id": 77, "name": "A", "project_id": "no"}]},
+        "applications[0].project_id: there is no such project",
+    ),
+    (
+        {"applications": [{"application_id": 1, "project_id": "red_dawn"}], "projects": [{"title": "Red Dawn"}]},
+        "applications[0].project_id: the central application belongs to no project",
+    ),
+    ({"applications": [{"application_id": 77, "name": "A", "service_meta": {"url": "x"}}]}, "applications[0].serv"),
+    ({"schemas": {"77": {}}}, "schemas.77: there is no such application"),
+    ({"schemas": {"x": {}}}, "schemas.x: a key must be an application id"),
+    ({"schemas": {"1": {"private_data": {"a": 1}}}}, "schemas.1.private_data.a: must be an object"),
+    ({"schemas": {"1": {"data": {}}}}, "schemas.1.data: there is no such field"),
+    ({"roles": {"77": []}}, "roles.77: there is no such application"),
+    ({"roles": {"1": {}}}, "roles.1: must be an array"),
+    ({"roles": {"1": [{"name": "a.b"}]}}, "roles.1[0].name: a name must be"),
+    ({"roles": {"1": [{"name": "a"}, {"name": "a"}]}}, "roles.1[1].name: stands twice"),
+    ({"roles": {"1": [{"name": "root", "protected": False}]}}, "roles.1[0]: the role root"),
+    ({"memberships": [{"id": "no"}]}, "memberships[0].id: there is no such project"),
+    ({"memberships": [{}]}, "memberships[0].id: is required"),
+    (
+        {"projects": [{"title": "A"}], "memberships": [{"id": "a", "users": [{"user_id": "1", "roles": []}]}]},
+        "memberships[0].users[0].roles: must be an object",
+    ),
+    (
+        {"projects": [{"title": "A"}], "memberships": [{"id": "a", "users": [{"user_id": "1"}], "allow": ["x"]}]},
+        "memberships[0].allow[0]: must be a group id",
+    ),
+    ({"permissions": [{"user_id": "7", "application_id": 1, "data": {}}]}, "permissions[0].user_id: there is no"),
+    ({"permissions": [{"user_id": "7", "data": {}}]}, "permissions[0].application_id: is required"),
+    ({"permissions": [{"user_id": ANN, "application_id": 1}]}, "permissions[0].data: is required"),
+    (
+        {"permissions": [{"user_id": ANN, "application_id": 1, "data": {"private_data": {"value": 1}}}]},
+        "permissions[0].data.private_data",
+    ),
+    ({"access_keys": [{"application_id": 1, "hash": "short"}]}, "access_keys[0].hash: must be 32 to 512"),
+    ({"access_keys": [{"application_id": 1, "hash": "a" * 16 + ".b.c" + "d" * 16}]}, "access_keys[0].hash: with"),
+    ({"access_keys": [{"application_id": 77, "hash": SECRET}]}, "access_keys[0].application_id: there is no"),
+    ({"nonsense": []}, "nonsense: there is no such section"),
+    ({"groups": {}}, "groups: must be an array"),
+]
+
+
+async def test_a_bad_document_says_where_and_changes_nothing(services: Services) -> None:
+    await apply(services, {"users": studio()["users"], "roles": {"1": []}})
+    before = await traces(services)
+    for change, message in BAD:
+        assert (await refused(services, {"users": [{"login": "new@example.com"}]} | change)).startswith(message)
+        assert await services.users.by_login("new@example.com") is None
+    assert await traces(services) == before
+
+
+AGAINST: list[tuple[dict[str, Any], str]] = [
+    (
+        {"permissions": [{"user_id": BOB, "application_id": 40, "data": {"roles": ["no"]}}]},
+        "permissions[0].data.roles[0]: there is no role no",
+    ),
+    (
+        {"permissions": [{"user_id": name, "application_id": 40, "data": {}} for name in (BOB, "bob@example.com")]},
+        "permissions[1]: stands twice",
+    ),
+    ({"groups": [{"group_id": TESTERS, "project_id": "other"}]}, "groups[0].project_id: a group stays"),
+    ({"projects": [{"title": "RD"}]}, "projects[0]: this title, or one of the aliases, is taken"),
+    (
+        {"applications": [{"application_id": 41, "name": "Tanks", "project_id": "red_dawn"}]},
+        "applications[0].name: another application of this project has it",
+    ),
+    (
+        {"access_keys": [{"application_id": 40, "hash": f"{SECRET}{n}"} for n in range(2)]},
+        "access_keys[1]: an application has at most 2 access keys",
+    ),
+    ({"access_keys": [{"application_id": 1, "hash": SECRET}]}, "access_keys[0].hash: is a key of another"),
+    (
+        {"schemas": {"40": {"private_data": {"chat": {"mute": {"value": False, "protected": True}}}}}},
+        "schemas.40.chat.mute: the public role moderator holds this rule",
+    ),
+    ({"projects": [{"title": "Red Dawn", "author": ANN}]}, "projects[0].author: stays who it is"),
+]
+
+
+async def test_what_is_there_already_may_stand_against_it(services: Services) -> None:
+    await apply(services, studio() | {"projects": [*studio()["projects"], {"title": "Other"}]})
+    before = await traces(services)
+    for change, message in AGAINST:
+        assert (await refused(services, change)).startswith(message)
+    assert await traces(services) == before
+
+
+async def test_a_role_may_become_protected_together_with_the_rule_that_it_holds(services: Services) -> None:
+    await apply(services, studio())
+    protected = {"private_data": {"chat": {"mute": {"value": False, "protected": True}}}}
+    document = studio() | {"schemas": {"40": protected}}
+    document["roles"]["40"][0]["protected"] = True
+    assert "cannot be granted through a project" in await refused(services, document)  # which it still says itself
+    counts = await apply(
+        services, {"schemas": {"40": protected}, "roles": {"40": [{"name": "moderator", "protected": True}]}}
+    )
+    assert counts.changed == 2
+    project = await read_project(services.database, "red_dawn")
+    assert project is not None
+    assert project["settings"]["services"]["40"]["groups"] == []  # what is protected is not had through a project
+
+
+async def test_a_schema_may_bring_its_roles(services: Services) -> None:
+    application = {"application_id": 40, "name": "Tanks"}
+    schema = {"private_data": {"fly": {"value": False}}, "roles": {"pilot": {"params": "x"}}, "version": 9}
+    document = {"applications": [application], "schemas": {"40": schema}}
+    assert (await apply(services, document)).created == 2
+    before = await traces(services)
+    assert (await apply(services, document)).same == 3
+    assert await traces(services) == before
+
+
+async def test_fields_that_are_ignored_are_named(services: Services) -> None:
+    application = {"application_id": 40, "name": "Tanks", "settings": {"colour": "red"}}
+    permission = {"user_id": ANN, "application_id": 40, "data": {"strange": 1}}
+    document = {"users": studio()["users"], "applications": [application], "permissions": [permission]}
+    assert (await apply(services, document)).warnings == (
+        "applications[0].settings.colour: unknown field, ignored",
+        "permissions[0].data.strange: unknown field, ignored",
+    )
+
+
+async def test_an_application_gets_the_id_that_it_asks_for_and_nobody_else_gets_it(services: Services) -> None:
+    ids = [10, 11, 13, 2**31 - 1]
+    await apply(services, {"applications": [{"application_id": n, "name": f"App {n}"} for n in ids]})
+
+    async def create(name: str) -> int:
+        async def work(tx: Any) -> int:
+            row = await create_application(tx, Actor(), services.keyring, {"name": name})
+            return int(row["application_id"])
+
+        return await services.database.transaction(work)
+
+    assert [await create("a"), await create("b")] == [12, 14]
+
+
+async def test_the_private_key_is_sealed_and_stays(services: Services) -> None:
+    key = GENERATE["ES256"]()
+    meta = {"private_key": private_pem(key), "public_key": public_pem(key.public_key())}
+    document = {"applications": [{"application_id": 40, "name": "Tanks", "service_meta": meta}]}
+    await apply(services, document)
+    assert (await apply(services, document)).same == 1
+    row = await read_row(services.database, 40)
+    assert row is not None
+    assert private_key(services.keyring, row) == private_pem(key)
+    assert "private_key" not in row["service_meta"]
+    token = services.permissions.service_jwts.issue(40, private_pem(key))
+    assert await services.permissions.service_jwts.verify(token) == 40
+    published = await services.permissions.application_keys.published(40)
+    assert [item["id"] for item in published] == [key_id(key.public_key())]
+    removed = {"applications": [{"application_id": 40, "service_meta": {"private_key": ""}}]}
+    assert (await apply(services, removed)).changed == 1
+
+
+async def test_a_new_comment_changes_the_key_and_not_its_value(services: Services) -> None:
+    await apply(services, studio())
+    counts = await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET, "comment": "new"}]})
+    assert counts.changed == 1
+    assert [tuple(row) for row in await services.database.rows(_KEYS)] == [(40, "new", True)]
+    assert (await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET}]})).same == 1
+
+
+async def test_the_trail_names_the_command_line_and_holds_no_secret(services: Services) -> None:
+    await apply(services, studio())
+    entries = await audit.read(services.database, Filter(most=200))
+    assert {entry["user_id"] for entry in entries} == {""}
+    assert {entry["operation"] for entry in entries} >= {
+        "project.publish",
+        "project.save",
+        "application.create",
+        "schema.save",
+        "role.save",
+        "group.create",
+        "membership.save",
+        "permissions.save",
+        "access_key.create",
+    }
+    assert SECRET not in str(entries)
+
+
+async def test_what_is_removed_is_not_brought_back(services: Services) -> None:
+    await apply(services, studio())
+    await services.database.transaction(lambda tx: remove_project(tx, Actor(), "red_dawn"))
+    for section, place in [
+        ("projects", "projects[0]"),
+        ("applications", "applications[0]"),
+        ("schemas", "schemas.40"),
+        ("roles", "roles.40"),
+        ("groups", "groups[0]"),
+        ("memberships", "memberships[0]"),
+        ("access_keys", "access_keys[0]"),
+    ]:
+        change = studio()[section]
+        if section == "applications":
+            change[0]["description"] = "new"
+        assert await refused(services, {section: change}) == f"{place}: is removed"
+
+
+async def test_a_limit_of_users_holds(services: Services) -> None:
+    document = studio()
+    document["roles"]["40"].append({"name": "captain", "user_limit": 1})
+    document["permissions"] = [
+        {"user_id": user, "application_id": 40, "data": {"roles": ["captain"]}} for user in (ANN, BOB)
+    ]
+    assert (await refused(services, document)).startswith("permissions[1].data.roles: captain has 1 users")
+
+
+async def test_the_demo_data_can_be_tried(services: Services) -> None:
+    document = orjson.loads((Path(__file__).parents[2] / "scripts" / "demo.json").read_bytes())
+    await apply(services, document)
+    assert (await apply(services, document)).changed == 0
+    demo = await services.users.by_login("demo@example.com")
+    player = await services.users.by_login("player@example.com")
+    assert demo is not None
+    assert player is not None
+    mine = await rules(services, demo.user_id)
+    assert {"can_create_projects", "red_dawn/applications/10/app.can_manage_app_api_keys"} <= set(mine)
+    assert await rules(services, player.user_id, 10) == ["chat.mute|lobby", "chat.write", "maps.unreleased"]
