@@ -36,12 +36,13 @@ async def fill_signing_keys(services: Services) -> None:
 
 
 async def fill_clients(services: Services) -> None:
-    clients = [{"client_id": "shop", "client_secret": CLIENT_SECRET}, {"client_id": "public"}]
+    secret = {"client_secret": CLIENT_SECRET}
+    clients = [{"client_id": "shop", **secret}, {"client_id": "rotated", **secret}, {"client_id": "public"}]
     await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": clients}))
 
 
 async def rotate_client(services: Services) -> None:
-    await services.oauth.clients.rotate_secret("shop")
+    await services.oauth.clients.rotate_secret("rotated")
 
 
 async def fill_application(services: Services) -> None:
@@ -123,7 +124,7 @@ async def test_everything_opens_with_the_new_key_and_only_with_it(filled: Servic
     secrets = {spot: filled.keyring.open(spot, sealed) for values in before.values() for spot, sealed in values}
 
     new = MasterKey.generate()
-    assert await Reseal(database, Keyring([new, old])).run() == 8
+    assert await Reseal(database, Keyring([new, old])).run() == 9
 
     after = await sealed_values(database)
     assert {key_id_of(sealed) for values in after.values() for _, sealed in values} == {new.id}
@@ -175,8 +176,8 @@ async def test_values_of_several_old_keys_are_counted_and_all_sealed_anew(filled
     await Reseal(filled.database, Keyring([middle, *filled.keyring.keys])).run()
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that has the old key still
     ring = Keyring([new, middle, *filled.keyring.keys])
-    assert await Reseal(filled.database, ring).sealed_with_old() == 5
-    assert await Reseal(filled.database, ring).run() == 5
+    assert await Reseal(filled.database, ring).sealed_with_old() == 10
+    assert await Reseal(filled.database, ring).run() == 10
     assert await Reseal(filled.database, ring).sealed_with_old() == 0
     assert await Reseal(filled.database, Keyring([new])).sealed_with_old() == 0
 
