@@ -132,9 +132,9 @@ class Studio:
         return person.call("meta/data", action="get", application_id=application_id, data=data, options=options).data
 
     def project(self, *admins: Person) -> str:
-        """A new project; its id."""
+        """A new project; its id. Root needs no membership, and each one is read with every call."""
         made: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
-        users = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in (self.root, *admins)]
+        users = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in admins]
         assert self.root.call("project/membership", action="save", data={"id": made, "users": users}).status == 200
         return made
 

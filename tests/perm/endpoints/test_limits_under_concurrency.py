@@ -95,11 +95,12 @@ def test_one_title_in_whatever_case_is_one_project(studio: Studio, _: int) -> No
 
 @pytest.mark.parametrize("_", range(TIMES))
 def test_one_name_is_one_application_of_a_project(studio: Studio, _: int) -> None:
-    project = studio.project()
+    ann = studio.person()
+    project = studio.project(ann)
     data = {"name": "Only one", "project_id": project}
-    assert race(studio, studio.root, same("application", action="save", data=data))[200] == 1
+    assert race(studio, ann, same("application", action="save", data=data))[200] == 1
     options = {"with_apps_data": True, "project_id": project}
-    found = studio.root.call("meta/data", action="get", application_id=1, data={}, options=options).data
+    found = ann.call("meta/data", action="get", application_id=1, data={}, options=options).data
     assert len(found["apps"][project]) == 1
 
 
