@@ -48,7 +48,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
         ("/user/info", perm.projects.info, 256 * 1024),
         ("/publish", perm.projects.publish, 256 * 1024),
         ("/project", perm.projects.handle, 256 * 1024),
-        ("/project/membership", perm.memberships.handle, SCHEMA_MOST),
+        ("/project/membership", perm.memberships.handle, 256 * 1024),
         ("/group", perm.groups.handle, 256 * 1024),
         ("/group/access", perm.groups.access, 256 * 1024),
         ("/group/tags", perm.groups.tags, 256 * 1024),
