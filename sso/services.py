@@ -22,6 +22,7 @@ from sso.db.wakeups import Wakeups
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
 from sso.oauth import parts as oauth_parts
+from sso.oauth.live_grants import LiveGrants
 from sso.oauth.parts import OAuth
 from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
@@ -77,7 +78,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     hasher = Hasher(settings.argon2_time, settings.argon2_kib)
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s)
-    jwts = UserJwts(keys, users, settings.base_url, settings.jwt_ttl_s)
+    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s)
     permissions = build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys")
     applications = LoginRules(permissions, database, ring)
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None

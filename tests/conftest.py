@@ -6,6 +6,7 @@ import pytest
 from sso.config import Settings
 from sso.core.sealed import Keyring, MasterKey
 from sso.db.bridge import Database
+from sso.perm.central_store import ensure_central
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.server import QUICK, Server, running
@@ -46,6 +47,7 @@ def settings(tmp_path: Path) -> Settings:
 async def services(settings: Settings, database: Database, keyring: Keyring) -> Services:
     services = build(settings, database, keyring)
     await services.key_store.ensure_first("ES256")
+    await ensure_central(database)
     await services.keys.load()
     return services
 

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.users import UserStore
@@ -27,9 +27,10 @@ class Caller:
 
 
 class UserJwts:
-    def __init__(self, keys: KeySet, users: UserStore, issuer: str, life_s: int) -> None:
+    def __init__(self, keys: KeySet, users: UserStore, grants: "Grants", issuer: str, life_s: int) -> None:
         self._keys = keys
         self._users = users
+        self._grants = grants
         self._issuer = issuer
         self._life_s = life_s
         self._verifier = Verifier(typ=TYP, issuer=issuer)
@@ -58,8 +59,11 @@ class UserJwts:
             claims["app_id"] = app_id
         return self._keys.signer().sign(claims)
 
-    def issue_exchanged(self, user_id: str, nick: str, valid_from: int, exp: int, factor: str) -> str:
-        """For the holder of an access token, and never for longer than that lives; without a factor if "" is given."""
+    def issue_exchanged(self, user_id: str, nick: str, valid_from: int, exp: int, factor: str, grant_id: str) -> str:
+        """For the holder of an access token: never for longer than that lives, and only while its grant does.
+
+        Without a factor if "" is given. The grant's id is the first part of the ``jti``.
+        """
         now = max(int(time.time()), valid_from)
         claims: dict[str, Any] = {
             "typ": EXCHANGED,
@@ -68,7 +72,7 @@ class UserJwts:
             "uid": user_id,
             "iat": now,
             "exp": min(now + self._life_s, exp),
-            "jti": record_id(),
+            "jti": f"{grant_id}.{record_id()}",
             "nick": nick,
             "auth": "openid",
         }
@@ -94,6 +98,8 @@ class UserJwts:
         claims = verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
+        if claims["typ"] == EXCHANGED:
+            await self._check_exchanged(claims)
         if factor is not None and not hmac.compare_digest(str(claims.get("fac")), factor_digest(factor)):
             raise InvalidToken("wrong factor")
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
@@ -102,6 +108,18 @@ class UserJwts:
         if user is None or user.disabled or claims["iat"] < user.valid_from:
             raise InvalidToken("void")
         return Caller(user, claims)
+
+    async def _check_exchanged(self, claims: dict[str, Any]) -> None:
+        """No expiry is waived for it, and it ends with the grant that it came from."""
+        grant_id = str(claims.get("jti")).partition(".")[0]
+        if claims["exp"] <= time.time() or not await self._grants.is_alive(grant_id):
+            raise InvalidToken("the access it came from has ended")
+
+
+class Grants(Protocol):
+    """Whoever keeps the grants of web sites."""
+
+    async def is_alive(self, grant_id: str) -> bool: ...
 
 
 def factor_digest(factor: str) -> str:

@@ -73,7 +73,7 @@ def show(ctx: click.Context, app_id: int) -> None:
 @command.command()
 @click.argument("name")
 @click.option("--project", "project_id", help="The id of the project that it shall belong to.")
-@click.option("--description", default="")
+@click.option("--description", default="", help="What it is, in a sentence.")
 @click.pass_context
 def create(ctx: click.Context, name: str, project_id: str | None, description: str) -> None:
     """Create an application called NAME; prints its id."""

@@ -33,7 +33,13 @@ def command() -> None:
 @click.option(
     "--redirect-uri", "uris", multiple=True, help="With these, only exactly these addresses are answered. Repeatable."
 )
-@click.option("--profile", type=click.Choice(["strict", "oidc"]), default="strict", show_default=True)
+@click.option(
+    "--profile",
+    type=click.Choice(["strict", "oidc"]),
+    default="strict",
+    show_default=True,
+    help="To the letter of the specification, or as standard libraries expect it.",
+)
 @click.option("--public", is_flag=True, help="No secret, PKCE instead: for programs in their users' hands (oidc).")
 @click.option("--consent", is_flag=True, help="Ask people before it learns anything of them.")
 @click.option("--first-party", is_flag=True, help="One of your own: its exchanged tokens may be bound to a device.")

@@ -49,7 +49,9 @@ def command() -> None:
 @command.command("list")
 @USER
 @APP
-@click.option("--type", "kind", type=click.Choice(TYPES), default="list_short", show_default=True)
+@click.option(
+    "--type", "kind", type=click.Choice(TYPES), default="list_short", show_default=True, help="How to show them."
+)
 @click.pass_context
 def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> None:
     """List what a user may do at an application: a line for each rule or role, or the tree as JSON.

@@ -34,4 +34,7 @@ class Exchange:
         """Only the studio's own sites may bind it to a device, and so to what devices may do."""
         access = await require_access(self._grants, access_token)
         bound = factor if access.first_party else ""
-        return {"token": self._jwts.issue_exchanged(access.user_id, access.nick, access.valid_from, access.exp, bound)}
+        token = self._jwts.issue_exchanged(
+            access.user_id, access.nick, access.valid_from, access.exp, bound, access.grant_id
+        )
+        return {"token": token}

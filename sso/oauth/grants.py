@@ -97,7 +97,8 @@ _ROTATE = Statement(
     ), again AS (
         SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.ends, g.head, g.head_issued, g.head_exp
         FROM seen s JOIN locked ON locked.id = s.grant_id JOIN oauth_grants g ON g.id = locked.id
-        WHERE g.previous = s.head AND g.rotated > now() - make_interval(secs => s.leeway_s)
+        -- Without a leeway not even for an instant: who began earlier may come later, and see a moment in its future.
+        WHERE g.previous = s.head AND s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s)
             AND s.proved AND s.same_uri AND s.alive AND NOT EXISTS (SELECT FROM turned WHERE turned.id = g.id)
     ), given AS (
         SELECT * FROM turned UNION ALL SELECT * FROM again
@@ -125,7 +126,7 @@ _REVOKE_ACCESS = Statement(
 )
 _LOOK_UP = Statement(
     """SELECT item.n, u.user_id, u.login, u.nick, u.email_verified, u.phone_verified, u.valid_from, g.scopes,
-        c.client_id, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp
+        c.client_id, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, g.id AS grant_id
     FROM unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id
@@ -221,8 +222,9 @@ class Grants:
         found = await self._database.value(_REVOKE_HEAD, grant_id=grant_id, client_id=client_id, head=head)
         return found is not None
 
-    async def revoke_grant(self, grant_id: str, client_id: str) -> None:
-        await self._database.value(_REVOKE_GRANT, grant_id=grant_id, client_id=client_id)
+    async def revoke_grant(self, grant_id: str, client_id: str) -> bool:
+        """The grant and its access tokens end; False if it had ended before."""
+        return await self._database.value(_REVOKE_GRANT, grant_id=grant_id, client_id=client_id) is not None
 
     async def revoke_access(self, access_token: str, client_id: str) -> None:
         await self._database.value(_REVOKE_ACCESS, digest=digest(access_token), client_id=client_id)

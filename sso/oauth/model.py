@@ -109,6 +109,7 @@ class Access:
     client_id: str
     first_party: bool
     exp: int
+    grant_id: str
 
     @classmethod
     def from_row(cls, row: Any) -> "Access":

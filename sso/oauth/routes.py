@@ -12,7 +12,7 @@ from sso.oauth.revoke import Revocation
 from sso.oauth.token import TokenEndpoint
 from sso.oauth.userinfo import claims, require_access
 from sso.web.fields import Request
-from sso.web.http import address, read, reply
+from sso.web.http import address, read, reply, text_header
 
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # As short as the key set's: an algorithm is announced before the first token is signed with it.
@@ -70,12 +70,12 @@ def oauth_routes(
 
     @routes.post("/proxy/oauth/exchange")
     async def to_id_token() -> Response:
-        factor = request.headers.get("Factor")
+        factor = text_header("Factor")
         return reply(await exchange.to_id_token(_bearer(), address(), factor), headers=NO_STORE)
 
     @routes.post("/proxy/oauth/exchangeToken")
     async def to_user_jwt() -> Response:
-        return reply(await exchange.to_user_jwt(_bearer(), request.headers.get("Factor", "")), headers=NO_STORE)
+        return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
 
     return routes
 

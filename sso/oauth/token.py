@@ -62,7 +62,7 @@ class TokenEndpoint:
         """refresh_token."""
         presented = self._tokens.read_refresh(refresh_token)
         if presented is None or given.client_id not in ("", presented.client_id):
-            raise bad_refresh(await self._profile_of(given))
+            raise bad_refresh(await self._profile_of(given, redirect_uri))
         client = self._last_seen.get(presented.client_id) or await self._clients.get(presented.client_id)
         if client is None:
             raise bad_refresh("strict")
@@ -100,12 +100,12 @@ class TokenEndpoint:
                 await self._grants.revoke_grant(presented.grant_id, client.client_id)
         raise bad_refresh(client.profile)
 
-    async def _profile_of(self, given: Evidence) -> Profile:
+    async def _profile_of(self, given: Evidence, redirect_uri: str) -> Profile:
         """Whose words to use for a token that names nobody, or another: those of the client that the request names."""
         if not given.client_id:
             return "strict"
         client = await self._clients.get(given.client_id)
-        if client is None or proof(client, self._clients.secrets(client), given, "") is None:
+        if client is None or proof(client, self._clients.secrets(client), given, redirect_uri) is None:
             raise InvalidClient(given.scheme)
         return client.profile
 

@@ -15,7 +15,7 @@ from sso.perm.names import application_key
 from sso.perm.permissions import Permissions
 from sso.perm.service_jwt import app_id_of
 from sso.web.fields import Request, at_most
-from sso.web.http import address, body, read, reply
+from sso.web.http import address, body, read, reply, text_header
 
 SCHEMA_MOST = 1024 * 1024
 Handler = Callable[[Call], Awaitable[dict[str, Any]]]
@@ -34,7 +34,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
         found = Evidence.collect(
             address(),
             request.headers.get("Authorization", ""),
-            request.headers.get("Factor"),
+            text_header("Factor"),
             request.headers.get("Service-Jwt"),
             fields,
         )

@@ -50,6 +50,15 @@ class UnknownClient(Refused):
     message = "the client's address cannot be determined"
 
 
+def text_header(name: str) -> str | None:
+    """A header that holds text. Clients send it as UTF-8, servers read it as Latin-1."""
+    value = request.headers.get(name)
+    try:
+        return value.encode("latin-1").decode() if value else value
+    except UnicodeError:
+        return value
+
+
 def reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return reply_bytes(orjson.dumps(data), status, headers)
 

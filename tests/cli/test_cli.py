@@ -364,10 +364,10 @@ def test_what_is_exported_can_be_applied_and_changes_nothing(run: Program, tmp_p
     assert run.ok("apply", str(file)) == "created 2, changed 0, unchanged 0\n"
     assert run.ok("apply", str(file)) == "created 0, changed 0, unchanged 2\n"
     exported = run.ok("export")
-    assert set(orjson.loads(exported)) == {"users", "clients"}
+    assert {"users", "clients"} <= orjson.loads(exported).keys()
     for secret in (PASSWORD, TOTP_SECRET, "a-secret-of-the-shop", "argon2"):
         assert secret not in exported
-    assert run.ok("apply", "-", stdin=exported) == "created 0, changed 0, unchanged 2\n"
+    assert run.ok("apply", "-", stdin=exported).startswith("created 0, changed 0, ")
     assert run.ok("apply", "-", stdin='{"users": [{"login": "ann@example.com", "nick": "Anna"}]}') == (
         "created 0, changed 1, unchanged 0\n"
     )
@@ -377,7 +377,7 @@ def test_what_is_exported_can_be_applied_and_changes_nothing(run: Program, tmp_p
     ("document", "words"),
     [
         ('{"users": [{"login": "a@example.com"}, {"login": 5}]}', "users[1].login: "),
-        ('{"users": [{"login": "a@example.com"}], "projects": []}', "projects: this section is not supported yet"),
+        ('{"users": [{"login": "a@example.com"}], "projects": [{"title": "/"}]}', "projects[0].title: "),
         ('{"nope": []}', "nope: there is no such section"),
         ('{"users": [', "not valid JSON (line 1, "),
         ('{"users": [], "users": []}', "duplicate key"),
@@ -404,7 +404,7 @@ def test_a_document_that_cannot_be_read_is_one_line(shared: Program, tmp_path: P
 def test_a_document_may_be_far_larger_than_a_request(run: Program) -> None:
     part = {"login": "ann@example.com", "meta": {"numbers": list(range(100_000))}}
     assert run.ok("apply", "-", stdin=orjson.dumps({"users": [part]})) == "created 1, changed 0, unchanged 0\n"
-    assert run.ok("apply", "-", stdin=run.ok("export")) == "created 0, changed 0, unchanged 1\n"
+    assert run.ok("apply", "-", stdin=run.ok("export")).startswith("created 0, changed 0, ")
 
 
 def test_signing_keys_are_listed_rotated_and_retired(run: Program) -> None:

@@ -2,9 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, running
 from tests.perm.endpoints.conftest import Studio
 
 PAGE = Path(__file__).parents[3] / "docs" / "permissions.rst"
@@ -29,6 +34,15 @@ def agrees(expected: Any, found: Any, names: dict[str, Any]) -> bool:
     if isinstance(expected, list) and isinstance(found, list):
         return len(expected) == len(found) and all(agrees(*pair, names) for pair in zip(expected, found, strict=True))
     return bool(expected == found)
+
+
+@pytest.fixture
+def studio(postgres_server: Postgres, tmp_path: Path) -> Iterator[Studio]:
+    """Of its own: names such as Red Dawn are taken elsewhere."""
+    dsn = postgres_server.fresh()
+    with running(tmp_path, **QUICK, SSO_DATABASE_URL=dsn) as server, server.client() as client:
+        yield Studio(server, client)
+    postgres_server.drop(dsn)
 
 
 def test_the_examples_of_the_documentation_are_true(studio: Studio) -> None:
