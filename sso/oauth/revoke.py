@@ -20,11 +20,12 @@ class Revocation:
         """From now on the refresh token and the access tokens of its grant are refused everywhere."""
         client = await self._client(given)
         if refresh_token:
-            if not await self._end(refresh_token, client):
+            if not await self._end(refresh_token, client, newest=True):
                 raise InvalidRequest("the refresh token is not valid or already revoked")
         elif token and client.profile == "oidc":
-            # RFC 7009 section 2.2: a token that is not valid is as good as revoked.
-            if not await self._end(token, client):
+            # RFC 7009 section 2.2: a token that is not valid is as good as revoked. An older one of the grant ends it
+            # all the same: a thief may have made the newest.
+            if not await self._end(token, client, newest=False):
                 await self._grants.revoke_access(token, client.client_id)
         else:
             raise InvalidRequest("refresh_token is required")
@@ -37,11 +38,10 @@ class Revocation:
             raise InvalidClient(given.scheme)
         return client
 
-    async def _end(self, token: str, client: Client) -> bool:
+    async def _end(self, token: str, client: Client, *, newest: bool) -> bool:
         presented = self._tokens.read_refresh(token)
         if presented is None or presented.client_id != client.client_id:
             return False
-        if client.profile == "oidc":
-            # An older token of the grant, too: a thief may have made the newest one.
-            return await self._grants.revoke_grant(presented.grant_id, presented.client_id)
-        return await self._grants.revoke(presented.grant_id, presented.client_id, presented.head)
+        if newest:
+            return await self._grants.revoke(presented.grant_id, presented.client_id, presented.head)
+        return await self._grants.revoke_grant(presented.grant_id, presented.client_id)

@@ -11,6 +11,7 @@ import jwt as pyjwt
 import pytest
 
 from sso.core.keys import GENERATE, public_jwk, public_pem
+from tests.faults import sql
 from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, Person, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
@@ -308,8 +309,29 @@ def test_fixed_ips_are_compared_with_the_address_that_a_server_vouches_for(
     assert ask(studio, bearer(token) | ip_headers(access_key, "11.1.1.1"), "meta/data", **body) == REFUSED
 
 
-def test_an_exchanged_token_with_a_factor_works_with_it(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
-    exchanged = {"typ": "exchanged_token", "auth": "openid"}
+@pytest.fixture
+def exchanged(studio: Studio, ann: Person) -> dict[str, str]:
+    """The claims of a token that was exchanged from an access token, whose grant lives."""
+    sql(
+        studio.dsn,
+        "INSERT INTO oauth_clients (client_id) VALUES ('exchange-site') ON CONFLICT DO NOTHING",
+        f"""INSERT INTO oauth_grants (id, client_id, user_id, auth_time, issued, ends, last_used, expires)
+        VALUES ('g{ann.user_id}', 'exchange-site', '{ann.user_id}', 0, 0, 9999999999, now(), now() + interval '1 day')
+        ON CONFLICT DO NOTHING""",
+    )
+    return {"typ": "exchanged_token", "auth": "openid", "jti": f"g{ann.user_id}.1"}
+
+
+def test_an_exchanged_token_ends_with_its_grant(studio: Studio, ann: Person, exchanged: dict[str, str]) -> None:
+    token = user_jwt(studio.server, ann.user_id, **exchanged)
+    assert ask(studio, bearer(token))[0] == 200
+    sql(studio.dsn, f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'")
+    assert ask(studio, bearer(token)) == REFUSED
+
+
+def test_an_exchanged_token_with_a_factor_works_with_it(
+    studio: Studio, ann: Person, key: ServiceKey, app: int, exchanged: dict[str, str]
+) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
     assert ask(studio, bearer(token))[0] == 200
     assert ask(studio, bearer(token, "wrong")) == REFUSED
@@ -317,9 +339,9 @@ def test_an_exchanged_token_with_a_factor_works_with_it(studio: Studio, ann: Per
 
 
 def test_an_exchanged_token_without_a_factor_works_only_with_a_service_jwt(
-    studio: Studio, ann: Person, key: ServiceKey, app: int
+    studio: Studio, ann: Person, key: ServiceKey, app: int, exchanged: dict[str, str]
 ) -> None:
-    token = user_jwt(studio.server, ann.user_id, None, typ="exchanged_token", auth="openid")
+    token = user_jwt(studio.server, ann.user_id, None, **exchanged)
     for factor in (None, "", FACTOR, "None"):
         assert ask(studio, bearer(token, factor)) == REFUSED
     assert ask(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
