@@ -163,7 +163,7 @@ class Applier:
 
     async def _client(self, tx: Transaction, part: ClientPart) -> str:
         old = await tx.row(_CLIENT, client_id=part.client_id)
-        values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret"})
+        values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
         purpose = secret_purpose(part.client_id)
         if part.client_secret is not None and (
             old is None
@@ -172,6 +172,9 @@ class Applier:
         ):
             values |= {"secret_sealed": self._keyring.seal(purpose, part.client_secret), "second_sealed": None}
         if old is None:
+            if part.public is False and part.client_secret is None:
+                # Without its secret a standard client would be a public one, which has nothing to prove.
+                raise DocumentError("client_secret: is required for a new client that is not public")
             await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
             return "created"
         changed = {name: value for name, value in values.items() if old[name] != value}

@@ -40,4 +40,5 @@ def _user(user: User) -> dict[str, Any]:
 
 
 def _client(row: Any) -> dict[str, Any]:
-    return {name: row[name] for name in CLIENT_FIELDS} | ({"disabled": True} if row["disabled"] else {})
+    shown = {name: row[name] for name in CLIENT_FIELDS} | ({"disabled": True} if row["disabled"] else {})
+    return shown | ({"public": row["secret_sealed"] is None} if row["profile"] == "oidc" else {})

@@ -163,3 +163,17 @@ def test_forged_tokens_are_refused_everywhere(site: Site, browser: Browser, user
         assert answer.status_code == 400, what
         assert answer.json()["error"] == "invalid_request", what
     assert site.refresh(refresh).status_code == 200
+
+
+def test_an_exchanged_token_ends_with_the_grant_it_came_from(server: Server, browser: Browser) -> None:
+    site = new_site(server, first_party=True)
+    data = site.tokens(browser)
+    factor = "gerät".encode()  # clients send a header as UTF-8
+    sent = {b"Authorization": f"Bearer {data['access_token']}".encode(), b"Factor": factor}
+    token = site.http.post(EXCHANGE_TOKEN, headers=sent).json()["token"]
+    headers = {b"Authorization": f"Bearer {token}".encode(), b"Factor": factor}
+    assert site.http.post("/api/permissions/user/info", json={}, headers=headers).status_code == 200
+    assert site.http.post(EXCHANGE, headers=headers).status_code == 200
+    assert site.revoke(data["refresh_token"]).status_code == 200
+    assert site.http.post("/api/permissions/user/info", json={}, headers=headers).status_code == 401
+    assert site.http.post(EXCHANGE, headers=headers).status_code == 401

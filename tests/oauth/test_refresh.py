@@ -273,3 +273,15 @@ def test_a_used_token_stays_used_after_a_crash(
         second = site.refresh(second).json()["refresh_token"]
         assert error_of(site.redeem(code)) == (400, "invalid_grant")
         assert error_of(site.refresh(second)) == (400, "invalid_request")  # ended by the replay of the code
+
+
+def test_a_bad_token_of_a_client_that_names_and_proves_itself_is_no_invalid_client(site: Site, oidc: Site) -> None:
+    for who, code in ((site, "invalid_request"), (oidc, "invalid_grant")):
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": "garbage",
+            "redirect_uri": who.redirect_uri,
+            "client_id": who.client_id,
+        }
+        answer = who.http.post("/proxy/oauth/token", data=form, headers=who.bearer())
+        assert error_of(answer) == (400, code)

@@ -85,3 +85,11 @@ def test_a_strict_client_keeps_to_the_specification(site: Site, browser: Browser
         "invalid_client",
     )
     assert site.userinfo(data["access_token"]).status_code == 200
+
+
+def test_as_in_rfc_7009_an_older_token_ends_its_grant_too(oidc: Site, browser: Browser) -> None:
+    old = oidc.tokens(browser)["refresh_token"]
+    newer = oidc.refresh(old).json()
+    form = {"client_id": oidc.client_id, "client_secret": oidc.secret, "token": old}
+    assert oidc.http.post("/proxy/oauth/token/revoke", data=form).status_code == 200
+    assert oidc.userinfo(newer["access_token"]).status_code == 401

@@ -9,7 +9,7 @@ import pytest
 from sso.db.bridge import Database
 from sso.services import Services
 from sso.state.apply import Applier
-from sso.state.document import parse
+from sso.state.document import DocumentError, parse
 from sso.state.export import export
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
@@ -92,13 +92,24 @@ async def test_applying_it_changes_nothing(filled: Services) -> None:
     assert await export(filled.database) == found
 
 
+async def test_a_client_with_a_secret_does_not_become_a_public_one_elsewhere(filled: Services, other_dsn: str) -> None:
+    found = await export(filled.database)
+    async with Database.open(other_dsn, 2) as elsewhere:
+        with pytest.raises(DocumentError, match="client_secret: is required"):
+            await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(found))
+
+
 async def test_applied_elsewhere_it_makes_the_same(filled: Services, other_dsn: str) -> None:
     found = await export(filled.database)
+    for client in found["clients"]:
+        client |= {"client_secret": SECRET} if client["client_id"] == "shop" else {}
     async with Database.open(other_dsn, 2) as elsewhere:
         await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(found))
         there = await export(elsewhere)
     for section in ("users", "clients"):
         key = "user_id" if section == "users" else "client_id"
+        for part in found[section]:
+            part.pop("client_secret", None)
         assert sorted(there[section], key=lambda part: part[key]) == sorted(found[section], key=lambda part: part[key])
 
 
