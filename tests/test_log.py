@@ -92,10 +92,10 @@ def test_an_exception_shows_no_local_variables(capsys: Stderr) -> None:
 
 def test_libraries_log_in_the_same_shape_and_without_their_arguments(capsys: Stderr) -> None:
     log.set_up("json", "info")
-    logging.getLogger("some.library").warning("bad value %s", "hunter2")
-    logging.getLogger("some.library").info("chatter")
+    logging.getLogger("some.package").warning("bad value %s", "hunter2")
+    logging.getLogger("some.package").info("chatter")
     (line,) = lines(capsys)
-    assert (line["logger"], line["message"], line["level"]) == ("some.library", "bad value %s", "warning")
+    assert (line["logger"], line["message"], line["level"]) == ("some.package", "bad value %s", "warning")
 
 
 class Broken(io.StringIO):
@@ -129,7 +129,7 @@ def test_a_broken_standard_error_fails_nothing(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(sys, "stderr", broken()[how])
     log.set_up("auto", "info")
     structlog.get_logger().error("event")
-    logging.getLogger("some.library").error("event")
+    logging.getLogger("some.package").error("event")
 
 
 def test_a_process_without_standard_error_can_log() -> None:
