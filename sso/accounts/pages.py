@@ -18,7 +18,6 @@ from sso.web.pages import form_fields, page, see_other
 
 WRONG = "The e-mail address or the password is wrong."
 WRONG_CODE = "That code is not right, or it has been used."
-DEVICE_MOST = 200
 
 
 class Visitor:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sso.accounts.errors import InvalidCredentials
@@ -15,7 +15,6 @@ from sso.db.bridge import Database
 from sso.db.statement import Statement
 
 CHALLENGE_S = 600
-SEEN_EVERY = timedelta(minutes=1)
 
 _LOOK_UP = Statement(
     """SELECT item.n, u.*, s.id, s.created, s.last_seen, s.auth, s.last_seen < now() - interval '1 minute' AS stale

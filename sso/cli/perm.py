@@ -14,15 +14,17 @@ from sso.cli.running import Failure, with_services
 from sso.db.bridge import Transaction
 from sso.perm import role_store
 from sso.perm.audit import Actor
+from sso.perm.engine.answer import TYPES, answer
 from sso.perm.engine.effective import compute
 from sso.perm.engine.explain import explain_rule
 from sso.perm.engine.facts import Assignment
 from sso.perm.engine.load import assignments
+from sso.perm.engine.render import EVERYTHING
 from sso.perm.errors import Invalid
 from sso.perm.facts_store import Loaded
 from sso.perm.input.roles import stored
 from sso.perm.names import CENTRAL, segment
-from sso.perm.user_data import TYPES, read_record, rendered, save_record
+from sso.perm.user_data import read_record, save_record
 from sso.services import Services
 
 USER = click.argument("user")
@@ -61,7 +63,8 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> N
 
     async def work(services: Services) -> Any:
         found = await _loaded(services, await _user(services, user), app_id)
-        return rendered(kind, found, compute(found.application, found.facts, int(time.time())))
+        effective = compute(found.application, found.facts, int(time.time()))
+        return answer(kind, found.application, found.facts, effective, EVERYTHING)
 
     shown = with_services(ctx, work)
     if kind == "tree":

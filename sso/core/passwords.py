@@ -26,9 +26,6 @@ class Hasher:
         """Make the hash of nobody now, so that the first unknown user does not take twice as long."""
         _ = self._nobody
 
-    def hash_now(self, password: str) -> str:
-        return self._argon2.hash(password)
-
     async def hash(self, password: str) -> str:
         async with self.slots:
             return await trio.to_thread.run_sync(self._argon2.hash, password)

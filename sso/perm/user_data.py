@@ -12,12 +12,14 @@ from sso.perm import audit, role_store
 from sso.perm.audit import Actor
 from sso.perm.call import Call
 from sso.perm.desk import Desk, Standing
+from sso.perm.engine.answer import TYPES
+from sso.perm.engine.answer import answer as rendered
 from sso.perm.engine.compiled import RoleRecord, Schema
-from sso.perm.engine.effective import Effective, compute
+from sso.perm.engine.effective import compute
 from sso.perm.engine.explain import explain_all, explain_rule
 from sso.perm.engine.facts import Assignment
 from sso.perm.engine.load import assignments, own_record
-from sso.perm.engine.render import EVERYTHING, Options, as_list, as_list_short, as_roles, expired, with_options
+from sso.perm.engine.render import Options, expired
 from sso.perm.engine.tree import as_tree
 from sso.perm.errors import Conflict, Invalid
 from sso.perm.facts_store import Loaded
@@ -27,7 +29,6 @@ from sso.perm.input.roles import read_assignments, stored
 from sso.perm.input.schema import read_own_data
 from sso.perm.names import CENTRAL, ROOT_ROLE
 
-TYPES = ("tree", "list", "list_short", "roles")
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
 KNOWN = frozenset(("user_id", "type", "roles", *SECTIONS))
 FLAGS = ("hide_project_access", "with_exp", "with_roles", "with_apps_data")
@@ -93,7 +94,9 @@ class UserData:
             raise Forbidden("removed")
         effective = compute(found.application, found.facts, caller.now)
         shown = replace(options, sections=sections)
-        parts: dict[str, Any] = {"data": with_options(rendered(kind, found, effective, shown), effective, shown)}
+        if kind == "roles" and "roles" not in sections:
+            raise Forbidden
+        parts: dict[str, Any] = {"data": rendered(kind, found.application, found.facts, effective, shown)}
         if explain is True:
             parts["explain"] = explain_all(found.application, found.facts, effective, shown, short=kind == "list_short")
         elif isinstance(explain, str):
@@ -179,19 +182,6 @@ def _check_key(call: Call, here: Loaded) -> None:
     """An access key is for its own application."""
     if call.caller.key is not None and call.caller.key.application_id != here.application.application_id:
         raise Forbidden
-
-
-def rendered(kind: str, found: Loaded, effective: Effective, options: Options = EVERYTHING) -> Any:
-    match kind:
-        case "tree":
-            return as_tree(found.application.schema, found.facts.own, effective.now, options.sections)
-        case "list":
-            return as_list(effective, options)
-        case "list_short":
-            return as_list_short(effective, options)
-    if "roles" not in options.sections:
-        raise Forbidden
-    return as_roles(effective, options)
 
 
 def _user_id(value: object) -> str:
