@@ -1,0 +1,33 @@
+"""What a handler that waits must know of its client's connection. Whatever serves puts one of these into the scope."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from quart import request
+
+KEY = "sso.wire"  # among the extensions of the ASGI scope
+
+
+class Wire(Protocol):
+    undo: Callable[[], Awaitable[None]] | None
+    """Run, shielded, if the answer to this request could not be written."""
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Inside, a client that leaves ends the request: it is cancelled. Elsewhere its leaving need not be noticed."""
+
+
+def client_watched() -> AbstractContextManager[None]:
+    wire = _wire()
+    return wire.watched() if wire else nullcontext()
+
+
+def if_not_written(undo: Callable[[], Awaitable[None]]) -> None:
+    """Undo what must not have happened if the client has not got the answer to this request."""
+    if wire := _wire():
+        wire.undo = undo
+
+
+def _wire() -> Wire | None:
+    extensions: dict[str, Any] = request.scope.get("extensions") or {}
+    return extensions.get(KEY)
