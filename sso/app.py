@@ -5,18 +5,22 @@ from typing import Any
 
 import orjson
 import structlog
-from quart import Request, Response, Websocket, g, has_request_context, request, websocket
+from quart import Response, g
 from quart.json.provider import JSONProvider
 from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, NotFound, RequestHeaderFieldsTooLarge
 
 from sso.accounts.account_pages import account_pages
+from sso.accounts.journey import AnyJourneys
 from sso.accounts.pages import Visitor, signin_pages
 from sso.accounts.routes import login_routes
 from sso.core.ids import record_id
 from sso.core.refused import Refused
 from sso.db.errors import DatabaseError
+from sso.gsid.pages import game_pages
+from sso.gsid.routes import game_routes
+from sso.gsid.sockets import game_sockets
 from sso.health import Health, health_routes
 from sso.keys.routes import key_routes
 from sso.metrics import Metrics
@@ -29,7 +33,7 @@ from sso.web.address import Proxies
 from sso.web.errors import Family, error_body, family_of
 from sso.web.gate import BadBody
 from sso.web.headers import add_security_headers
-from sso.web.http import reply
+from sso.web.http import asked, reply
 from sso.web.pages import page
 
 BODY_S = 30
@@ -81,13 +85,17 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.exchange_jwt))
     app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data, s.applications))
-    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.oauth.journeys, life_s))
+    journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
+    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, journeys, life_s))
     app.register_blueprint(
         account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, life_s)
     )
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor))
+    app.register_blueprint(game_routes(s.game))
+    app.register_blueprint(game_sockets(s.game))
+    app.register_blueprint(game_pages(s.game.confirm, visitor))
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))
 
 
@@ -146,16 +154,12 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
         return await show_error(500, "server_error", "internal error")
 
 
-def asked() -> Request | Websocket:
-    """What came: a request, or one for a socket."""
-    return request if has_request_context() else websocket
-
-
 HEADINGS = {
     400: "That request was not understood",
     403: "That is not allowed",
     404: "There is no such page",
     405: "That is not how this page is used",
+    410: "This link has ended",
     413: "That was too much",
     431: "That was too much",
     429: "Too many attempts",

@@ -28,7 +28,7 @@ async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.sock
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with open_services(settings, dsn) as services, trio.open_nursery() as background:
-            background.start_soon(_stop_on_signal, signals, health, stop)
+            background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _open(services, background)
             app = build_app(services, health, Metrics(settings.metrics_bind is not None))
             await hypercorn.serve(app, sockets, stop, ready)
@@ -41,6 +41,9 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     await background.start(services.wakeups.run)
     await background.start(services.keys.run, services.wakeups)
     await background.start(services.postman.run, services.wakeups)
+    await background.start(services.game.holds.run)
+    await background.start(services.game.heartbeats.run)
+    await background.start(services.game.ease.run)
     await background.start(cleaner.run, services.database)
 
 
@@ -60,8 +63,9 @@ async def _when_database_answers(services: Services) -> None:
             return
 
 
-async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event) -> None:
+async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:
     async for number in signals:
-        log.info("draining", signal=signal.Signals(number).name)
+        log.info("draining", signal=signal.Signals(number).name, polls=len(services.game.holds))
         health.draining = True
         stop.set()
+        services.game.drain()

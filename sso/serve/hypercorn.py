@@ -1,6 +1,7 @@
 """Serving through hypercorn. Whatever serves has this one shape: :func:`serve`."""
 
 import logging
+import math
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,11 +10,20 @@ from typing import Any
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config, Sockets
+from hypercorn.events import Closed, RawData
+from hypercorn.protocol import ws_stream
+from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.trio import run as library
 from hypercorn.trio.tcp_server import TCPServer
+from wsproto.events import Ping
 
 KEEP_ALIVE_S = 75
+RECEIVE_MOST = 64 * 1024
 HEADER_MOST = 32 * 1024
+MESSAGE_MOST = 64 * 1024  # of a WebSocket, whatever its route allows
+PING_S = 5.0  # a WebSocket that says nothing for so long is asked whether it lives
+PINGS_MOST = 3  # and is dead, if it has not answered any of these
+BYTES_A_SECOND = 16 * 1024  # of a WebSocket; who sends more is read more slowly
 DRAIN_S = 7.0  # for requests in flight, of the supervisor's 9
 CLOSE_AFTER_S = 0.05  # once accepting has stopped
 
@@ -25,6 +35,7 @@ async def serve(app: Any, sockets: Sequence[socket.socket], stop: trio.Event, re
     config.keep_alive_timeout = KEEP_ALIVE_S
     config.graceful_timeout = DRAIN_S
     config.h11_max_incomplete_size = HEADER_MOST
+    config.websocket_max_message_size = MESSAGE_MOST
     config.errorlog = logging.getLogger("hypercorn.error")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_close_when, stop, sockets)
@@ -41,21 +52,63 @@ async def serve(app: Any, sockets: Sequence[socket.socket], stop: trio.Event, re
 
 
 class Connection(TCPServer):
-    """Hypercorn's, which kept a connection that its client had closed until it had been idle for KEEP_ALIVE_S."""
+    """Hypercorn's, which kept a connection that its client had closed until it had been idle for KEEP_ALIVE_S, and
+    never missed a WebSocket client that had vanished."""
 
     _over = False
 
     async def _read_data(self) -> None:
-        await super()._read_data()
+        pace, pings = Pace(), 0
+        while not self._over:
+            with trio.move_on_after(PING_S if self._websocket else math.inf) as silence:
+                try:
+                    data = bytes(await self.stream.receive_some(RECEIVE_MOST))
+                except (trio.ClosedResourceError, trio.BrokenResourceError):
+                    break
+            if silence.cancelled_caught and self._websocket:
+                if pings == PINGS_MOST:
+                    await self.stream.aclose()  # first: somebody may be waiting for it to take what it does not read
+                    break
+                pings += 1
+                self._task_group.spawn(self._websocket._send_wsproto_event, Ping())
+                continue
+            self._over, pings = data == b"", 0
+            await self.protocol.handle(RawData(data))
+            if self._websocket:
+                await pace.keep(len(data))
         self._over = True
+        await self.protocol.handle(Closed())
         await self.idle_task.stop()
+
+    @property
+    def _websocket(self) -> WSStream | None:
+        stream = getattr(self.protocol.protocol, "stream", None)
+        return stream if isinstance(stream, WSStream) else None
 
     async def _idle_timeout(self) -> None:
         if not self._over:
             await super()._idle_timeout()
 
 
+class Pace:
+    """A client that sends a flood of tiny frames is read no faster than this, and so costs no more."""
+
+    def __init__(self) -> None:
+        self._since = trio.current_time()
+        self._bytes = 0
+
+    async def keep(self, count: int) -> None:
+        now = trio.current_time()
+        if now - self._since > 1:
+            self._since, self._bytes = now, 0
+        self._bytes += count
+        if self._bytes > BYTES_A_SECOND:
+            await trio.sleep_until(self._since + self._bytes / BYTES_A_SECOND)
+
+
 library.TCPServer = Connection  # type: ignore[attr-defined]  # there is no other way to give it one
+# Compressed frames are not taken: a small one can become a huge one.
+ws_stream.server_extensions_handshake = lambda *_: None  # type: ignore[attr-defined]
 
 
 def _ending_well(app: Any, stop: trio.Event) -> Any:

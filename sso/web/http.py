@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 import orjson
-from quart import Response, current_app, request
+from quart import Request as QuartRequest
+from quart import Response, Websocket, current_app, has_request_context, request, websocket
 from werkzeug.datastructures import Headers
 
 from sso.core.net import Address
@@ -34,12 +35,17 @@ async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int
     return read_body(raw, types[0] if types else None, forms=forms, require_type=require_type, max_bytes=max_bytes)
 
 
+def asked() -> QuartRequest | Websocket:
+    """What came: a request, or one for a socket."""
+    return request if has_request_context() else websocket
+
+
 def address() -> Address:
     """Of the client, as far as it can be known; what cannot be known is refused."""
     proxies: Proxies = current_app.config["PROXIES"]
-    peer = request.scope.get("client")
+    peer = asked().scope.get("client")
     try:
-        return client_address(peer[0] if peer else None, request.headers.getlist, proxies)
+        return client_address(peer[0] if peer else None, asked().headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
 
