@@ -9,7 +9,7 @@ import trio
 
 from sso.app import build_app
 from sso.config import Settings
-from sso.core.keys import ALGORITHMS
+from sso.core.keys import ALGORITHMS, CHEAP
 from sso.db import cleaner
 from sso.db.errors import DatabaseError
 from sso.health import Health
@@ -52,7 +52,7 @@ async def _when_database_answers(services: Services) -> None:
     said = False
     while True:
         try:
-            await services.key_store.ensure_first(ALGORITHMS[0])
+            await services.key_store.ensure_first(ALGORITHMS[0], sides=CHEAP)
             await ensure_central(services.database)
         except DatabaseError as error:
             if not said:
