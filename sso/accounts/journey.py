@@ -20,6 +20,10 @@ class Journey(Protocol):
     @property
     def login_hint(self) -> str: ...
 
+    @property
+    def ui_locales(self) -> str:
+        """The languages in which people shall be asked, the most wanted first; "" if their own will do."""
+
     def accepts(self, session: Session) -> bool:
         """Whether who is signed in already will do."""
 

@@ -15,6 +15,7 @@ from sso.accounts.signin import SignIn
 from sso.core.keys import UnusableKey, load_rsa_public
 from sso.core.net import Address, private_networks
 from sso.core.refused import Refused
+from sso.web import language
 from sso.web.fields import AppId, Flag, Request, Strings
 from sso.web.http import address, read, reply
 
@@ -100,6 +101,7 @@ def login_routes(
         if isinstance(outcome, SecondFactorNeeded):
             if not form.otp:
                 if "email" in outcome.user.ways:
+                    language.known_to_read(outcome.user.lang)
                     await factors.send_code(outcome.user)
                 raise OtpRequired(outcome.user.ways)
             outcome = await signin.with_code(outcome.user, form.otp, real)

@@ -9,7 +9,7 @@ from sso.oauth.errors import Denied, Finished, NotTheirs
 from sso.oauth.issue import Tokens
 from sso.oauth.model import Client, Pending, Wanted
 from sso.oauth.redirects import Redirect, judge
-from sso.oauth.request import Parameters, check
+from sso.oauth.request import Parameters, ascii_of, check
 from sso.oauth.requests import Requests
 
 
@@ -50,7 +50,7 @@ class Authorize:
         """Who asks, and where an answer may go. Before this is known, nothing is answered anywhere: NotTheirs."""
         if parameters is None:
             raise NotTheirs
-        client_id, uri = (_ascii(parameters.only(name)) for name in ("client_id", "redirect_uri"))
+        client_id, uri = ascii_of(parameters, "client_id"), ascii_of(parameters, "redirect_uri")
         client = await self._clients.get(client_id) if uri else None
         if client is None or client.disabled:
             raise NotTheirs
@@ -139,10 +139,3 @@ def _fits(wanted: Wanted, session: Session, now: datetime) -> bool:
     if "login" in wanted.prompts or not _is_wanted(wanted, session):
         return False
     return wanted.max_age is None or now - session.created <= timedelta(seconds=wanted.max_age)
-
-
-def _ascii(raw: bytes | None) -> str:
-    try:
-        return raw.decode("ascii") if raw else ""
-    except UnicodeDecodeError:
-        return ""

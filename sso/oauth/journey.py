@@ -30,6 +30,10 @@ class SiteJourney:
     def login_hint(self) -> str:
         return self.pending.wanted.login_hint
 
+    @property
+    def ui_locales(self) -> str:
+        return self.pending.wanted.ui_locales
+
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
 

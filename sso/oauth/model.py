@@ -57,6 +57,7 @@ class Wanted:
     max_age: int | None = None
     login_hint: str = ""
     sub: str | None = None
+    ui_locales: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
+from sso.core.language import in_ui_locales
 from sso.oauth.errors import Denied
 from sso.oauth.model import PROMPTS, SCOPES, Client, Wanted
 from sso.oauth.redirects import Redirect
@@ -62,6 +63,12 @@ class Parameters:
         return value
 
 
+def ascii_of(parameters: Parameters, name: str) -> str:
+    """The value as text; what is not there, or is no ASCII, as nothing."""
+    raw = parameters.only(name)
+    return raw.decode() if raw and raw.isascii() else ""
+
+
 def _decoded(encoded: bytes) -> bytes:
     return unquote_to_bytes(encoded.replace(b"+", b" "))
 
@@ -90,6 +97,7 @@ def check(
         max_age=_max_age(parameters),
         login_hint=_hint(parameters),
         sub=_subject(parameters, subject_of),
+        ui_locales=ui_locales(parameters),
     )
 
 
@@ -159,6 +167,12 @@ def _hint(parameters: Parameters) -> str:
         return parameters.text("login_hint", HINT_MOST) or ""
     except Denied:
         return ""
+
+
+def ui_locales(parameters: Parameters | None) -> str:
+    """As far as it is understood. A wish: one that cannot be met is no reason to refuse anything."""
+    said = parameters.only("ui_locales") if parameters else None
+    return " ".join(in_ui_locales(said.decode("ascii", "replace"))) if said else ""
 
 
 def _subject(parameters: Parameters, subject_of: Callable[[str], str | None]) -> str | None:

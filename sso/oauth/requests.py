@@ -12,13 +12,14 @@ from sso.oauth.redirects import judge
 
 _KEEP = Statement(
     """INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-        login_hint, sub, login_after, expires)
+        login_hint, sub, ui_locales, login_after, expires)
     VALUES (:digest, :client_id, :redirect_uri, :scopes, :state, :nonce, :challenge, :prompts, :login_hint, :sub,
+        :ui_locales,
         now() - make_interval(secs => CAST(:max_age AS float)), now() + make_interval(secs => :life))"""
 )
 _FIND = Statement(
     """SELECT c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
-        r.login_after, r.created AS begun, r.expires
+        r.ui_locales, r.login_after, r.created AS begun, r.expires
     FROM oauth_requests r JOIN oauth_clients c USING (client_id)
     WHERE r.digest = :digest AND r.expires > now() AND NOT c.disabled"""
 )
@@ -49,6 +50,7 @@ _ISSUE = Statement(
     )
     SELECT user_id FROM made"""
 )
+_AS_KEPT = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales")
 
 
 class Requests:
@@ -72,6 +74,7 @@ class Requests:
             prompts=sorted(wanted.prompts),
             login_hint=wanted.login_hint,
             sub=wanted.sub,
+            ui_locales=wanted.ui_locales,
             max_age=0.0 if "login" in wanted.prompts else _seconds(wanted.max_age),
             life=float(self._life_s),
         )
@@ -89,7 +92,7 @@ class Requests:
         redirect = judge(row["redirect_uri"], client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
         if redirect is None:
             raise NotTheirs
-        values: dict[str, Any] = {name: row[name] for name in ("state", "nonce", "challenge", "login_hint", "sub")}
+        values: dict[str, Any] = {name: row[name] for name in _AS_KEPT}
         return Wanted(
             client=client,
             redirect=redirect,

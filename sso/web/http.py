@@ -7,6 +7,7 @@ import orjson
 from quart import Response, current_app, request
 from werkzeug.datastructures import Headers
 
+from sso.core.language import Text
 from sso.core.net import Address
 from sso.core.refused import Refused
 from sso.web.address import Proxies, client_address
@@ -47,7 +48,7 @@ def address() -> Address:
 class UnknownClient(Refused):
     status = 403
     code = "access_denied"
-    message = "the client's address cannot be determined"
+    message = Text("The address that you come from cannot be determined.")
 
 
 def text_header(name: str) -> str | None:
