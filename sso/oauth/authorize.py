@@ -90,6 +90,7 @@ class Authorize:
         """After a sign-in."""
         if session is None or not accepts(pending, session):
             if session and session.created >= pending.created and not _is_wanted(pending.wanted, session):
+                await self._requests.answer(pending.id)
                 raise Denied("login_required", "somebody else signed in")
             return SignIn(pending.id)
         consent = await self._must_consent(pending.wanted, session)
@@ -104,6 +105,7 @@ class Authorize:
             await self._requests.ask_for_another(pending.id)
             return SignIn(pending.id)
         if decision != "allow":
+            await self._requests.answer(pending.id)
             raise Denied("access_denied", "the user said no")
         if not accepts(pending, session):
             return SignIn(pending.id)
