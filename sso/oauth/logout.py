@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sso.accounts.sessions import Session
 from sso.oauth.clients import Clients
-from sso.oauth.errors import NotTheirs
+from sso.oauth.errors import InvalidRequest, NotTheirs
 from sso.oauth.issue import Tokens
 from sso.oauth.redirects import Redirect, judge_after_logout
 from sso.oauth.request import STATE_MOST, Parameters, ascii_of
@@ -39,7 +39,7 @@ class Logout:
     async def read(self, given: Parameters | None) -> Leaving:
         """NotTheirs if people would be sent to an address that is not the site's."""
         if given is None or len(given.only("state") or b"") > STATE_MOST:
-            raise NotTheirs
+            raise InvalidRequest("too many parameters, or state is too long")
         hint = self._tokens.read_hint(ascii_of(given, "id_token_hint"))
         named = ascii_of(given, "client_id")
         if hint and named and named != hint.client_id:

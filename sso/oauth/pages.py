@@ -5,7 +5,7 @@ from typing import assert_never
 from urllib.parse import quote
 
 from quart import Blueprint, Response, request
-from werkzeug.exceptions import MethodNotAllowed
+from quart.blueprints import BlueprintSetupState
 
 from sso.accounts.account_pages import known
 from sso.accounts.pages import Visitor
@@ -29,8 +29,6 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
 
     @routes.get("/proxy/oauth/authorize")
     async def begin() -> Response:
-        if request.method != "GET":  # HEAD would come along by itself, and must not make codes
-            raise MethodNotAllowed(["GET", "OPTIONS"])
         parameters = Parameters.read(request.query_string)
         language.asked_for(ui_locales(parameters))
         client, redirect = await authorize.recipient(parameters)
@@ -44,8 +42,6 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
 
     @routes.get(CONTINUE)
     async def resume(request_id: str) -> Response:
-        if request.method != "GET":
-            raise MethodNotAllowed(["GET", "POST", "OPTIONS"])
         pending = await find(request_id)
         try:
             outcome = await authorize.resume(pending, await visitor.session())
@@ -66,6 +62,13 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
         except (Denied, DatabaseError) as error:
             return see_other(_told(pending.wanted.redirect, error, pending.wanted.state))
         return await show(outcome, see_other)
+
+    @routes.record
+    def without_head(state: BlueprintSetupState) -> None:
+        """It comes along with GET by itself, and must not make codes."""
+        for rule in state.app.url_map.iter_rules():
+            if rule.endpoint.startswith(f"{routes.name}.") and rule.methods:
+                rule.methods.discard("HEAD")
 
     async def find(request_id: str) -> Pending:
         pending = await authorize.pending(request_id)

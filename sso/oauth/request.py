@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
+from sso.core.jwt import TOKEN_MOST
 from sso.core.language import in_ui_locales
 from sso.oauth.errors import Denied
 from sso.oauth.model import PROMPTS, SCOPES, Client, Wanted
 from sso.oauth.redirects import Redirect
 
 MOST_PARAMETERS = 100
-STATE_MOST, NONCE_MOST, HINT_MOST, TOKEN_MOST = 4096, 1024, 320, 8192
+STATE_MOST, NONCE_MOST, HINT_MOST = 4096, 1024, 320  # bytes, bytes, characters
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 KNOWN = (
     "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
@@ -124,7 +126,10 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
 
 
 def _nonce(parameters: Parameters, client: Client) -> str | None:
-    nonce = parameters.text("nonce", NONCE_MOST)
+    nonce = parameters.text("nonce")
+    # It goes into every id_token, which must come back as a hint: control characters become six there.
+    if nonce is not None and (len(nonce.encode()) > NONCE_MOST or CONTROL.search(nonce)):
+        raise Denied("invalid_request", f"nonce is longer than {NONCE_MOST} bytes, or has control characters")
     if nonce is None and client.profile == "strict":
         raise Denied("invalid_request", "nonce is required")
     return nonce
