@@ -110,6 +110,7 @@ class Access:
     client_id: str
     first_party: bool
     exp: int
+    now: int
     grant_id: str
 
     @classmethod
