@@ -29,12 +29,13 @@ from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
+from sso.web import language
 from sso.web.address import Proxies
+from sso.web.error_page import error_page
 from sso.web.errors import Family, error_body, family_of
 from sso.web.gate import BadBody
 from sso.web.headers import add_security_headers
 from sso.web.http import asked, reply
-from sso.web.pages import page
 
 BODY_S = 30
 HEAD_MOST = 32 * 1024
@@ -71,6 +72,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BODY_TIMEOUT=BODY_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
+    language.install(app.jinja_env)
     _register_routes(app, services, health)
     _register_edge(app, settings.https, metrics)
     return app
@@ -105,6 +107,7 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
     async def begin() -> None:
         g.started = time.perf_counter()
         g.request_id = record_id()
+        language.begin(asked().headers)
         structlog.contextvars.bind_contextvars(request=g.request_id)
         # What reads the head has a limit of its own, but only for a head that comes in pieces.
         if sum(len(name) + len(value) + 4 for name, value in asked().scope["headers"]) > HEAD_MOST:
@@ -154,20 +157,6 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
         return await show_error(500, "server_error", "internal error")
 
 
-HEADINGS = {
-    400: "That request was not understood",
-    403: "That is not allowed",
-    404: "There is no such page",
-    405: "That is not how this page is used",
-    410: "This link has ended",
-    413: "That was too much",
-    431: "That was too much",
-    429: "Too many attempts",
-    500: "Something went wrong on our side",
-    503: "We will be right back",
-}
-
-
 async def show_error(
     status: int,
     code: str,
@@ -177,15 +166,5 @@ async def show_error(
 ) -> Response:
     family = family_of(asked().path)
     if family is Family.PAGE:
-        return await page(
-            "error.html",
-            status=status,
-            headers={"Referrer-Policy": "no-referrer", **(headers or {})},  # it has no form
-            page_title=HEADINGS.get(status, "Error"),
-            heading=HEADINGS.get(status, "Error"),
-            message=message[:1].upper() + message[1:],
-            request_id=g.request_id,
-            back="/",
-            back_text="To the start page",
-        )
+        return await error_page(status, message, g.request_id, headers or {})
     return reply(error_body(family, code, message, extra or {}), status, headers)

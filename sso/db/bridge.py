@@ -246,6 +246,8 @@ def _translate(error: BaseException) -> NoReturn:
         raise Conflict(type(error).__name__) from None
     if isinstance(error, _GONE) and not isinstance(error, asyncpg.DataError):
         raise Unavailable(type(error).__name__) from None
+    if isinstance(error, asyncpg.PostgresError):
+        error.detail = error.hint = None  # they quote whole rows, and this error is logged
     raise error
 
 

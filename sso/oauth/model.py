@@ -58,6 +58,7 @@ class Wanted:
     max_age: int | None = None
     login_hint: str = ""
     sub: str | None = None
+    ui_locales: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class Access:
     client_id: str
     first_party: bool
     exp: int
+    now: int
     grant_id: str
 
     @classmethod

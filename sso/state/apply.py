@@ -16,7 +16,8 @@ from sso.db.bridge import SERVER_SETTINGS, Database, Transaction
 from sso.db.errors import Duplicate
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
-from sso.oauth.clients import end_grants, secret_purpose
+from sso.oauth.clients import end_grants, end_grants_elsewhere, secret_purpose
+from sso.oauth.model import Client
 from sso.perm.access_keys import AccessKeys
 from sso.perm.application_store import NAME_TAKEN
 from sso.perm.audit import Actor
@@ -185,6 +186,8 @@ class Applier:
         )
         if changed.get("disabled"):
             await end_grants(tx, part.client_id)
+        elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
+            await end_grants_elsewhere(tx, Client.from_row(old), Client.from_row({**old, **changed}))
         return "changed"
 
 

@@ -8,6 +8,7 @@ from quart import Request as QuartRequest
 from quart import Response, Websocket, current_app, has_request_context, request, websocket
 from werkzeug.datastructures import Headers
 
+from sso.core.language import Text
 from sso.core.net import Address
 from sso.core.refused import Refused
 from sso.web.address import Proxies, client_address
@@ -53,7 +54,7 @@ def address() -> Address:
 class UnknownClient(Refused):
     status = 403
     code = "access_denied"
-    message = "the client's address cannot be determined"
+    message = Text("The address that you come from cannot be determined.")
 
 
 def text_header(name: str) -> str | None:

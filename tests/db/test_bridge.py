@@ -40,6 +40,14 @@ async def test_a_wrong_value_is_not_taken_for_a_lost_connection(database: Databa
     assert not isinstance(caught.value, Unavailable)
 
 
+async def test_an_error_that_nobody_expected_quotes_no_row(database: Database) -> None:
+    await database.run_sql("ALTER TABLE throttle ADD CHECK (failures < 100)", [])
+    with pytest.raises(Exception, match="throttle_failures_check") as caught:
+        await database.value(PUT, key=b"a secret", failures=100)
+    assert b"a secret".hex() not in str(caught.value)
+    assert "DETAIL" not in str(caught.value)
+
+
 async def put(key: bytes, tx: Transaction) -> None:
     await tx.value(PUT, key=key, failures=1)
 

@@ -155,7 +155,7 @@ def new_site(server: Server, *, public: bool = False, **fields: Any) -> Site:
 
 
 def new_browser(server: Server, **fields: Any) -> Browser:
-    login = f"oauth{next(_numbers)}@example.com"
+    login = fields.pop("login", f"oauth{next(_numbers)}@example.com")
     server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
     return Browser(server, login)
 
