@@ -28,8 +28,9 @@ from sso.services import SERVICE_NAME, Services
 from sso.web.address import Proxies
 from sso.web.errors import Family, error_body, family_of
 from sso.web.gate import BadBody
-from sso.web.headers import add_security_headers
+from sso.web.headers import SecurityHeaders
 from sso.web.http import reply
+from sso.web.lean import LeanQuart
 from sso.web.pages import page
 
 BODY_S = 30
@@ -46,7 +47,7 @@ class OrjsonProvider(JSONProvider):
         return orjson.loads(s)
 
 
-class App(QuartTrio):
+class App(LeanQuart):
     async def send_static_file(self, filename: str) -> Response:
         if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error
             raise NotFound
@@ -92,6 +93,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
 
 
 def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
+    security = SecurityHeaders(https=https)
+
     @app.before_request
     @app.before_websocket
     async def begin() -> None:
@@ -104,7 +107,7 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
 
     @app.after_request
     async def finish(response: Response) -> Response:
-        add_security_headers(response.headers, https=https)
+        security.add(response.headers)
         response.headers["X-Request-Id"] = g.request_id
         seconds = time.perf_counter() - g.started
         route = rule.rule if (rule := asked().url_rule) else "-"
