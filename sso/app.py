@@ -1,6 +1,7 @@
 """The Quart application, built from the services: routes in, answers and errors out."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from sso.core.ids import record_id
 from sso.core.refused import Refused
 from sso.db.errors import DatabaseError
 from sso.health import Health, health_routes
-from sso.keys.routes import key_routes
+from sso.keys.routes import key_routes, prepared_keys
 from sso.metrics import Metrics
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
@@ -28,10 +29,13 @@ from sso.services import SERVICE_NAME, Services
 from sso.web.address import Proxies
 from sso.web.errors import Family, error_body, family_of
 from sso.web.gate import BadBody
-from sso.web.headers import SecurityHeaders
+from sso.web.headers import SecurityHeaders, data_headers
 from sso.web.http import reply
 from sso.web.lean import LeanQuart
 from sso.web.pages import page
+from sso.web.prepared import Prepared
+from sso.web.told import Told
+from sso.web.wire import LEAN
 
 BODY_S = 30
 HEAD_MOST = 32 * 1024
@@ -48,6 +52,16 @@ class OrjsonProvider(JSONProvider):
 
 
 class App(LeanQuart):
+    prepared: Mapping[str, Prepared] = {}
+
+    async def asgi_app(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            ready = self.prepared.get(scope["path"])
+            if ready and ready.answers(scope) and not is_head_too_long(scope):
+                await ready.answer(scope, send)
+                return
+        await super().asgi_app(scope, receive, send)
+
     async def send_static_file(self, filename: str) -> Response:
         if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error
             raise NotFound
@@ -69,7 +83,9 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
     _register_routes(app, services, health)
-    _register_edge(app, settings.https, metrics)
+    told = Told(metrics)
+    _register_edge(app, SecurityHeaders(https=settings.https), told)
+    app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 
 
@@ -92,28 +108,31 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))
 
 
-def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
-    security = SecurityHeaders(https=https)
+def is_head_too_long(scope: Any) -> bool:
+    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
+    if LEAN in (scope.get("extensions") or {}):
+        return False
+    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
 
+
+def _register_edge(app: QuartTrio, security: SecurityHeaders, told: Told) -> None:
     @app.before_request
     @app.before_websocket
     async def begin() -> None:
-        g.started = time.perf_counter()
-        g.request_id = record_id()
-        structlog.contextvars.bind_contextvars(request=g.request_id)
-        # What reads the head has a limit of its own, but only for a head that comes in pieces.
-        if sum(len(name) + len(value) + 4 for name, value in asked().scope["headers"]) > HEAD_MOST:
+        here = g._get_current_object()  # each use of a proxy looks it up again
+        here.started = time.perf_counter()
+        here.request_id = record_id()
+        structlog.contextvars.bind_contextvars(request=here.request_id)
+        if is_head_too_long(asked().scope):
             raise RequestHeaderFieldsTooLarge
 
     @app.after_request
     async def finish(response: Response) -> Response:
         security.add(response.headers)
-        response.headers["X-Request-Id"] = g.request_id
-        seconds = time.perf_counter() - g.started
-        route = rule.rule if (rule := asked().url_rule) else "-"
-        metrics.request(asked().method, route, response.status_code, seconds)
-        # The rule, not the path or the query: those may hold a secret.
-        log.info("request", method=asked().method, route=route, status=response.status_code, ms=round(seconds * 1e3, 1))
+        here, what = g._get_current_object(), asked()
+        response.headers.add("X-Request-Id", here.request_id)
+        route = what.url_rule.rule if what.url_rule else "-"
+        told.request(what.method, route, response.status_code, here.started)
         return response
 
     @app.after_websocket
@@ -151,7 +170,9 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
 
 def asked() -> Request | Websocket:
     """What came: a request, or one for a socket."""
-    return request if has_request_context() else websocket
+    proxy: Any = request if has_request_context() else websocket
+    found: Request | Websocket = proxy._get_current_object()
+    return found
 
 
 HEADINGS = {

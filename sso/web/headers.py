@@ -46,12 +46,12 @@ class SecurityHeaders:
     """What the route set itself stays."""
 
     def __init__(self, *, https: bool) -> None:
-        self._page = page_headers(https=https)
-        self._data = data_headers(https=https)
+        self._page = [(name.lower(), (name, value)) for name, value in page_headers(https=https)]
+        self._data = [(name.lower(), (name, value)) for name, value in data_headers(https=https)]
 
     def add(self, headers: Headers) -> None:
         page = headers.get("Content-Type", "").startswith("text/html")
-        present = {name.lower() for name in headers.keys()}  # noqa: SIM118 - iterating gives pairs
-        for name, value in self._page if page else self._data:
-            if name.lower() not in present:
-                headers.add(name, value)
+        present = {name.lower() for name, _ in headers}
+        wanted = self._page if page else self._data
+        # Not by `add`, which would look at each again: they are our own.
+        headers._list += [pair for name, pair in wanted if name not in present]
