@@ -3,6 +3,7 @@
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import structlog
 import trio
@@ -16,7 +17,11 @@ from sso.health import Health
 from sso.metrics import Metrics
 from sso.perm.central_store import ensure_central
 from sso.serve import hypercorn
+from sso.serve.descriptors import raise_limit
+from sso.serve.lane import server as lane
+from sso.serve.limits import Limits
 from sso.services import Services, open_services
+from sso.web.headers import data_headers
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -31,8 +36,20 @@ async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.sock
             background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _open(services, background)
             app = build_app(services, health, Metrics(settings.metrics_bind is not None))
-            await hypercorn.serve(app, sockets, stop, ready)
+            await _serve(settings, app, sockets, stop, ready)
             background.cancel_scope.cancel()
+
+
+async def _serve(
+    settings: Settings, app: Any, sockets: Sequence[socket.socket], stop: trio.Event, ready: Callable[[], None]
+) -> None:
+    raise_limit()
+    limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
+    match settings.http:
+        case "lane":
+            await lane.serve(app, sockets, stop, ready, limits, data_headers(https=settings.https))
+        case "hypercorn":
+            await hypercorn.serve(app, sockets, stop, ready, limits)
 
 
 async def _open(services: Services, background: trio.Nursery) -> None:

@@ -38,15 +38,18 @@ async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int
 
 def asked() -> QuartRequest | Websocket:
     """What came: a request, or one for a socket."""
-    return request if has_request_context() else websocket
+    proxy: Any = request if has_request_context() else websocket
+    found: QuartRequest | Websocket = proxy._get_current_object()  # each use of a proxy looks it up again
+    return found
 
 
 def address() -> Address:
     """Of the client, as far as it can be known; what cannot be known is refused."""
     proxies: Proxies = current_app.config["PROXIES"]
-    peer = asked().scope.get("client")
+    here = asked()
+    peer = here.scope.get("client")
     try:
-        return client_address(peer[0] if peer else None, asked().headers.getlist, proxies)
+        return client_address(peer[0] if peer else None, here.headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
 
