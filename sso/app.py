@@ -133,7 +133,6 @@ def _register_edge(app: QuartTrio, security: SecurityHeaders, told: Told) -> Non
         here.started = time.perf_counter()
         here.request_id = record_id()
         structlog.contextvars.bind_contextvars(request=here.request_id)
-        language.begin(asked().headers)
         if is_head_too_long(asked().scope):
             raise RequestHeaderFieldsTooLarge
 

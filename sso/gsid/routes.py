@@ -59,17 +59,21 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     @routes.post(f"{BASE}/getGsidResult")
     async def get_gsid_result() -> Response:
-        asked, _ = await about(About)
-        admitted = await game.admission.admit(asked)
+        gsid, real, strike_key = await admitted()
         with client_watched():
             try:
-                outcome = await game.polls.wait_for_result(asked.gsid, admitted.strike_key)
+                outcome = await game.polls.wait_for_result(gsid, strike_key)
             except AlreadyDelivered:
                 wrong = Wrong("repeated attempt to obtain the data", "one delivery", "another poll")
-                raise await game.admission.refuse(asked, wrong) from None
+                raise await game.violations.refuse(gsid, wrong, real) from None
             if isinstance(outcome, Ready):
                 if_not_written(partial(game.polls.give_back, outcome.turn))
-        return reply(envelope(asked.gsid, outcome))
+        return reply(envelope(gsid, outcome))
+
+    async def admitted() -> tuple[str, Address, bytes]:
+        """Of a poll, what is needed while it waits: there may be ten thousand of them."""
+        asked, _ = await about(About)
+        return asked.gsid, asked.real, (await game.admission.admit(asked)).strike_key
 
     @routes.post(f"{BASE}/closeGsid")
     async def close_gsid() -> Response:

@@ -6,8 +6,7 @@ In templates ``{{ _("Sign in") }}`` and ``{% trans site=site %}to <bdi>{{ site }
 """
 
 from jinja2 import Environment
-from quart import g
-from werkzeug.datastructures import Headers
+from quart import g, request
 
 from sso.core.language import SOURCE, Text, first_of, in_accept_language, in_ui_locales, reader, translate
 
@@ -22,24 +21,27 @@ def install(environment: Environment) -> None:
     )
 
 
-def begin(headers: Headers) -> None:
-    """Of a request: only its headers are known yet."""
-    browser = first_of(in_accept_language(headers.get("Accept-Language", "")))
-    g.reads = {"site": None, "browser": browser, "user": None}  # in the order in which they count
-    _choose()
-
-
 def asked_for(ui_locales: str) -> None:
     """By the site on whose behalf somebody is here."""
-    g.reads["site"] = first_of(in_ui_locales(ui_locales)) or g.reads["site"]
-    _choose()
+    _reads()["site"] = first_of(in_ui_locales(ui_locales)) or _reads()["site"]
+    choose()
 
 
 def known_to_read(language: str) -> None:
     """Of the user who is here."""
-    g.reads["user"] = first_of([language])
-    _choose()
+    _reads()["user"] = first_of([language])
+    choose()
 
 
-def _choose() -> None:
-    reader.set(next(filter(None, g.reads.values()), SOURCE))
+def choose() -> None:
+    """For this request, by what is known so far. Most requests come from programs, which do not read."""
+    reader.set(next(filter(None, _reads().values()), SOURCE))
+
+
+def _reads() -> dict[str, str | None]:
+    """Who reads what, in the order in which it counts."""
+    found: dict[str, str | None] | None = g.get("reads")
+    if found is None:
+        browser = first_of(in_accept_language(request.headers.get("Accept-Language", "")))
+        found = g.reads = {"site": None, "browser": browser, "user": None}
+    return found
