@@ -52,7 +52,6 @@ class Exchange(Outgoing):
             "headers": head.headers,
             "client": connection.client,
             "server": connection.server,
-            "state": {},
             "extensions": {KEY: self, LEAN: self},
         }
 

@@ -12,9 +12,9 @@ import pytest
 import trio
 
 from sso.core.net import parse_networks
-from sso.serve.descriptors import raise_limit
 from sso.serve.lane.accept import BACK_OFF_S, Door, accept
 from sso.serve.limits import Limits
+from sso.serve.process import raise_limit
 from tests.kit.raw_http import reply, serving
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
