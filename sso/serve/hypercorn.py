@@ -76,7 +76,7 @@ class Connection(TCPServer):
             try:
                 with trio.fail_after(self.write_s, shield=True):
                     await self.stream.send_all(event.data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError):
                 self.lost = True
                 await self.protocol.handle(Closed())
 
