@@ -59,13 +59,12 @@ class OrjsonProvider(JSONProvider):
 class App(LeanQuart):
     prepared: Mapping[str, Prepared] = {}
 
-    async def asgi_app(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            ready = self.prepared.get(scope["path"])
-            if ready and ready.answers(scope) and not is_head_too_long(scope):
-                await ready.answer(scope, send)
-                return
-        await super().asgi_app(scope, receive, send)
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        ready = self.prepared.get(scope.get("path", ""))
+        if ready and ready.answers(scope) and not is_head_too_long(scope):
+            await ready.answer(scope, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     async def send_static_file(self, filename: str) -> Response:
         if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error

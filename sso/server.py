@@ -16,8 +16,7 @@ from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.perm.central_store import ensure_central
-from sso.serve import hypercorn
-from sso.serve.descriptors import raise_limit
+from sso.serve import hypercorn, process
 from sso.serve.lane import server as lane
 from sso.serve.limits import Limits
 from sso.services import Services, open_services
@@ -43,7 +42,7 @@ async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.sock
 async def _serve(
     settings: Settings, app: Any, sockets: Sequence[socket.socket], stop: trio.Event, ready: Callable[[], None]
 ) -> None:
-    raise_limit()
+    process.prepare()
     limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
     match settings.http:
         case "lane":

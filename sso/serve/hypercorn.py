@@ -3,7 +3,7 @@
 import logging
 import math
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
@@ -71,7 +71,7 @@ class Connection(TCPServer):
     ever for a client that does not read, told nobody that an answer was not written, and never missed a WebSocket
     client that had vanished."""
 
-    write_s = Limits.write_s
+    write_s = Limits.drain_s  # it is shielded, and must not outlast the drain
     lost = False
     _over = False
 
@@ -87,7 +87,7 @@ class Connection(TCPServer):
             try:
                 with trio.fail_after(self.write_s, shield=True):
                     await self.stream.send_all(event.data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError):
                 self.lost = True
                 await self.protocol.handle(Closed())
 
@@ -151,7 +151,9 @@ class Wire:
 
     def __init__(self, connection: Connection) -> None:
         self.undo: Callable[[], Awaitable[None]] | None = None
+        self.gone = False
         self._connection = connection
+        self._left: int | None = None
         self._written = False
 
     def watched(self) -> AbstractContextManager[None]:
@@ -161,9 +163,14 @@ class Wire:
         sock: socket.socket = self._connection.stream.socket
         return self._connection.lost or sock.fileno() < 0 or has_left(sock)
 
-    def written(self) -> None:
-        """The last of the answer was handed to the system."""
-        self._written = not self._connection.lost
+    def announced(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._left = next((int(value) for name, value in headers if name == b"content-length"), None)
+
+    def sent(self, size: int, last: bool) -> None:
+        """Handed to the system. A client that has all it waits for may leave before it is told that this was all."""
+        if self._left is not None:
+            self._left -= size
+        self._written = self._written or ((last or self._left == 0) and not self._connection.lost)
 
     async def end(self, undo_s: float) -> None:
         if self.undo is not None and not self._written:
@@ -198,15 +205,22 @@ def ending_well(app: Any, stop: trio.Event) -> Any:
             return message
 
         async def send_on(message: Any) -> None:
-            if wire.undo is not None and wire.has_left():
-                return
             match message["type"]:
-                case "http.response.start" if (stop.is_set() or to_come) and scope["http_version"].startswith("1"):
-                    await send(message | {"headers": [*message["headers"], (b"connection", b"close")]})
-                case "http.response.body" if not message.get("more_body"):
-                    with trio.CancelScope(shield=True):  # hypercorn itself does so for what waits on the client
+                case _ if wire.gone:
+                    pass  # nobody would get it
+                case "http.response.start" if wire.undo is not None and wire.has_left():
+                    wire.gone = True
+                case "http.response.start":
+                    wire.announced(message["headers"])
+                    if (stop.is_set() or to_come) and scope["http_version"].startswith("1"):
+                        message = message | {"headers": [*message["headers"], (b"connection", b"close")]}
+                    await send(message)
+                case "http.response.body":
+                    last = not message.get("more_body")
+                    # Hypercorn itself does so for what waits on the client. With HTTP/2 that may be for ever.
+                    with trio.CancelScope(shield=last and scope["http_version"].startswith("1")):
                         await send(message)
-                    wire.written()
+                    wire.sent(len(message.get("body", b"")), last)
                 case _:
                     await send(message)
 

@@ -5,14 +5,14 @@ Everything left out is left out because there is nobody who would notice: there 
 and hooks are the application's, not a blueprint's.
 """
 
-from collections.abc import Callable, Generator
-from functools import cached_property, partial
+from collections.abc import Awaitable, Callable, Generator
+from functools import cached_property
 from inspect import CO_COROUTINE
 from typing import Any, Protocol
 
 import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable
-from quart import Quart, Response
+from quart import Quart, Request, Response
 from quart.ctx import AppContext, RequestContext
 from quart.globals import _cv_app, _cv_request
 from quart.sessions import NullSession
@@ -110,9 +110,7 @@ class LeanBody:
 
 
 class LeanRequest(TrioRequest):
-    def __init__(
-        self, app: Quart, scope: Any, headers: Headers, receive: ASGIReceiveCallable, push: Callable[..., Any]
-    ) -> None:
+    def __init__(self, app: Quart, scope: Any, headers: Headers, receive: ASGIReceiveCallable) -> None:
         BaseRequestWebsocket.__init__(
             self,
             scope["method"],
@@ -129,14 +127,19 @@ class LeanRequest(TrioRequest):
         self.body = LeanBody(  # type: ignore[assignment]
             scope["extensions"][LEAN], receive, config["MAX_CONTENT_LENGTH"]
         )
-        self._cached_json = {False: ..., True: ...}
         self._form = None
         self._files = None
-        self._send_push_promise = push
+
+    @cached_property
+    def _cached_json(self) -> dict[bool, Any]:  # type: ignore[override]
+        return {False: ..., True: ...}
 
     @cached_property
     def _parsing_lock(self) -> trio.Lock:  # type: ignore[override]
         return trio.Lock()
+
+    async def send_push_promise(self, path: str) -> None:
+        """There are none in HTTP/1."""
 
     async def get_data(self, cache: bool = True, as_text: bool = False, parse_form_data: bool = False) -> Any:
         body: LeanBody = self.body  # type: ignore[assignment]
@@ -154,7 +157,7 @@ class LeanHTTPConnection(TrioASGIHTTPConnection):
         if LEAN not in (self.scope.get("extensions") or {}):
             await super().__call__(receive, send)
             return
-        request = LeanRequest(self.app, self.scope, self._headers(), receive, partial(self._send_push_promise, send))
+        request = LeanRequest(self.app, self.scope, self._headers(), receive)
         response = await self.app.handle_request(request)
         body = response.response if isinstance(response, Response) else None
         if not isinstance(body, DataBody):
@@ -245,14 +248,42 @@ class LeanQuart(QuartTrio):
         code = getattr(func, "__code__", None)
         return func if code is not None and code.co_flags & CO_COROUTINE else super().ensure_async(func)
 
-    async def full_dispatch_request(self, request_context: RequestContext | None = None) -> Any:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await self.asgi_http_class(self, scope)(receive, send)
+        else:
+            await self.asgi_app(scope, receive, send)
+
+    async def handle_request(self, request: Request) -> ResponseTypes:
+        """All of it in one frame: of those that wait there are thousands."""
+        context = self.request_context(request)
+        await context.push()
         try:
-            result: Any = await self.preprocess_request(request_context)
-            if result is None:
-                result = await self.dispatch_request(request_context)
-        except (Exception, BaseExceptionGroup) as error:
-            result = await self.handle_user_exception(error)
-        return await self.finalize_request(result, request_context)
+            try:
+                result: Any = await self.preprocess_request(context)
+                if result is None:
+                    result = await self._view(request)
+            except (Exception, BaseExceptionGroup) as error:
+                result = await self.handle_user_exception(error)
+            return await self.finalize_request(result, context)
+        except BaseExceptionGroup as group:
+            cancelled, _ = group.split(trio.Cancelled)
+            if cancelled is not None:
+                raise cancelled from None
+            return await self.handle_exception(group)  # type: ignore[arg-type]
+        except Exception as error:
+            return await self.handle_exception(error)
+        finally:
+            await context.pop(None)
+
+    def _view(self, request: Request) -> Awaitable[Any]:
+        if request.routing_exception is not None:
+            self.raise_routing_exception(request)
+        rule = request.url_rule
+        assert rule is not None
+        if request.method == "OPTIONS" and rule.provide_automatic_options:
+            return self.make_default_options_response()
+        return self.ensure_async(self.view_functions[rule.endpoint])(**(request.view_args or {}))  # type: ignore[no-any-return]
 
     async def preprocess_request(self, request_context: RequestContext | None = None) -> Any:
         for function in self.before_request_funcs[None]:

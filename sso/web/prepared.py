@@ -33,7 +33,7 @@ class Prepared:
         self._unchanged: Pairs = []
 
     def answers(self, scope: Any) -> bool:
-        return scope["method"] in _METHODS
+        return scope["type"] == "http" and scope["method"] in _METHODS
 
     async def answer(self, scope: Any, send: Callable[[Any], Any]) -> None:
         started = time.perf_counter()

@@ -6,7 +6,7 @@ from sso.serve.lane.head import CHUNKED
 from sso.serve.lane.refused import Refused
 from sso.serve.limits import Limits
 
-_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})([ \t]*;[\t -~\x80-\xff]*)?")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(;[\t -~\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*")
 
 

@@ -8,22 +8,11 @@ from urllib.parse import unquote
 import structlog
 import trio
 
-from sso.serve.lane.answer import (
-    CHUNKED,
-    CLOSE,
-    CONTINUE,
-    KEEP,
-    LAST_CHUNK,
-    AnswerHead,
-    BadAnswer,
-    answer_head,
-    chunk,
-    has_body,
-)
+from sso.serve.lane.answer import CONTINUE, BadAnswer
 from sso.serve.lane.body import body_of
 from sso.serve.lane.head import Head
+from sso.serve.lane.outgoing import Outgoing
 from sso.serve.lane.refused import Refused
-from sso.serve.lane.watch import has_left
 from sso.web.wire import KEY, LEAN
 
 if TYPE_CHECKING:
@@ -33,30 +22,19 @@ _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _log = structlog.get_logger()
 
 
-class Exchange:
+class Exchange(Outgoing):
     """It is also the `Wire` of its handler."""
 
-    __slots__ = (
-        "_asked", "_bad", "_body", "_body_due", "_chunked", "_connection", "_early", "_expects", "_head", "_keep",
-        "_left", "_sent", "_status", "finished", "undo",
-    )  # fmt: skip
+    __slots__ = ("_bad", "_body", "_body_due", "_early", "_expects", "_sent")
 
     def __init__(self, connection: "Connection", head: Head) -> None:
-        self._connection = connection
-        self._asked = head
+        super().__init__(connection, head)
         self._body = body_of(head.length, connection.lane.limits) if head.length else None
         self._body_due = 0.0
         self._bad: Refused | None = None
         self._early = b""  # taken before it was asked for
         self._expects = head.expects_continue
-        self._head: AnswerHead | None = None
-        self._status = 0
-        self._keep = False
-        self._chunked = False
-        self._left: int | None = None  # of the length that the answer has announced
         self._sent = False  # the application has had the end of the body
-        self.finished = False
-        self.undo: Callable[[], Awaitable[None]] | None = None
 
     def scope(self) -> dict[str, Any]:
         head, connection = self._asked, self._connection
@@ -74,7 +52,6 @@ class Exchange:
             "headers": head.headers,
             "client": connection.client,
             "server": connection.server,
-            "state": {},
             "extensions": {KEY: self, LEAN: self},
         }
 
@@ -89,7 +66,7 @@ class Exchange:
                 self._connection.refuse(Refused(500, "internal error"))
             return False
         finally:
-            if self.undo is not None and not self.finished:
+            if self.undo is not None and not self.written:
                 await self._take_back(self.undo)
         return self._keep
 
@@ -167,74 +144,6 @@ class Exchange:
             self._body = None
         return data
 
-    # What goes
-
-    async def send(self, message: dict[str, Any]) -> None:
-        match message["type"]:
-            case "http.response.body" if self._head is not None and not self.finished:
-                data = message.get("body", b"")
-                if message.get("more_body"):
-                    await self._stream(data)
-                else:
-                    await self._finish(data)
-            case "http.response.start" if self._head is None:
-                self._status = message["status"]
-                self._head = answer_head(self._status, message.get("headers", ()))
-            case kind:
-                raise BadAnswer(f"{kind} is not expected now")
-
-    async def _finish(self, data: bytes) -> None:
-        if self._connection.begun:
-            await self._write(self._framed(data) + (LAST_CHUNK if self._chunked else b""))
-        else:
-            await self._write(self._begun(data, len(data)) + self._framed(data))
-        if self._left:
-            raise BadAnswer("the answer is shorter than it says")
-        self.finished = True
-
-    async def _stream(self, data: bytes) -> None:
-        begin = b"" if self._connection.begun else self._begun(data, None)
-        await self._write(begin + self._framed(data))
-
-    def _begun(self, data: bytes, whole: int | None) -> bytes:
-        """The head, now that it is known whether the answer is whole: if so, its length."""
-        head, asked = self._head, self._asked
-        assert head is not None
-        body = has_body(asked.method, self._status)
-        length = head.length
-        lines = [head.lines]
-        self._keep = asked.keep_alive and not head.close and not self._connection.lane.draining and self._all_read()
-        if body and length is None:
-            if whole is not None:
-                length = whole
-                lines.append(b"content-length: %d\r\n" % whole)
-            elif asked.version == "1.1":
-                self._chunked = True
-                lines.append(CHUNKED)
-            else:
-                self._keep = False  # its end is the end of the connection
-        if body and whole is not None and length != whole:
-            raise BadAnswer("the answer is not as long as it says")
-        self._left = length if body else 0
-        if not self._keep:
-            lines.append(CLOSE)
-        elif asked.version == "1.0":
-            lines.append(KEEP)
-        lines += (self._connection.lane.clock.date, b"\r\n")
-        return b"".join(lines)
-
-    def _framed(self, data: bytes) -> bytes:
-        if self._chunked:
-            return chunk(data) if data else b""
-        if self._left is None:
-            return data
-        if not has_body(self._asked.method, self._status):
-            return b""
-        self._left -= len(data)
-        if self._left < 0:
-            raise BadAnswer("the answer is longer than it says")
-        return data
-
     def _all_read(self) -> bool:
         """Whether the next request can be found. What is here of a body that nobody wants is let go."""
         if self._body is not None and not self._expects:
@@ -243,11 +152,3 @@ class Exchange:
         if self._body is not None:
             self._connection.unread = True
         return self._body is None
-
-    async def _write(self, data: bytes) -> None:
-        connection = self._connection
-        if self.undo is not None and has_left(connection.sock):
-            await connection.ended()
-        connection.begun = True
-        if data:
-            await connection.write(data)

@@ -25,6 +25,9 @@ _ONCE = frozenset({b"host", b"content-length", b"transfer-encoding"})
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _VERSIONS = {b"0": "1.0", b"1": "1.1"}
 
+_NAMES_MOST, _NAME_MOST = 256, 64
+_names: dict[bytes, bytes] = {}
+
 
 class NotOurs(Exception):
     """Something other than a plain HTTP/1.x request."""
@@ -95,7 +98,15 @@ class _Collected:
         self.headers: list[Header] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.lower(), value.rstrip(b" \t")))
+        self.headers.append((_names.get(name) or _lower(name), value.rstrip(b" \t")))
+
+
+def _lower(name: bytes) -> bytes:
+    """One object for all that hold a request with it, while there are not too many names."""
+    lower = name.lower()
+    if len(_names) < _NAMES_MOST and len(name) <= _NAME_MOST:
+        lower = _names[name] = _names.setdefault(lower, lower)
+    return lower
 
 
 def _understood(line: re.Match[bytes], headers: list[Header]) -> Head:

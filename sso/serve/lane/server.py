@@ -64,7 +64,7 @@ class Lane:
                 async with trio.open_nursery() as inside:
                     welcome = partial(self._welcome, inside)
                     await self._accept(sockets, welcome, ready)
-                    inside.start_soon(self._drain, inside)
+                    background.start_soon(self._drain, inside)
                 background.cancel_scope.cancel()
         finally:
             self.watcher.close()
