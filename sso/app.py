@@ -1,24 +1,18 @@
 """The Quart application, built from the services: routes in, answers and errors out."""
 
-import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import orjson
-import structlog
-from quart import Response, g
+from quart import Response
 from quart.json.provider import JSONProvider
-from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
-from werkzeug.exceptions import HTTPException, NotFound, RequestHeaderFieldsTooLarge
+from werkzeug.exceptions import NotFound
 
 from sso.accounts.account_pages import account_pages
 from sso.accounts.journey import AnyJourneys
 from sso.accounts.pages import Visitor, signin_pages
 from sso.accounts.routes import login_routes
-from sso.core.ids import record_id
-from sso.core.refused import Refused
-from sso.db.errors import DatabaseError
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -32,20 +26,14 @@ from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web import language
 from sso.web.address import Proxies
-from sso.web.error_page import error_page
-from sso.web.errors import Family, error_body, family_of
-from sso.web.gate import BadBody
+from sso.web.edge import Edge, is_head_too_long
 from sso.web.headers import SecurityHeaders, data_headers
-from sso.web.http import asked, reply
 from sso.web.lean import LeanQuart
 from sso.web.prepared import Prepared
 from sso.web.told import Told
-from sso.web.wire import LEAN
 
 BODY_S = 30
-HEAD_MOST = 32 * 1024
 FILE_NAME_MOST = 100
-log = structlog.get_logger()
 
 
 class OrjsonProvider(JSONProvider):
@@ -59,12 +47,11 @@ class OrjsonProvider(JSONProvider):
 class App(LeanQuart):
     prepared: Mapping[str, Prepared] = {}
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
         ready = self.prepared.get(scope.get("path", ""))
         if ready and ready.answers(scope) and not is_head_too_long(scope):
-            await ready.answer(scope, send)
-        else:
-            await super().__call__(scope, receive, send)
+            return ready.answer(scope, send)
+        return super().__call__(scope, receive, send)
 
     async def send_static_file(self, filename: str) -> Response:
         if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error
@@ -89,7 +76,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     language.install(app.jinja_env)
     _register_routes(app, services, health)
     told = Told(metrics)
-    _register_edge(app, SecurityHeaders(https=settings.https), told)
+    Edge(SecurityHeaders(https=settings.https), told).register(app)
     app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 
@@ -115,76 +102,3 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(game_sockets(s.game))
     app.register_blueprint(game_pages(s.game.confirm, visitor))
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))
-
-
-def is_head_too_long(scope: Any) -> bool:
-    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
-    if LEAN in (scope.get("extensions") or {}):
-        return False
-    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
-
-
-def _register_edge(app: QuartTrio, security: SecurityHeaders, told: Told) -> None:
-    @app.before_request
-    @app.before_websocket
-    async def begin() -> None:
-        here = g._get_current_object()  # each use of a proxy looks it up again
-        here.started = time.perf_counter()
-        here.request_id = record_id()
-        structlog.contextvars.bind_contextvars(request=here.request_id)
-        if is_head_too_long(asked().scope):
-            raise RequestHeaderFieldsTooLarge
-
-    @app.after_request
-    async def finish(response: Response) -> Response:
-        security.add(response.headers)
-        here, what = g._get_current_object(), asked()
-        response.headers.add("X-Request-Id", here.request_id)
-        route = what.url_rule.rule if what.url_rule else "-"
-        told.request(what.method, route, response.status_code, here.started)
-        return response
-
-    @app.after_websocket
-    async def finish_socket(response: ResponseTypes | None) -> ResponseTypes | None:
-        """There is a response only where no socket was opened."""
-        return await finish(response) if isinstance(response, Response) else response
-
-    @app.errorhandler(Refused)
-    async def refused(error: Refused) -> Response:
-        return await show_error(error.status, error.code, error.message, error.headers, error.extra)
-
-    @app.errorhandler(BadBody)
-    async def bad_body(error: BadBody) -> Response:
-        return await show_error(error.status, "invalid_request", str(error))
-
-    @app.errorhandler(DatabaseError)
-    async def unavailable(error: DatabaseError) -> Response:
-        log.warning("database", error=type(error).__name__, reason=str(error))
-        message = "the service is not available for a moment, try again"
-        return await show_error(503, "temporarily_unavailable", message, {"Retry-After": "1"})
-
-    @app.errorhandler(HTTPException)
-    async def http_error(error: HTTPException) -> Response:
-        status = error.code or 500
-        headers = {name: value for name, value in error.get_headers() if name in ("Allow", "Location")}
-        if 300 <= status < 400:
-            return Response(b"", status, headers)
-        return await show_error(status, "invalid_request", (error.name or "error").lower(), headers)
-
-    @app.errorhandler(Exception)
-    async def failed(error: Exception) -> Response:
-        log.exception("request failed", error=type(error).__name__)
-        return await show_error(500, "server_error", "internal error")
-
-
-async def show_error(
-    status: int,
-    code: str,
-    message: str,
-    headers: dict[str, str] | None = None,
-    extra: dict[str, Any] | None = None,
-) -> Response:
-    family = family_of(asked().path)
-    if family is Family.PAGE:
-        return await error_page(status, message, g.request_id, headers or {})
-    return reply(error_body(family, code, message, extra or {}), status, headers)

@@ -17,7 +17,8 @@ from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.proof import Wrong
 from sso.web.fields import Request, validate
 from sso.web.http import address, body, read, reply
-from sso.web.wire import client_watched, if_not_written
+from sso.web.later import Later
+from sso.web.wire import Wire, wire
 
 Key = Annotated[str, StringConstraints(max_length=4096)]
 
@@ -59,21 +60,20 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     @routes.post(f"{BASE}/getGsidResult")
     async def get_gsid_result() -> Response:
-        gsid, real, strike_key = await admitted()
-        with client_watched():
+        asked, _ = await about(About)
+        admitted = await game.admission.admit(asked)
+        return Later(result, asked.gsid, admitted.strike_key, asked.real, wire())
+
+    async def result(gsid: str, strike_key: bytes, real: Address, wire: Wire) -> Response:
+        with wire.watched():
             try:
                 outcome = await game.polls.wait_for_result(gsid, strike_key)
             except AlreadyDelivered:
                 wrong = Wrong("repeated attempt to obtain the data", "one delivery", "another poll")
                 raise await game.violations.refuse(gsid, wrong, real) from None
             if isinstance(outcome, Ready):
-                if_not_written(partial(game.polls.give_back, outcome.turn))
+                wire.undo = partial(game.polls.give_back, outcome.turn)
         return reply(envelope(gsid, outcome))
-
-    async def admitted() -> tuple[str, Address, bytes]:
-        """Of a poll, what is needed while it waits: there may be ten thousand of them."""
-        asked, _ = await about(About)
-        return asked.gsid, asked.real, (await game.admission.admit(asked)).strike_key
 
     @routes.post(f"{BASE}/closeGsid")
     async def close_gsid() -> Response:

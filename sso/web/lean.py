@@ -26,6 +26,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.routing import MapAdapter
 
+from sso.web.later import Later
 from sso.web.wire import LEAN
 
 NAMES_MOST = 256  # clients may make up names
@@ -157,8 +158,16 @@ class LeanHTTPConnection(TrioASGIHTTPConnection):
         if LEAN not in (self.scope.get("extensions") or {}):
             await super().__call__(receive, send)
             return
-        request = LeanRequest(self.app, self.scope, self._headers(), receive)
-        response = await self.app.handle_request(request)
+        response = await self.app.handle_request(LeanRequest(self.app, self.scope, self._headers(), receive))
+        if isinstance(response, Later):
+            waiting, finish = response.begin()
+            del response, self.scope
+            try:
+                response = await waiting
+            except Exception as error:
+                response = finish(error)
+            else:
+                response = finish(response)
         body = response.response if isinstance(response, Response) else None
         if not isinstance(body, DataBody):
             await self._send_slowly(send, response)
@@ -171,6 +180,11 @@ class LeanHTTPConnection(TrioASGIHTTPConnection):
         await send(start)
         data = body.data if body.end - body.begin == len(body.data) else body.data[body.begin : body.end]
         await send({"type": "http.response.body", "body": data, "more_body": False})
+
+    async def _send_response(self, send: ASGISendCallable, response: ResponseTypes) -> None:
+        if isinstance(response, Later):
+            response = await response.answered()
+        await super()._send_response(send, response)
 
     async def _send_slowly(self, send: ASGISendCallable, response: ResponseTypes) -> None:
         given = response.timeout if isinstance(response, Response) else ...
@@ -248,11 +262,11 @@ class LeanQuart(QuartTrio):
         code = getattr(func, "__code__", None)
         return func if code is not None and code.co_flags & CO_COROUTINE else super().ensure_async(func)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
+        """No coroutine of its own: it would keep the scope for as long as the request waits."""
         if scope["type"] == "http":
-            await self.asgi_http_class(self, scope)(receive, send)
-        else:
-            await self.asgi_app(scope, receive, send)
+            return self.asgi_http_class(self, scope)(receive, send)
+        return self.asgi_app(scope, receive, send)
 
     async def handle_request(self, request: Request) -> ResponseTypes:
         """All of it in one frame: of those that wait there are thousands."""
@@ -295,7 +309,7 @@ class LeanQuart(QuartTrio):
     async def finalize_request(
         self, result: Any, request_context: RequestContext | None = None, from_error_handler: bool = False
     ) -> ResponseTypes:
-        response = result if type(result) is self.response_class else await self.make_response(result)
+        response = result if isinstance(result, self.response_class) else await self.make_response(result)
         for function in reversed(self.after_request_funcs[None]):
             response = await self.ensure_async(function)(response)
         return response

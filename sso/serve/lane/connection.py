@@ -1,6 +1,7 @@
 """A connection: one request after the other, in one task, until somebody has had enough."""
 
 import socket
+from collections.abc import Awaitable
 from contextlib import AbstractContextManager, suppress
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn
@@ -36,8 +37,8 @@ class Connection:
     """Whatever ends it early cancels its scope: a deadline, a refusal, a client that left, the end of the drain."""
 
     __slots__ = (
-        "_refused", "_watching", "begun", "client", "doing", "due", "fresh", "lane", "rest", "scope", "server", "sock",
-        "unread",
+        "_raw", "_refused", "_watching", "begun", "client", "doing", "due", "fresh", "lane", "rest", "scope",
+        "server", "sock", "unread",
     )  # fmt: skip
 
     def __init__(self, lane: "Lane", sock: socket.socket, client: Address | None, server: Address | None) -> None:
@@ -46,6 +47,7 @@ class Connection:
         self.client = client
         self.server = server
         self.rest = b""  # read, and not yet understood
+        self._raw = b""  # of it, the head of the next request
         self.scope = trio.CancelScope()
         self.doing = Doing.IDLE
         self.due = NEVER
@@ -77,32 +79,40 @@ class Connection:
     async def _serve(self) -> bool:
         """True when what comes is not for us."""
         try:
-            while raw := await self._next_head():
-                try:
-                    head = read_head(raw, self.lane.limits.headers_most)
-                except NotOurs:
-                    self.rest = raw + self.rest
-                    return True
-                self.doing, self.due, self.fresh = Doing.ANSWER, NEVER, False
-                if not await Exchange(self, head).run():
+            while await self._next_head():
+                if not await self._exchange():
                     break
+        except NotOurs:
+            return True
         except Refused as refused:
             self._refused = refused
         return False
 
-    async def _next_head(self) -> bytes:
-        """All of it, and nothing else; nothing when there is none to come."""
+    def _exchange(self) -> Awaitable[bool]:
+        """Whether the connection may go on after it. What was read is not kept: a request may wait for long."""
+        raw, self._raw = self._raw, b""
+        try:
+            head = read_head(raw, self.lane.limits.headers_most)
+        except NotOurs:
+            self.rest = raw + self.rest
+            raise
+        self.doing, self.due, self.fresh = Doing.ANSWER, NEVER, False
+        exchange = Exchange(self, head)
+        return exchange.run(self.lane.app(exchange.scope(head), exchange.receive, exchange.send))
+
+    async def _next_head(self) -> bool:
+        """All of it, and nothing else; False when there is none to come."""
         limits, clock = self.lane.limits, self.lane.clock
         self.begun = False
         if self.rest:
             await checkpoint()  # or a client that never waits would have this process to itself
         elif self.lane.draining and not self.fresh:
-            return b""
+            return False
         else:
             self.doing, self.due = Doing.IDLE, clock.now + limits.keep_alive_s
             self.rest = await self._read(HEAD_READ_MOST)
             if not self.rest:
-                return b""
+                return False
         self.doing, self.due = Doing.HEAD, clock.now + limits.head_s
         if self.rest.startswith(b"\r\n"):
             self.rest = self.rest[2:]  # some end a body with it (RFC 9112 section 2.2)
@@ -112,13 +122,13 @@ class Connection:
             searched = max(0, len(self.rest) - len(END) + 1)
             more = await self._read(HEAD_READ_MOST)
             if not more:
-                return b""
+                return False
             self.rest += more
         end += len(END)
-        raw, self.rest = self.rest[:end], self.rest[end:]
+        self._raw, self.rest = self.rest[:end], self.rest[end:]
         if end > limits.head_most:
-            raise too_long(raw)
-        return raw
+            raise too_long(self._raw)
+        return True
 
     # Its ends
 

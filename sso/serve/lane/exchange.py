@@ -25,10 +25,11 @@ _log = structlog.get_logger()
 class Exchange(Outgoing):
     """It is also the `Wire` of its handler."""
 
-    __slots__ = ("_bad", "_body", "_body_due", "_early", "_expects", "_sent")
+    __slots__ = ("_bad", "_body", "_body_due", "_early", "_expects", "_length", "_sent")
 
     def __init__(self, connection: "Connection", head: Head) -> None:
         super().__init__(connection, head)
+        self._length = head.length
         self._body = body_of(head.length, connection.lane.limits) if head.length else None
         self._body_due = 0.0
         self._bad: Refused | None = None
@@ -36,8 +37,8 @@ class Exchange(Outgoing):
         self._expects = head.expects_continue
         self._sent = False  # the application has had the end of the body
 
-    def scope(self) -> dict[str, Any]:
-        head, connection = self._asked, self._connection
+    def scope(self, head: Head) -> dict[str, Any]:
+        connection = self._connection
         path = head.path.decode("ascii")
         return {
             "type": "http",
@@ -55,10 +56,10 @@ class Exchange(Outgoing):
             "extensions": {KEY: self, LEAN: self},
         }
 
-    async def run(self) -> bool:
+    async def run(self, answering: Awaitable[None]) -> bool:
         """Whether the connection may go on."""
         try:
-            await self._connection.lane.app(self.scope(), self.receive, self.send)
+            await answering
             self._judge()
         except Exception as error:
             _log.error("request failed", error=type(error).__name__, exc_info=not isinstance(error, BadAnswer))
@@ -89,7 +90,7 @@ class Exchange(Outgoing):
     @property
     def declared(self) -> int:
         """The length of the body, as far as it was told."""
-        return max(0, self._asked.length)
+        return max(0, self._length)
 
     def at_hand(self) -> bytes | None:
         """All of the body, if it is here already."""

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 
 class Outgoing:
     __slots__ = (
-        "_asked", "_chunked", "_connection", "_head", "_keep", "_left", "_status", "finished", "undo", "written",
+        "_chunked", "_connection", "_head", "_keep", "_keep_alive", "_left", "_method", "_status", "_version",
+        "finished", "undo", "written",
     )  # fmt: skip
 
     def __init__(self, connection: "Connection", asked: Head) -> None:
         self._connection = connection
-        self._asked = asked
+        self._method = asked.method
+        self._version = asked.version
+        self._keep_alive = asked.keep_alive
         self._head: AnswerHead | None = None
         self._status = 0
         self._keep = False
@@ -68,17 +71,17 @@ class Outgoing:
 
     def _begun(self, data: bytes, whole: int | None) -> bytes:
         """The head, now that it is known whether the answer is whole: if so, its length."""
-        head, asked = self._head, self._asked
+        head = self._head
         assert head is not None
-        body = has_body(asked.method, self._status)
+        body = has_body(self._method, self._status)
         length = head.length
         lines = [head.lines]
-        self._keep = self._all_read() and asked.keep_alive and not head.close and not self._connection.lane.draining
+        self._keep = self._all_read() and self._keep_alive and not head.close and not self._connection.lane.draining
         if body and length is None:
             if whole is not None:
                 length = whole
                 lines.append(b"content-length: %d\r\n" % whole)
-            elif asked.version == "1.1":
+            elif self._version == "1.1":
                 self._chunked = True
                 lines.append(CHUNKED)
             else:
@@ -88,7 +91,7 @@ class Outgoing:
         self._left = length if body else 0
         if not self._keep:
             lines.append(CLOSE)
-        elif asked.version == "1.0":
+        elif self._version == "1.0":
             lines.append(KEEP)
         lines += (self._connection.lane.clock.date, b"\r\n")
         return b"".join(lines)
@@ -98,7 +101,7 @@ class Outgoing:
             return chunk(data) if data else b""
         if self._left is None:
             return data
-        if not has_body(self._asked.method, self._status):
+        if not has_body(self._method, self._status):
             return b""
         self._left -= len(data)
         if self._left < 0:

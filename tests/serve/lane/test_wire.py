@@ -12,7 +12,7 @@ import trio.lowlevel
 from quart_trio import QuartTrio
 
 from sso.web.lean import LeanQuart
-from sso.web.wire import client_watched, if_not_written
+from sso.web.wire import wire
 from tests.kit.raw_http import SERVERS, Raw, Running, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
@@ -33,7 +33,7 @@ class Desk:
 
     async def hold(self) -> str:
         try:
-            with client_watched(), client_watched():
+            with wire().watched(), wire().watched():
                 self.waiting.set()
                 await self.go.wait()
             self.events.append("served")
@@ -45,7 +45,7 @@ class Desk:
         return "held"
 
     async def claim(self) -> str:
-        if_not_written(self.undo)
+        wire().undo = self.undo
         self.waiting.set()
         with trio.CancelScope(shield=True):
             await self.go.wait()
@@ -53,7 +53,7 @@ class Desk:
         return "claimed"
 
     async def long(self) -> str:
-        if_not_written(self.undo)
+        wire().undo = self.undo
         return "a" * 20_000_000
 
     async def undo(self) -> None:
