@@ -38,14 +38,17 @@ QUEUE_MOST = 2000  # calls that may wait; beyond them, saying no at once is kind
 ATTEMPTS = 5
 PROBE_S = 10.0  # a listening connection is asked this often whether it still lives
 
+# The database gives up a little before we do: then it is known that nothing has happened.
 SERVER_SETTINGS = {
     "application_name": "sso",
     "timezone": "UTC",
     "jit": "off",
-    "statement_timeout": "4500",
-    "lock_timeout": "3000",
+    "statement_timeout": "1800",
+    "lock_timeout": "1500",
     "idle_in_transaction_session_timeout": "10000",
 }
+TRANSACTION_SETTINGS = {"statement_timeout": "4500", "lock_timeout": "3000"}
+_BEGIN = ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in TRANSACTION_SETTINGS.items())])
 
 _TRANSIENT = (
     asyncpg.SerializationError,
@@ -239,8 +242,15 @@ class Database:
 
 
 async def _transact(work: Callable[[Transaction], Awaitable[T]], connection: Any) -> T:
-    async with connection.transaction():
-        return await work(Transaction(connection))
+    await connection.execute(_BEGIN)
+    try:
+        result = await work(Transaction(connection))
+    except Exception:
+        if not connection.is_closed():
+            await connection.execute("ROLLBACK")
+        raise
+    await connection.execute("COMMIT")
+    return result
 
 
 async def _connect(dsn: str, timeout: float) -> Any:  # noqa: ASYNC109 - asyncio's own way of limiting

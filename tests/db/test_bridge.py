@@ -80,10 +80,21 @@ async def test_a_call_that_takes_too_long_is_given_up_and_its_connection_not_use
 
 
 async def test_a_single_statement_is_given_up_within_two_seconds(database: Database) -> None:
+    """By the database itself, which then knows that nothing has happened."""
+    add = Statement("UPDATE throttle SET failures = failures + 1 WHERE key = :key RETURNING pg_sleep(4)")
+    await database.value(PUT, key=b"a", failures=0)
     began = trio.current_time()
-    with pytest.raises(TooSlow):
-        await database.value(SLEEP, seconds=4)
+    with pytest.raises(Unavailable) as caught:
+        await database.value(add, key=b"a")
+    assert not isinstance(caught.value, TooSlow)
     assert trio.current_time() - began < 3
+    await trio.sleep(3)
+    assert await database.value(Statement("SELECT sum(failures) FROM throttle")) == 0
+
+
+async def test_several_statements_have_longer(database: Database) -> None:
+    assert await database.transaction(lambda tx: tx.value(Statement("SELECT 7 FROM pg_sleep(2.2)"))) == 7
+    assert await database.value(Statement("SHOW statement_timeout")) == "1800ms"  # and then it is as before
 
 
 async def test_a_slow_statement_does_not_stand_in_the_way_of_others(
