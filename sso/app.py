@@ -1,24 +1,29 @@
 """The Quart application, built from the services: routes in, answers and errors out."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 import structlog
-from quart import Request, Response, Websocket, g, has_request_context, request, websocket
+from quart import Response, g
 from quart.json.provider import JSONProvider
 from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, NotFound, RequestHeaderFieldsTooLarge
 
 from sso.accounts.account_pages import account_pages
+from sso.accounts.journey import AnyJourneys
 from sso.accounts.pages import Visitor, signin_pages
 from sso.accounts.routes import login_routes
 from sso.core.ids import record_id
 from sso.core.refused import Refused
 from sso.db.errors import DatabaseError
+from sso.gsid.pages import game_pages
+from sso.gsid.routes import game_routes
+from sso.gsid.sockets import game_sockets
 from sso.health import Health, health_routes
-from sso.keys.routes import key_routes
+from sso.keys.routes import key_routes, prepared_keys
 from sso.metrics import Metrics
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
@@ -30,8 +35,12 @@ from sso.web.address import Proxies
 from sso.web.error_page import error_page
 from sso.web.errors import Family, error_body, family_of
 from sso.web.gate import BadBody
-from sso.web.headers import add_security_headers
-from sso.web.http import reply
+from sso.web.headers import SecurityHeaders, data_headers
+from sso.web.http import asked, reply
+from sso.web.lean import LeanQuart
+from sso.web.prepared import Prepared
+from sso.web.told import Told
+from sso.web.wire import LEAN
 
 BODY_S = 30
 HEAD_MOST = 32 * 1024
@@ -47,7 +56,17 @@ class OrjsonProvider(JSONProvider):
         return orjson.loads(s)
 
 
-class App(QuartTrio):
+class App(LeanQuart):
+    prepared: Mapping[str, Prepared] = {}
+
+    async def asgi_app(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            ready = self.prepared.get(scope["path"])
+            if ready and ready.answers(scope) and not is_head_too_long(scope):
+                await ready.answer(scope, send)
+                return
+        await super().asgi_app(scope, receive, send)
+
     async def send_static_file(self, filename: str) -> Response:
         if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error
             raise NotFound
@@ -70,7 +89,9 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     )
     language.install(app.jinja_env)
     _register_routes(app, services, health)
-    _register_edge(app, settings.https, metrics)
+    told = Told(metrics)
+    _register_edge(app, SecurityHeaders(https=settings.https), told)
+    app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 
 
@@ -83,37 +104,46 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.exchange_jwt))
     app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data, s.applications))
-    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.oauth.journeys, life_s))
+    journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
+    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, journeys, life_s))
     app.register_blueprint(
         account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, life_s)
     )
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor))
+    app.register_blueprint(game_routes(s.game))
+    app.register_blueprint(game_sockets(s.game))
+    app.register_blueprint(game_pages(s.game.confirm, visitor))
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))
 
 
-def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
+def is_head_too_long(scope: Any) -> bool:
+    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
+    if LEAN in (scope.get("extensions") or {}):
+        return False
+    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
+
+
+def _register_edge(app: QuartTrio, security: SecurityHeaders, told: Told) -> None:
     @app.before_request
     @app.before_websocket
     async def begin() -> None:
-        g.started = time.perf_counter()
-        g.request_id = record_id()
+        here = g._get_current_object()  # each use of a proxy looks it up again
+        here.started = time.perf_counter()
+        here.request_id = record_id()
+        structlog.contextvars.bind_contextvars(request=here.request_id)
         language.begin(asked().headers)
-        structlog.contextvars.bind_contextvars(request=g.request_id)
-        # What reads the head has a limit of its own, but only for a head that comes in pieces.
-        if sum(len(name) + len(value) + 4 for name, value in asked().scope["headers"]) > HEAD_MOST:
+        if is_head_too_long(asked().scope):
             raise RequestHeaderFieldsTooLarge
 
     @app.after_request
     async def finish(response: Response) -> Response:
-        add_security_headers(response.headers, https=https)
-        response.headers["X-Request-Id"] = g.request_id
-        seconds = time.perf_counter() - g.started
-        route = rule.rule if (rule := asked().url_rule) else "-"
-        metrics.request(asked().method, route, response.status_code, seconds)
-        # The rule, not the path or the query: those may hold a secret.
-        log.info("request", method=asked().method, route=route, status=response.status_code, ms=round(seconds * 1e3, 1))
+        security.add(response.headers)
+        here, what = g._get_current_object(), asked()
+        response.headers.add("X-Request-Id", here.request_id)
+        route = what.url_rule.rule if what.url_rule else "-"
+        told.request(what.method, route, response.status_code, here.started)
         return response
 
     @app.after_websocket
@@ -147,11 +177,6 @@ def _register_edge(app: QuartTrio, https: bool, metrics: Metrics) -> None:
     async def failed(error: Exception) -> Response:
         log.exception("request failed", error=type(error).__name__)
         return await show_error(500, "server_error", "internal error")
-
-
-def asked() -> Request | Websocket:
-    """What came: a request, or one for a socket."""
-    return request if has_request_context() else websocket
 
 
 async def show_error(

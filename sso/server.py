@@ -3,20 +3,25 @@
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import structlog
 import trio
 
 from sso.app import build_app
 from sso.config import Settings
-from sso.core.keys import ALGORITHMS
+from sso.core.keys import ALGORITHMS, CHEAP
 from sso.db import cleaner
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.perm.central_store import ensure_central
 from sso.serve import hypercorn
+from sso.serve.descriptors import raise_limit
+from sso.serve.lane import server as lane
+from sso.serve.limits import Limits
 from sso.services import Services, open_services
+from sso.web.headers import data_headers
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -28,11 +33,23 @@ async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.sock
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with open_services(settings, dsn) as services, trio.open_nursery() as background:
-            background.start_soon(_stop_on_signal, signals, health, stop)
+            background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _open(services, background)
             app = build_app(services, health, Metrics(settings.metrics_bind is not None))
-            await hypercorn.serve(app, sockets, stop, ready)
+            await _serve(settings, app, sockets, stop, ready)
             background.cancel_scope.cancel()
+
+
+async def _serve(
+    settings: Settings, app: Any, sockets: Sequence[socket.socket], stop: trio.Event, ready: Callable[[], None]
+) -> None:
+    raise_limit()
+    limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
+    match settings.http:
+        case "lane":
+            await lane.serve(app, sockets, stop, ready, limits, data_headers(https=settings.https))
+        case "hypercorn":
+            await hypercorn.serve(app, sockets, stop, ready, limits)
 
 
 async def _open(services: Services, background: trio.Nursery) -> None:
@@ -41,6 +58,9 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     await background.start(services.wakeups.run)
     await background.start(services.keys.run, services.wakeups)
     await background.start(services.postman.run, services.wakeups)
+    await background.start(services.game.holds.run)
+    await background.start(services.game.heartbeats.run)
+    await background.start(services.game.ease.run)
     await background.start(cleaner.run, services.database)
 
 
@@ -49,7 +69,7 @@ async def _when_database_answers(services: Services) -> None:
     said = False
     while True:
         try:
-            await services.key_store.ensure_first(ALGORITHMS[0])
+            await services.key_store.ensure_first(ALGORITHMS[0], sides=CHEAP)
             await ensure_central(services.database)
         except DatabaseError as error:
             if not said:
@@ -60,8 +80,9 @@ async def _when_database_answers(services: Services) -> None:
             return
 
 
-async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event) -> None:
+async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:
     async for number in signals:
-        log.info("draining", signal=signal.Signals(number).name)
+        log.info("draining", signal=signal.Signals(number).name, polls=len(services.game.holds))
         health.draining = True
         stop.set()
+        services.game.drain()

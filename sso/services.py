@@ -19,6 +19,8 @@ from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring, SealError
 from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
+from sso.gsid import parts as gsid_parts
+from sso.gsid.parts import GameLogin
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
 from sso.oauth import parts as oauth_parts
@@ -46,6 +48,7 @@ class Services:
     user_jwts: UserJwts
     auth_data: AuthData
     oauth: OAuth
+    game: GameLogin
     postman: Postman
     permissions: Permissions
     applications: ApplicationsAtLogin
@@ -81,12 +84,14 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s)
     permissions = build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys")
     applications = LoginRules(permissions, database, ring)
+    wakeups = Wakeups(database)
+    auth_data = AuthData(tokens, jwts, applications, settings.vendor)
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     return Services(
         settings=settings,
         database=database,
         keyring=ring,
-        wakeups=Wakeups(database),
+        wakeups=wakeups,
         key_store=key_store,
         keys=keys,
         users=users,
@@ -96,8 +101,9 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login)),
         session_tokens=tokens,
         user_jwts=jwts,
-        auth_data=AuthData(tokens, jwts, applications, settings.vendor),
+        auth_data=auth_data,
         oauth=oauth_parts.build(settings, database, ring, keys, jwts),
+        game=gsid_parts.build(settings, database, wakeups, auth_data, applications),
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),

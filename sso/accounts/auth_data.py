@@ -40,7 +40,7 @@ class AuthData:
             data["permissions"] = permissions
         if options.meta:
             data["meta"] = user.meta
-        if options.with_email and await self._applications.knows_email_secret(options.app_id, options.with_email):
+        if options.with_email:
             data["login"] = user.login
         if options.factor and not options.nojwt:
             app_id = options.app_id or options.gapp_id

@@ -60,7 +60,7 @@ class LoginOptions:
     meta: bool = False
     app_id: int = 0  # 0: none
     gapp_id: int = 0
-    with_email: str = field(default="", repr=False)
+    with_email: bool = False  # the application has shown its secret
 
     @property
     def applications(self) -> tuple[int, ...]:

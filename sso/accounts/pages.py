@@ -56,8 +56,13 @@ def signin_pages(
         return journey
 
     @routes.get("/")
-    async def home() -> Response:
-        return see_other("/account" if await visitor.session() else "/login")
+    async def front_door() -> Response:
+        """Where a journey may begin, with the form on this very page."""
+        journey = await journeys.find(f"/?{request.query_string.decode('latin-1')}")
+        session = await visitor.session()
+        if journey is None:
+            return see_other("/account" if session else "/login")
+        return see_other(journey.onward) if session else await show_login(next_path=journey.path)
 
     @routes.get("/login")
     async def login_form() -> Response:
@@ -65,7 +70,7 @@ def signin_pages(
         journey = await journey_to(next_path)
         session = await visitor.session()
         if session and (journey is None or journey.accepts(session)):
-            return see_other(browser.safe_next(next_path))
+            return see_other(journey.onward if journey else browser.safe_next(next_path))
         hint = journey.login_hint if journey else ""
         return await show_login(next_path=next_path, login=hint)
 
@@ -73,6 +78,8 @@ def signin_pages(
     async def login() -> Response:
         form = await form_fields()
         browser.check_csrf(browser.cookie(VISIT), form.get("csrf"))
+        if journey := await journey_to(form.get("next")):
+            await journey.reached("signing_in")
         name, password = form.get("login", ""), form.get("password", "")
         try:
             outcome = await signin.with_password(name, password, address())
@@ -144,10 +151,11 @@ def signin_pages(
         secret, is_new = browser.visit()
         journey = await journey_to(next_path)
         response = await page(
-            "signin.html",
+            journey.page if journey else "signin.html",
             status=status,
             page_title=_("Sign in"),
             site=journey.title if journey else "",
+            **(journey.details(address()) if journey else {}),
             form_targets=journey.form_targets if journey else (),
             csrf=browser.csrf_token(secret),
             action="/login",
@@ -162,6 +170,8 @@ def signin_pages(
         language.known_to_read(user.lang)
         if user.email_2fa:
             await factors.send_code(user)
+        if journey := await journey_to(next_path):
+            await journey.reached("second_factor")
         response = see_other("/login/code" + _onward(next_path))
         browser.set_cookie(response, VISIT, await sessions.challenge(user))
         return response
@@ -172,6 +182,8 @@ def signin_pages(
             "second_factor.html",
             status=status,
             page_title=_("Second step"),
+            site=journey.title if journey else "",
+            **(journey.details(address()) if journey else {}),
             form_targets=journey.form_targets if journey else (),
             csrf=browser.csrf_token(browser.cookie(VISIT)),
             action="/login/code",
@@ -184,6 +196,7 @@ def signin_pages(
 
     async def enter(signed_in: SignedIn, next_path: str | None) -> Response:
         """A new session with a new name; whatever the browser came with is worth nothing any more."""
+        journey = await journey_to(next_path)
         secret = await sessions.start(
             signed_in.user,
             signed_in.auth,
@@ -191,7 +204,7 @@ def signin_pages(
             device(),
             replaces=[browser.cookie(SESSION), browser.cookie(VISIT)],
         )
-        response = see_other(browser.safe_next(next_path))
+        response = see_other(await journey.arrived(signed_in) if journey else browser.safe_next(next_path))
         browser.set_cookie(response, SESSION, secret, life_s)
         browser.drop_cookie(response, VISIT)
         return response

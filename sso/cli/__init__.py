@@ -23,6 +23,7 @@ VERBS = {
     "project": "Projects and who is in them.",
     "perm": "What a user may do and why; give and take roles.",
     "audit": "Who changed what in the permission model.",
+    "why": "Why a request about a game session was refused.",
     "key": "Signing keys and the master key.",
     "doctor": "Check the installation and say what to do.",
 }

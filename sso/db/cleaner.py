@@ -17,6 +17,8 @@ TABLES = (
     "session_tokens",
     "email_codes",
     "throttle",
+    "game_sessions",
+    "game_violations",
     "oauth_requests",
     "oauth_codes",
     "oauth_access_tokens",

@@ -27,20 +27,32 @@ class Wakeups:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._watchers: defaultdict[str, set[trio.MemorySendChannel[None]]] = defaultdict(set)
+        self._doubters: set[trio.MemorySendChannel[None]] = set()
         self.connected = trio.Event()
 
     @contextmanager
-    def watch(self, topic: str) -> Iterator[trio.MemoryReceiveChannel[None]]:
-        """Signals for a topic; any number of wake-ups that came meanwhile are one."""
+    def watch(self, topic: str, *, in_doubt: bool = True) -> Iterator[trio.MemoryReceiveChannel[None]]:
+        """Signals for a topic; any number of wake-ups that came meanwhile are one.
+
+        Not ``in_doubt``: no signal when a wake-up may have been lost. Somebody else then looks, for many at once.
+        """
         send, receive = trio.open_memory_channel[None](1)
         with send, receive:
             self._watchers[topic].add(send)
+            if in_doubt:
+                self._doubters.add(send)
             try:
                 yield receive
             finally:
+                self._doubters.discard(send)
                 self._watchers[topic].discard(send)
                 if not self._watchers[topic]:
                     del self._watchers[topic]
+
+    def wake(self, topic: str) -> None:
+        """Wake those of this process who watch a topic."""
+        for channel in self._watchers.get(topic, ()):
+            _signal(channel)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -72,13 +84,11 @@ class Wakeups:
 
     def _deliver(self, payload: str) -> None:
         for topic in payload.split("\n"):
-            for channel in self._watchers.get(topic, ()):
-                _signal(channel)
+            self.wake(topic)
 
     def wake_all(self) -> None:
-        for channels in self._watchers.values():
-            for channel in channels:
-                _signal(channel)
+        for channel in self._doubters:
+            _signal(channel)
 
 
 def _signal(channel: trio.MemorySendChannel[None]) -> None:

@@ -44,7 +44,8 @@ _REDEEM = Statement(
             AND c.client_id = k.client_id AND NOT c.disabled
         RETURNING item.n, item.grant_id, item.access, item.access_s, item.refresh_s, item.longest_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) THEN item.head END AS head,
-            k.client_id, c.profile, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce, k.auth_time, k.issued
+            k.client_id, c.profile, c.id_alg, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce,
+            k.auth_time, k.issued
     ), made AS (
         INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, issued, ends,
             head, head_issued, head_exp, last_used, expires)

@@ -1,10 +1,14 @@
 """An authorization, as the sign-in pages see it."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sso.accounts.journey import Journey
+from sso.accounts.model import SignedIn
 from sso.accounts.sessions import Session
+from sso.core.net import Address
 from sso.oauth.authorize import accepts
 from sso.oauth.errors import NotTheirs
 from sso.oauth.model import Pending, Wanted
@@ -18,6 +22,16 @@ _ID = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{43})", re.ASCII)
 class SiteJourney:
     pending: Pending
 
+    page: str = "signin.html"
+
+    @property
+    def path(self) -> str:
+        return PATH + self.pending.id
+
+    @property
+    def onward(self) -> str:
+        return self.path
+
     @property
     def title(self) -> str:
         return self.pending.wanted.client.title
@@ -30,12 +44,21 @@ class SiteJourney:
     def login_hint(self) -> str:
         return self.pending.wanted.login_hint
 
+    def details(self, address: Address) -> Mapping[str, Any]:
+        return {}
+
     @property
     def ui_locales(self) -> str:
         return self.pending.wanted.ui_locales
 
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
+
+    async def reached(self, stage: str) -> None:
+        """A site need not know."""
+
+    async def arrived(self, signed_in: SignedIn) -> str:
+        return self.path
 
 
 class SiteJourneys:

@@ -21,6 +21,7 @@ class Client:
     redirect_hosts: tuple[str, ...]
     redirect_uris: tuple[str, ...]
     profile: Profile
+    id_alg: str
     consent: bool
     first_party: bool
     disabled: bool
@@ -78,6 +79,7 @@ class Issued:
     grant_id: str
     client_id: str
     profile: Profile
+    id_alg: str
     user_id: str
     login: str
     nick: str

@@ -9,12 +9,15 @@ from sso.core.net import Address
 from sso.core.refused import Refused
 from sso.core.sealed import Keyring
 from sso.db.bridge import Database
+from sso.db.statement import Statement
 from sso.perm import email_secret
 from sso.perm.engine.effective import compute
 from sso.perm.engine.login import may_log_in
 from sso.perm.engine.render import as_list_short
 from sso.perm.names import CENTRAL
 from sso.perm.permissions import Permissions
+
+_NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
 
 
 class LoginRules:
@@ -59,3 +62,6 @@ class LoginRules:
 
     async def knows_email_secret(self, application_id: int, secret: str) -> bool:
         return await email_secret.matches(self._database, self._keyring, application_id or CENTRAL, secret)
+
+    async def title(self, named: tuple[int, ...]) -> str:
+        return str(await self._database.value(_NAME, application_id=named[-1]) or "") if named else ""

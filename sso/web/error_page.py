@@ -14,6 +14,7 @@ HEADINGS = {
     403: _("That is not allowed"),
     404: _("There is no such page"),
     405: _("That is not how this page is used"),
+    410: _("This link has ended"),
     413: _("That was too much"),
     429: _("Too many attempts"),
     431: _("That was too much"),

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 import orjson
-from quart import Response, current_app, request
+from quart import Request as QuartRequest
+from quart import Response, Websocket, current_app, has_request_context, request, websocket
 from werkzeug.datastructures import Headers
 
 from sso.core.language import Text
@@ -35,12 +36,20 @@ async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int
     return read_body(raw, types[0] if types else None, forms=forms, require_type=require_type, max_bytes=max_bytes)
 
 
+def asked() -> QuartRequest | Websocket:
+    """What came: a request, or one for a socket."""
+    proxy: Any = request if has_request_context() else websocket
+    found: QuartRequest | Websocket = proxy._get_current_object()  # each use of a proxy looks it up again
+    return found
+
+
 def address() -> Address:
     """Of the client, as far as it can be known; what cannot be known is refused."""
     proxies: Proxies = current_app.config["PROXIES"]
-    peer = request.scope.get("client")
+    here = asked()
+    peer = here.scope.get("client")
     try:
-        return client_address(peer[0] if peer else None, request.headers.getlist, proxies)
+        return client_address(peer[0] if peer else None, here.headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
 

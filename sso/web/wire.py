@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 from quart import request
 
-KEY = "sso.wire"  # among the extensions of the ASGI scope
+# Among the extensions of the ASGI scope.
+KEY = "sso.wire"
+LEAN = "sso.lean"  # the head is within its limits; a body is read when asked for, and a client that leaves cancels
 
 
 class Wire(Protocol):

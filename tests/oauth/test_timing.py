@@ -23,7 +23,7 @@ MOST_T = 4.5  # of Welch's test: by chance once in a hundred thousand times
 SHARED = (0, 1, 20, 39)
 pytestmark = pytest.mark.timeout(120 + SAMPLES)
 
-CLIENT = Client("shop", "", (), (), "strict", False, False, False, "sealed", None)
+CLIENT = Client("shop", "", (), (), "strict", "", False, False, False, "sealed", None)
 
 
 def wrong(right: str, shared: int) -> str:

@@ -11,6 +11,7 @@ from sso.db.tables.accounts import (
     users,
 )
 from sso.db.tables.columns import metadata
+from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.keys import signing_keys
 from sso.db.tables.oauth import (
     oauth_access_tokens,
@@ -42,6 +43,8 @@ __all__ = [
     "audit",
     "browser_sessions",
     "email_codes",
+    "game_sessions",
+    "game_violations",
     "group_users",
     "login_challenges",
     "metadata",

@@ -14,6 +14,7 @@ oauth_clients = Table(
     words("redirect_hosts"),
     words("redirect_uris"),
     text_column("profile", "strict"),
+    text_column("id_alg"),  # of its id tokens; none: as the main key signs
     flag("consent"),
     flag("first_party"),
     flag("disabled"),

@@ -1,0 +1,76 @@
+"""What a login may ask for, as it is sent: the same fields for the login operation and for game sessions."""
+
+from typing import Annotated
+
+from pydantic import AliasChoices, Field, StringConstraints
+
+from sso.accounts.applications import ApplicationsAtLogin
+from sso.accounts.model import LoginOptions
+from sso.core.keys import UnusableKey, load_rsa_public
+from sso.core.net import Address, private_networks
+from sso.core.refused import Refused
+from sso.web.fields import AppId, Flag, Request, Strings
+
+Short = Annotated[str, StringConstraints(max_length=256)]
+
+
+class OptionFields(Request):
+    factor: Short = ""
+    distr: Short = ""
+    jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = ""
+    app_id: AppId = 0
+    gapp_id: AppId = 0
+    service_jwt: str = ""
+    with_email: Short = ""
+    nojwt: Flag = False
+    short_token: Flag = False
+    fixed_ip: Flag = False
+    fixed_ips: Strings = Field(
+        default_factory=list, max_length=64, validation_alias=AliasChoices("fixed_ips[]", "fixed_ips")
+    )
+    meta: Flag = False
+
+
+async def checked_options(
+    fields: OptionFields, real: Address, said: str | None, signature: str | None, applications: ApplicationsAtLogin
+) -> LoginOptions:
+    """``said`` and ``signature``: the headers by which a server says for which client it acts."""
+    check_jwt_public_key(fields.jwt_public_key)
+    named = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
+    app_id = fields.app_id
+    if fields.service_jwt:
+        named = await applications.of_service(fields.service_jwt, named)
+        app_id = fields.app_id if fields.app_id or fields.gapp_id else named[0]
+    await applications.check_exist(named)
+    client = await applications.client_address(real, said, signature, named)
+    return LoginOptions(
+        address=client,
+        factor=fields.factor,
+        jwt_public_key=fields.jwt_public_key,
+        distr=fields.distr,
+        nojwt=fields.nojwt,
+        short_token=fields.short_token,
+        fixed_ips=fixed_networks(fields.fixed_ip, fields.fixed_ips, client),
+        meta=fields.meta,
+        app_id=app_id,
+        gapp_id=fields.gapp_id,
+        with_email=bool(fields.with_email) and await applications.knows_email_secret(app_id, fields.with_email),
+    )
+
+
+def fixed_networks(fixed_ip: bool, fixed_ips: list[str], client: Address) -> tuple[str, ...]:
+    """Where the user JWT shall work: the creating address, the private networks given, or both."""
+    try:
+        networks = private_networks(fixed_ips)
+    except ValueError as error:
+        raise Refused(f"fixed_ips[]: {error}") from None
+    own = (f"{client}/{client.max_prefixlen}",) if fixed_ip else ()
+    return own + tuple(str(network) for network in networks)
+
+
+def check_jwt_public_key(text: str) -> None:
+    if text:
+        try:
+            load_rsa_public(text)
+        except UnusableKey as error:
+            raise Refused(f"jwt_public_key: {error}") from None

@@ -1,0 +1,85 @@
+"""Before a request about a session is heard: is the client blocked, is there such a session, is it the client's?"""
+
+from dataclasses import dataclass, replace
+
+from sso.accounts.applications import ApplicationsAtLogin
+from sso.core.net import Address
+from sso.core.refused import Forbidden
+from sso.gsid.errors import UnknownSession, Violation
+from sso.gsid.limits import AddressKeys
+from sso.gsid.model import GSID, Facts, Standing
+from sso.gsid.proof import Evidence, Wrong, check
+from sso.gsid.store import Found, GameSessions
+from sso.gsid.violations import Violations
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request about a session: where it really comes from, for whom it says to speak, and what it shows."""
+
+    gsid: str
+    real: Address
+    said: tuple[str, ...]  # of the client's address, by a server that acts for it
+    signature: str | None
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Admitted:
+    facts: Facts
+    standing: Standing
+    strike_key: bytes  # under which its early polls are counted
+
+
+def only(said: tuple[str, ...]) -> str | None:
+    """It may stand in more than one place, but must be the same address everywhere."""
+    if len({text.strip() for text in said}) > 1:
+        raise Forbidden("Ip is said twice")
+    return said[0] if said else None
+
+
+class Admission:
+    def __init__(
+        self, sessions: GameSessions, applications: ApplicationsAtLogin, violations: Violations, location_url: str
+    ) -> None:
+        self._sessions = sessions
+        self._applications = applications
+        self._violations = violations
+        self._location_url = location_url
+
+    async def admit(self, asked: Asked, *, address_suffices: bool = False) -> Admitted:
+        """Violation, if the request is not about a session of its own."""
+        keys = AddressKeys.of(asked.real)
+        found = await self._find(asked, keys)
+        if found.blocked:
+            raise await self._violations.blocked(asked.gsid, asked.real)
+        facts, standing = await self._known(asked, found)
+        try:
+            address = await self._applications.client_address(
+                asked.real, only(asked.said), asked.signature, facts.applications
+            )
+        except Forbidden as error:
+            raise await self.refuse(asked, Wrong("Ip header", facts.address, error.message)) from None
+        evidence = replace(asked.evidence, address=address)
+        if wrong := check(facts, evidence, self._location_url, address_suffices=address_suffices):
+            raise await self.refuse(asked, wrong)
+        return Admitted(facts, standing, facts.key_digest or keys.early)
+
+    async def look(self, asked: Asked) -> tuple[Facts, Standing, str]:
+        """For those who need no proof: the session, and the state in which it was closed."""
+        found = await self._find(asked, AddressKeys.of(asked.real))
+        facts, standing = await self._known(asked, found)
+        return facts, standing, found.state
+
+    async def refuse(self, asked: Asked, wrong: Wrong) -> Violation:
+        return await self._violations.refuse(asked.gsid, wrong, asked.real)
+
+    async def _find(self, asked: Asked, keys: AddressKeys) -> Found:
+        # What cannot be a gsid is looked for all the same: a refusal takes the same time for all.
+        return await self._sessions.find(asked.gsid if GSID.fullmatch(asked.gsid) else "", keys)
+
+    async def _known(self, asked: Asked, found: Found) -> tuple[Facts, Standing]:
+        if found.facts is None or found.standing is None:
+            refused = await self.refuse(asked, Wrong("no such session"))
+            raise UnknownSession(refused.message)
+        return found.facts, found.standing

@@ -1,0 +1,121 @@
+"""The sockets of this worker: what each is to be told, and one heartbeat for all of them (§6)."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import structlog
+import trio
+
+from sso.core.ids import record_id
+from sso.db.errors import DatabaseError
+from sso.gsid.model import DELIVERED, EXPIRED
+from sso.gsid.socket_store import Seen, SocketStore
+
+DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
+WAITING_MOST = 16  # events that a client has not read yet; a beat more or less does not matter then
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Close:
+    code: int
+    error: str = ""
+
+
+RESTART = Close(RESTARTING, "server restarting")
+Event = dict[str, Any] | Close
+
+
+@dataclass(eq=False)
+class Line:
+    """One socket: events go in at one end, and out to the client at the other."""
+
+    gsid: str
+    socket: str = field(default_factory=record_id)
+    stage: str = ""
+    over: bool = False
+
+    def __post_init__(self) -> None:
+        self._send, self.events = trio.open_memory_channel[Event](math.inf)
+
+    def tell(self, event: Event) -> None:
+        if self.over or (isinstance(event, dict) and self._send.statistics().current_buffer_used >= WAITING_MOST):
+            return
+        self.over = isinstance(event, Close)
+        self._send.send_nowait(event)
+
+    def beat(self, seen: Seen) -> None:
+        standing = seen.standing
+        self.tell({"event": "refresh", "gsid": self.gsid, "ts": standing.ts, "last_seen": standing.last_seen})
+
+    def see(self, seen: Seen | None) -> None:
+        """Tell what is new: a stage, or that it is over."""
+        if seen is None or seen.standing.error == EXPIRED:
+            self.tell(Close(NOT_FOUND, EXPIRED))
+            return
+        if seen.stage != self.stage:
+            self.stage = seen.stage
+            self.tell({"event": "stage", "stage": seen.stage})
+        if seen.standing.status == DELIVERED:
+            self.tell(Close(DONE))
+        elif seen.standing.error:
+            self.tell(Close(DONE, seen.standing.error))
+        elif seen.socket != self.socket:
+            self.tell(Close(DONE, "replaced by a newer connection"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._send.close()
+        self.events.close()
+
+
+class Heartbeats:
+    def __init__(self, store: SocketStore, every_s: int) -> None:
+        self._store = store
+        self._every_s = every_s
+        self._lines: set[Line] = set()
+        self.draining = False
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @contextmanager
+    def beating(self, line: Line) -> Iterator[None]:
+        """From the first beat on."""
+        self._lines.add(line)
+        if self.draining:
+            line.tell(RESTART)
+        try:
+            yield
+        finally:
+            self._lines.discard(line)
+
+    def drain(self) -> None:
+        self.draining = True
+        for line in self._lines:
+            line.tell(RESTART)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        due = trio.current_time()
+        while True:
+            due = max(due + self._every_s, trio.current_time())
+            await trio.sleep_until(due)
+            with suppress(DatabaseError):  # the sockets stay; the next beat comes
+                await self._beat()
+
+    async def _beat(self) -> None:
+        lines = [line for line in self._lines if not line.over]
+        if not lines:
+            return
+        seen = await self._store.beat((line.gsid, line.socket) for line in lines)
+        for line in lines:
+            found = seen.get(line.socket)
+            if found is not None and found.is_open and found.socket == line.socket:
+                line.beat(found)
+            line.see(found)

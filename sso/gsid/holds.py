@@ -1,0 +1,55 @@
+"""The polls that this worker holds: woken one by one when something happens, all at once when the server leaves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+import trio
+
+from sso.db.errors import DatabaseError
+from sso.db.wakeups import Wakeups
+from sso.gsid.model import Turn
+from sso.gsid.poll_store import PollStore
+
+log = structlog.get_logger()
+
+
+class Holds:
+    def __init__(self, store: PollStore, wakeups: Wakeups) -> None:
+        self._store = store
+        self._wakeups = wakeups
+        self._held: set[Turn] = set()
+        self.draining = False
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @contextmanager
+    def hold(self, turn: Turn) -> Iterator[None]:
+        self._held.add(turn)
+        try:
+            yield
+        finally:
+            self._held.discard(turn)
+
+    def drain(self) -> None:
+        self.draining = True
+        for turn in self._held:
+            self._wakeups.wake(topic(turn.gsid))
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """When a wake-up may have been lost, and now and then: one look for all of them."""
+        with self._wakeups.watch("polls") as doubts:
+            task_status.started()
+            async for _ in doubts:
+                try:
+                    changed = await self._store.changed(self._held)
+                except DatabaseError as error:
+                    log.warning("gsid.scan_not_done", reason=str(error))
+                    continue
+                for gsid in changed:
+                    self._wakeups.wake(topic(gsid))
+
+
+def topic(gsid: str) -> str:
+    return f"poll:{gsid}"

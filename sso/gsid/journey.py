@@ -1,0 +1,87 @@
+"""A game session, as the sign-in pages see it: signing in on its page confirms it."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+from sso.accounts.journey import Journey
+from sso.accounts.model import SignedIn
+from sso.accounts.sessions import Session
+from sso.core.net import Address
+from sso.gsid.confirm import Confirm, View
+from sso.gsid.errors import NoSession
+from sso.gsid.model import OPENED
+
+_FRONT_DOOR = re.compile(r"/\?(.*)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class GameJourney:
+    view: View
+    confirm: Confirm
+
+    form_targets: tuple[str, ...] = ()
+    login_hint: str = ""
+    ui_locales: str = ""
+    page: str = "game_signin.html"
+
+    @property
+    def path(self) -> str:
+        return f"/?gsid={self.view.gsid}"
+
+    @property
+    def title(self) -> str:
+        return self.view.title
+
+    def details(self, address: Address) -> Mapping[str, Any]:
+        if not self.view.pending:  # there is nothing to sign in for
+            raise NoSession
+        return {"game": self.view, "same_place": self.view.same_place(address)}
+
+    def accepts(self, session: Session) -> bool:
+        return True
+
+    @property
+    def onward(self) -> str:
+        return decision_path(self.view.gsid)
+
+    async def reached(self, stage: str) -> None:
+        await self.confirm.reach(self.view.gsid, stage)
+
+    async def arrived(self, signed_in: SignedIn) -> str:
+        """Whether it could be confirmed, the page it leads to tells."""
+        with suppress(NoSession):
+            await self.confirm.confirm(self.view.gsid, signed_in.user)
+        return self.onward
+
+
+class GameJourneys:
+    def __init__(self, confirm: Confirm) -> None:
+        self._confirm = confirm
+
+    async def find(self, path: str) -> Journey | None:
+        """NoSession for a link that leads nowhere any more."""
+        named = _gsids(path)
+        if not named:
+            return None
+        if len(named) > 1:
+            raise NoSession
+        view = await self._confirm.view(named[0])
+        await self._confirm.reach(view.gsid, OPENED)
+        return GameJourney(view, self._confirm)
+
+
+def _gsids(path: str) -> list[str]:
+    """What the address says; whatever else it says does not matter (§4.3)."""
+    query = _FRONT_DOOR.fullmatch(path)
+    try:
+        return parse_qs(query[1], keep_blank_values=True, max_num_fields=100).get("gsid", []) if query else []
+    except ValueError:
+        return []
+
+
+def decision_path(gsid: str) -> str:
+    return f"/game/{gsid}"

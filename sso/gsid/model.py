@@ -1,0 +1,140 @@
+"""A game session, and what a poll of it can come to."""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from sso.accounts.model import LoginOptions, User
+from sso.core.net import parse_address
+
+GSID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
+
+# Of a game session's row.
+PENDING, CONFIRMED, DELIVERED, CLOSED, DENIED = "pending", "confirmed", "delivered", "closed", "denied"
+# How far the browser is, in the order of a login.
+OPENED, SIGNING_IN, SECOND_FACTOR = "opened", "signing_in", "second_factor"
+
+EXPIRED = "session expired"
+OVER = {CLOSED: "session closed", DENIED: "session denied"}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was said when the session was registered, and to whom it belongs. None of it ever changes."""
+
+    gsid: str
+    location: bytes = field(repr=False)
+    match: str
+    address: str
+    public_key: bytes | None = field(repr=False)
+    distr: str
+    factor: str
+    jwt_public_key: str
+    app_id: int
+    gapp_id: int
+    nojwt: bool
+    short_token: bool
+    fixed_ips: tuple[str, ...]
+    with_meta: bool
+    with_email: bool
+    started: int
+
+    @classmethod
+    def from_row(cls, row: Any) -> "Facts":
+        values = {name: row[name] for name in cls.__dataclass_fields__}
+        return cls(**{**values, "fixed_ips": tuple(values["fixed_ips"])})
+
+    @property
+    def applications(self) -> tuple[int, ...]:
+        return self.options.applications
+
+    @property
+    def key_digest(self) -> bytes | None:
+        return hashlib.sha256(self.public_key).digest() if self.public_key is not None else None
+
+    @property
+    def options(self) -> LoginOptions:
+        return LoginOptions(
+            address=parse_address(self.address),
+            factor=self.factor,
+            jwt_public_key=self.jwt_public_key,
+            distr=self.distr,
+            nojwt=self.nojwt,
+            short_token=self.short_token,
+            fixed_ips=self.fixed_ips,
+            meta=self.with_meta,
+            app_id=self.app_id,
+            gapp_id=self.gapp_id,
+            with_email=self.with_email,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a session stands at one moment, by the database's clock."""
+
+    status: str
+    alive: bool
+    poll: int  # the number of the newest one
+    cancels: int
+    started: int
+    last_seen: int  # 0: there was never a socket
+    ts: int
+
+    @classmethod
+    def from_row(cls, row: Any) -> "Standing":
+        return cls(*(row[name] for name in cls.__dataclass_fields__))
+
+    @property
+    def error(self) -> str | None:
+        """Why nothing can come of it any more, if so and if that is nobody's fault."""
+        return OVER.get(self.status) or (EXPIRED if not self.alive and self.status != DELIVERED else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One poll: its number, and how things stood when it came."""
+
+    gsid: str
+    number: int
+    cancels: int
+    left_s: float  # of the session's life, with this poll counted
+    early: bool
+    standing: Standing
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The login is this poll's, and nobody else's."""
+
+    turn: Turn
+    standing: Standing
+    facts: Facts
+    user: User
+
+
+@dataclass(frozen=True)
+class Ready:
+    standing: Standing
+    data: dict[str, Any] = field(repr=False)
+    turn: Turn
+
+
+@dataclass(frozen=True)
+class Retry:
+    standing: Standing
+    delay: int
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    standing: Standing
+
+
+@dataclass(frozen=True)
+class Failed:
+    error: str
+
+
+Outcome = Ready | Retry | Cancelled | Failed

@@ -1,0 +1,86 @@
+"""The page on which a signed-in user decides about a game's sign-in. Opening it never does anything."""
+
+from quart import Blueprint, Response, request
+
+from sso.accounts.pages import Visitor
+from sso.accounts.sessions import Session
+from sso.gsid.confirm import Confirm, View
+from sso.gsid.journey import decision_path
+from sso.web import browser
+from sso.web.http import address
+from sso.web.pages import form_fields, page, see_other
+
+PATH = decision_path("<gsid>")
+LOOK_AGAIN_S = "2"
+
+
+def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
+    routes = Blueprint("game_pages", __name__)
+
+    @routes.get(PATH)
+    async def decide(gsid: str) -> Response:
+        session = await visitor.session()
+        if session is None:
+            return see_other(f"/?gsid={gsid}")
+        view = await confirm.view(gsid)
+        if not view.pending:
+            return await show_result(view, session)
+        allowed = await confirm.is_allowed(gsid, session.user)
+        return await page(
+            "game.html",
+            page_title="Continue to your game",
+            user=session.user,
+            csrf=browser.csrf_token(session.secret),
+            game=view,
+            same_place=view.same_place(address()),
+            allowed=allowed,
+            action=request.path,
+            next=f"/?gsid={gsid}",
+        )
+
+    @routes.post(f"{PATH}/continue")
+    async def go_on(gsid: str) -> Response:
+        session = await asked_by_form()
+        if session:
+            await confirm.confirm(gsid, session.user)
+        return see_other(decision_path(gsid))
+
+    @routes.post(f"{PATH}/deny")
+    async def deny(gsid: str) -> Response:
+        session = await asked_by_form()
+        if session is None:
+            return see_other(decision_path(gsid))
+        await confirm.view(gsid)
+        if not await confirm.deny(gsid):
+            return see_other(decision_path(gsid))
+        return await page(
+            "message.html",
+            page_title="Stopped",
+            user=session.user,
+            csrf=browser.csrf_token(session.secret),
+            heading="Stopped",
+            message="Nobody was signed in, and the link works no more. If somebody sent it to you, they wanted to sign "
+            "in to a game as you: do not open links of theirs again.",
+        )
+
+    async def asked_by_form() -> Session | None:
+        form = await form_fields()
+        session = await visitor.session()
+        if session:
+            browser.check_csrf(session.secret, form.get("csrf"))
+        return session
+
+    async def show_result(view: View, session: Session) -> Response:
+        own = view.confirmed_by == session.user.user_id
+        waits = own and not view.delivered and view.waiting
+        return await page(
+            "game_result.html",
+            page_title="Back to your game" if own else "Used already",
+            user=session.user,
+            csrf=browser.csrf_token(session.secret),
+            headers={"Refresh": LOOK_AGAIN_S} if waits else None,
+            game=view,
+            own=own,
+        )
+
+    return routes

@@ -1,0 +1,150 @@
+"""A poll: held until somebody has signed in, or it is time to ask again (§3, §4.3).
+
+Subscribe, look, wait, claim: whoever confirms after the look wakes the wait, so nothing is missed in between; and no
+database connection is held while waiting.
+"""
+
+from contextlib import suppress
+
+import structlog
+import trio
+
+from sso.accounts.applications import LoginNotAllowed
+from sso.accounts.auth_data import AuthData
+from sso.accounts.errors import InvalidCredentials
+from sso.accounts.model import SignedIn
+from sso.db.errors import DatabaseError
+from sso.db.wakeups import Wakeups
+from sso.gsid.ease import Ease
+from sso.gsid.holds import Holds, topic
+from sso.gsid.limits import Counts
+from sso.gsid.model import (
+    CLOSED,
+    CONFIRMED,
+    DELIVERED,
+    DENIED,
+    EXPIRED,
+    OVER,
+    Cancelled,
+    Claimed,
+    Failed,
+    Outcome,
+    Ready,
+    Retry,
+    Standing,
+    Turn,
+)
+from sso.gsid.poll_store import Looked, PollStore
+
+TOLERANCE_S = 0.2  # clocks tick and packets travel: so much before its time a poll is not early
+AUTH = "gsid"  # in the words of the user JWT
+log = structlog.get_logger()
+
+
+class AlreadyDelivered(Exception):
+    """A repeated attempt to obtain the data: a violation."""
+
+
+class Polls:
+    def __init__(
+        self,
+        store: PollStore,
+        auth_data: AuthData,
+        wakeups: Wakeups,
+        holds: Holds,
+        counts: Counts,
+        ease: Ease,
+        hold_s: int,
+    ) -> None:
+        self._store = store
+        self._auth_data = auth_data
+        self._wakeups = wakeups
+        self._holds = holds
+        self._counts = counts
+        self._ease = ease
+        self._hold_s = hold_s
+
+    async def wait_for_result(self, gsid: str, strike_key: bytes) -> Outcome:
+        """``strike_key``: under which an early poll is counted. AlreadyDelivered, if the data was handed out before."""
+        with self._wakeups.watch(topic(gsid), in_doubt=False) as signals:
+            turn = await self._begin(gsid)
+            if turn.early:
+                await self._counts.early_poll(strike_key)
+            if turn.standing.error:
+                return Failed(turn.standing.error)
+            if turn.standing.poll != turn.number:  # another one of the same moment is newer
+                return await self._retry(turn, turn.standing)
+            with self._holds.hold(turn):
+                outcome = await self._wait(turn, signals)
+            return await self._retry(turn, outcome) if isinstance(outcome, Standing) else outcome
+
+    async def give_back(self, turn: Turn) -> None:
+        """What was claimed has not reached the client: the next poll shall have it."""
+        log.info("gsid.given_back", gsid=turn.gsid)
+        with suppress(DatabaseError):
+            await self._store.give_back(turn)
+
+    async def _begin(self, gsid: str) -> Turn:
+        began = trio.current_time()
+        turn = await self._store.extend(gsid)
+        self._ease.took(trio.current_time() - began)
+        if turn is None or turn.standing.status == DELIVERED:
+            raise AlreadyDelivered
+        return turn
+
+    async def _wait(self, turn: Turn, signals: trio.MemoryReceiveChannel[None]) -> Outcome | Standing:
+        """What came of it; or nothing yet, and how things stand."""
+        deadline = trio.current_time() + min(self._hold_s, turn.left_s)
+        standing, in_doubt, time_is_up = turn.standing, False, False
+        must_look = turn.standing.status == CONFIRMED
+        while True:
+            if must_look:
+                try:
+                    found = await self._look(turn)
+                except DatabaseError as error:  # whether it was claimed is then unknown, until the next look
+                    log.warning("gsid.look_failed", reason=str(error))
+                    in_doubt = True
+                else:
+                    in_doubt = False
+                    if not isinstance(found, Standing):
+                        return found
+                    standing = found
+            if time_is_up or self._holds.draining:
+                break
+            with trio.move_on_at(deadline) as limit:
+                await signals.receive()
+            must_look, time_is_up = True, limit.cancelled_caught
+        if in_doubt:
+            await self.give_back(turn)
+        return standing
+
+    async def _look(self, turn: Turn) -> Outcome | Standing:
+        match await self._store.claim(turn):
+            case None:
+                return Failed(EXPIRED)
+            case Claimed() as claimed:
+                return await self._deliver(claimed)
+            case Looked(standing, void):
+                if standing.poll != turn.number:
+                    return await self._retry(turn, standing)
+                if standing.error or void:
+                    return Failed(standing.error or OVER[CLOSED])
+                return Cancelled(standing) if standing.cancels != turn.cancels else standing
+
+    async def _deliver(self, claimed: Claimed) -> Outcome:
+        try:
+            data = await self._auth_data.issue(SignedIn(claimed.user, AUTH), claimed.facts.options)
+        except (LoginNotAllowed, InvalidCredentials):  # it was allowed when it was confirmed, a moment ago
+            await self._store.deny(claimed.turn)
+            return Failed(OVER[DENIED])
+        except BaseException:
+            await self.give_back(claimed.turn)
+            raise
+        return Ready(claimed.standing, data, claimed.turn)
+
+    async def _retry(self, turn: Turn, standing: Standing) -> Retry:
+        delay = self._ease.delay()
+        if delay and not self._holds.draining:  # who is sent away by us has nobody to wait for
+            with suppress(DatabaseError):
+                await self._store.defer(turn, delay - TOLERANCE_S)
+        return Retry(standing, delay)

@@ -1,0 +1,169 @@
+"""What polls do to a session's row. Polls that come together share a statement."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import trio
+
+from sso.accounts.model import User
+from sso.db.batch import Batch
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+from sso.gsid.model import Claimed, Facts, Standing, Turn
+from sso.gsid.store import FACTS, STANDING, TELL_POLL, TELL_SOCKET
+
+BURST = 30  # polls of one session within a second; more are early
+SCAN_MOST = 5000
+
+# Every poll gets a number of its own, also when several of one session come in one statement. Rows are locked in the
+# order of their names, so that nobody waits in a circle. An older poll that may still be held is told.
+_EXTEND = """
+    WITH item AS (
+        SELECT gsid, n, count(*) OVER (PARTITION BY gsid) AS together,
+            row_number() OVER (PARTITION BY gsid ORDER BY n) AS place
+        FROM unnest(CAST(:gsids AS text[])) WITH ORDINALITY AS item (gsid, n)
+    ), before AS (
+        SELECT s.gsid, s.status, s.ends > now() AS alive, coalesce(s.held_until > now(), false) AS held,
+            coalesce(s.retry_at > now(), false) AS early
+        FROM game_sessions s WHERE s.gsid IN (SELECT gsid FROM item) ORDER BY s.gsid FOR UPDATE
+    ), extended AS (
+        UPDATE game_sessions s SET
+            poll = s.poll + i.together,
+            ends = least(s.ends + make_interval(secs => {ttl}), s.created + make_interval(secs => {most})),
+            held_until = now() + make_interval(secs => {hold}),
+            retry_at = NULL,
+            burst = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst ELSE 0 END + i.together,
+            burst_since = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst_since ELSE now() END
+        FROM before b, (SELECT DISTINCT gsid, together FROM item) i
+        WHERE s.gsid = b.gsid AND i.gsid = b.gsid AND b.alive AND b.status IN ('pending', 'confirmed')
+        RETURNING s.gsid, s.burst, extract(epoch FROM s.ends - now()) AS left_s, {standing}
+    ), told AS MATERIALIZED (
+        SELECT gsid, {tell} FROM extended WHERE gsid IN (SELECT gsid FROM before WHERE held)
+    )
+    SELECT item.n, item.gsid, e.gsid IS NOT NULL AS extended, e.poll - item.together + item.place AS number,
+        CAST(e.left_s AS float) AS left_s, b.early OR coalesce(e.burst > {burst}, false) AS early, told.gsid AS told,
+        coalesce(e.status, b.status) AS status, b.alive, coalesce(e.poll, 0) AS poll, coalesce(e.cancels, 0) AS cancels,
+        coalesce(e.started, 0) AS started, coalesce(e.last_seen, 0) AS last_seen, coalesce(e.ts, 0) AS ts
+    FROM item JOIN before b USING (gsid) LEFT JOIN extended e USING (gsid) LEFT JOIN told USING (gsid)
+"""
+# Once, and by the newest poll; by the same poll again, if it could not know whether it had succeeded.
+_CLAIM = Statement(
+    f"""
+    WITH item AS (
+        SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[])) WITH ORDINALITY AS item (gsid, number, n)
+    ), before AS (
+        SELECT s.gsid FROM game_sessions s JOIN item ON item.gsid = s.gsid AND item.number = s.poll
+        WHERE s.status = 'confirmed' OR (s.status = 'delivered' AND s.claimed_poll = item.number)
+        ORDER BY s.gsid FOR UPDATE OF s
+    ), claimed AS (
+        UPDATE game_sessions s SET status = 'delivered', claimed_poll = s.poll
+        FROM before b, users u
+        WHERE s.gsid = b.gsid AND s.ends > now()
+            AND u.user_id = s.user_id AND u.valid_from = s.valid_from AND NOT u.disabled
+        RETURNING s.gsid, s.socket
+    ), told AS MATERIALIZED (
+        SELECT gsid, {TELL_SOCKET} FROM claimed WHERE socket IS NOT NULL
+    )
+    SELECT item.n, {FACTS}, {STANDING}, c.gsid IS NOT NULL AS claimed, told.gsid AS told, u.*,
+        s.status = 'confirmed' AND NOT EXISTS (
+            SELECT 1 FROM users v WHERE v.user_id = s.user_id AND v.valid_from = s.valid_from AND NOT v.disabled
+        ) AS void
+    FROM item JOIN game_sessions s USING (gsid) LEFT JOIN claimed c USING (gsid) LEFT JOIN told USING (gsid)
+    LEFT JOIN users u ON u.user_id = s.user_id AND c.gsid IS NOT NULL
+    """  # noqa: S608 - the parts are ours
+)
+_GIVE_BACK = Statement(
+    f"""WITH done AS (
+        UPDATE game_sessions SET status = 'confirmed', claimed_poll = NULL
+        WHERE gsid = :gsid AND status = 'delivered' AND claimed_poll = :number RETURNING gsid
+    ) SELECT gsid, {TELL_POLL} FROM done"""  # noqa: S608 - the parts are ours
+)
+_DENY_CLAIMED = Statement(
+    """UPDATE game_sessions SET status = 'denied'
+    WHERE gsid = :gsid AND status = 'delivered' AND claimed_poll = :number"""
+)
+_DEFER = Statement(
+    """WITH item AS (
+        SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[]), CAST(:delays AS float[]))
+            WITH ORDINALITY AS item (gsid, number, delay, n)
+    ), before AS (
+        SELECT s.gsid FROM game_sessions s WHERE s.gsid IN (SELECT gsid FROM item) ORDER BY s.gsid FOR UPDATE
+    )
+    UPDATE game_sessions s SET retry_at = now() + make_interval(secs => item.delay)
+    FROM item, before b WHERE s.gsid = item.gsid AND b.gsid = s.gsid AND s.poll = item.number RETURNING item.n"""
+)
+_CHANGED = Statement(
+    """SELECT item.gsid
+    FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[]), CAST(:cancels AS int[])) AS item (gsid, number, cancels)
+    LEFT JOIN game_sessions s USING (gsid)
+    WHERE s.gsid IS NULL OR s.status <> 'pending' OR s.poll <> item.number OR s.cancels <> item.cancels"""
+)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A look that could not claim anything."""
+
+    standing: Standing
+    void: bool  # it was confirmed, but everything of that user has ended since
+
+
+class PollStore:
+    def __init__(self, database: Database, ttl_s: int, max_s: int, hold_s: int) -> None:
+        self._database = database
+        extend = _EXTEND.format(
+            ttl=float(ttl_s), most=float(max_s), hold=float(hold_s), standing=STANDING, tell=TELL_POLL, burst=BURST
+        )
+        self._extend = Batch(database, Statement(extend))
+        self._claim = Batch(database, _CLAIM)
+        self._defer = Batch(database, _DEFER)
+
+    async def extend(self, gsid: str) -> Turn | None:
+        """A new poll, which gives the session more time and makes older polls the older ones. None: no such session."""
+        row = await self._extend(gsid)
+        if row is None:
+            return None
+        standing = Standing.from_row(row)
+        if not row["extended"]:
+            return Turn(gsid, 0, 0, 0.0, row["early"], standing)
+        return Turn(gsid, row["number"], standing.cancels, row["left_s"], row["early"], standing)
+
+    async def claim(self, turn: Turn) -> Claimed | Looked | None:
+        """The login, if there is one and this poll is the newest; else how things stand. Once begun it is finished."""
+        with trio.CancelScope(shield=True):  # the database has a deadline; one of many must know how it ended
+            row = await self._claim(turn.gsid, turn.number)
+        if row is None:
+            return None
+        standing = Standing.from_row(row)
+        if row["claimed"]:
+            return Claimed(turn, standing, Facts.from_row(row), User.from_row(row))
+        return Looked(standing, row["void"])
+
+    async def give_back(self, turn: Turn) -> None:
+        """The claim of this poll, which has not reached its client: the next poll may have it."""
+        with trio.CancelScope(shield=True):
+            await self._database.value(_GIVE_BACK, gsid=turn.gsid, number=turn.number)
+
+    async def deny(self, turn: Turn) -> None:
+        """What this poll has claimed is nobody's: the user may not log in there any more."""
+        with trio.CancelScope(shield=True):
+            await self._database.value(_DENY_CLAIMED, gsid=turn.gsid, number=turn.number)
+
+    async def defer(self, turn: Turn, delay: float) -> None:
+        """From now on, a poll that comes before this delay has passed is early."""
+        await self._defer(turn.gsid, turn.number, delay)
+
+    async def changed(self, held: Collection[Turn]) -> list[str]:
+        """Those of the held polls whose session is no longer as they last saw it."""
+        turns = list(held)
+        found: list[str] = []
+        for start in range(0, len(turns), SCAN_MOST):
+            part = turns[start : start + SCAN_MOST]
+            rows = await self._database.rows(
+                _CHANGED,
+                gsids=[turn.gsid for turn in part],
+                polls=[turn.number for turn in part],
+                cancels=[turn.cancels for turn in part],
+            )
+            found += [row["gsid"] for row in rows]
+        return found

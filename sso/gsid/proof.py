@@ -1,0 +1,81 @@
+"""Who may ask about a session: the rules of binding (§4.3), without a store or a request in them.
+
+Evidence is an address, the secret of the Location header, or a signature. One good piece is enough; a wrong piece is
+a violation, even beside a good one.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+
+from sso.core.ids import digest
+from sso.core.keys import UnusableKey, load_rsa_public, public_der, verify_rsa_signature
+from sso.core.net import Address
+from sso.gsid.model import Facts
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a request brings. Each list holds every place where it was said: all of them must be right."""
+
+    address: Address
+    locations: tuple[str, ...] = field(default=(), repr=False)
+    signatures: tuple[str, ...] = field(default=(), repr=False)
+    public_keys: tuple[str, ...] = field(default=(), repr=False)
+    signed: bytes = field(default=b"", repr=False)  # what a signature is over
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Which binding failed, and both values, for an operator. Secrets are shown by the beginning of their digests."""
+
+    reason: str
+    expected: str = ""
+    found: str = ""
+
+
+def check(facts: Facts, evidence: Evidence, location_url: str, *, address_suffices: bool = False) -> Wrong | None:
+    """``address_suffices``: also for a session with a key, as for its WebSocket."""
+    for text in evidence.public_keys:
+        if wrong := _check_key(facts.public_key, text):
+            return wrong
+    for location in evidence.locations:
+        found = digest(location.removeprefix(location_url))
+        if not hmac.compare_digest(found, facts.location):
+            return Wrong("wrong location", _name(facts.location), _name(found))
+    for signature in evidence.signatures:
+        if wrong := _check_signature(facts.public_key, signature, evidence.signed):
+            return wrong
+    if evidence.locations or evidence.signatures:
+        return None
+    if facts.public_key is not None and not address_suffices:
+        return Wrong("the session has a key, and the request neither signature nor location", "a signature", "none")
+    if str(evidence.address) != facts.address:
+        return Wrong("other address", facts.address, str(evidence.address))
+    return None
+
+
+def _check_key(registered: bytes | None, text: str) -> Wrong | None:
+    try:
+        found = public_der(load_rsa_public(text))
+    except UnusableKey as error:
+        return Wrong("unusable public key", _key_name(registered), str(error))
+    if found != registered:
+        return Wrong("other public key", _key_name(registered), _key_name(found))
+    return None
+
+
+def _check_signature(public_key: bytes | None, signature: str, signed: bytes) -> Wrong | None:
+    if public_key is None:
+        return Wrong("a signature, but no key was registered", "no key", "a signature")
+    if not verify_rsa_signature(public_key, signature, signed):
+        return Wrong("wrong signature", f"by key {_key_name(public_key)}", f"{len(signed)} bytes signed otherwise")
+    return None
+
+
+def _key_name(der: bytes | None) -> str:
+    return _name(hashlib.sha256(der).digest()) if der else "no key"
+
+
+def _name(hashed: bytes) -> str:
+    return f"sha256 {hashed.hex()[:12]}…"

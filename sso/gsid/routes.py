@@ -1,0 +1,137 @@
+"""The endpoints of game sessions (§4.3)."""
+
+from functools import partial
+from typing import Annotated, Any, Literal, TypeVar, assert_never
+
+from pydantic import StringConstraints
+from quart import Blueprint, Response, request
+
+from sso.accounts.option_fields import OptionFields, checked_options
+from sso.core.net import Address, contains
+from sso.core.refused import Forbidden
+from sso.gsid import asking
+from sso.gsid.admission import Asked, only
+from sso.gsid.model import Cancelled, Failed, Outcome, Ready, Retry, Standing
+from sso.gsid.parts import BASE, GameLogin
+from sso.gsid.poll import AlreadyDelivered
+from sso.gsid.proof import Wrong
+from sso.web.fields import Request, validate
+from sso.web.http import address, body, read, reply
+from sso.web.wire import client_watched, if_not_written
+
+Key = Annotated[str, StringConstraints(max_length=4096)]
+
+
+class GetGsid(OptionFields):
+    public_key: Key = ""
+
+
+class About(Request):
+    gsid: str
+    public_key: Key = ""
+
+
+class CloseGsid(About):
+    status: Literal["Success", "Error"]
+
+
+A = TypeVar("A", bound=About)
+
+
+def game_routes(game: GameLogin) -> Blueprint:
+    routes = Blueprint("game_sessions", __name__)
+
+    @routes.post(f"{BASE}/getGsid")
+    async def get_gsid() -> Response:
+        fields = await read(GetGsid)
+        real = address()
+        await game.counts.new_session(real)
+        try:
+            said = only(asking.said_addresses(request.headers))
+            options = await checked_options(fields, real, said, request.headers.get("Signature"), game.applications)
+        except Forbidden as error:
+            raise await game.violations.refuse("", Wrong("Ip header", found=error.message), real) from None
+        made = await game.register.register(options, asking.public_keys(request.headers, fields.public_key))
+        answer = {"gsid": made.gsid, "ts": made.started, "started": made.started, "expires_in": made.expires_in}
+        return reply(
+            {"status": "OK", **answer, "match": made.match}, headers={"Location": game.location_url + made.secret}
+        )
+
+    @routes.post(f"{BASE}/getGsidResult")
+    async def get_gsid_result() -> Response:
+        asked, _ = await about(About)
+        admitted = await game.admission.admit(asked)
+        with client_watched():
+            try:
+                outcome = await game.polls.wait_for_result(asked.gsid, admitted.strike_key)
+            except AlreadyDelivered:
+                wrong = Wrong("repeated attempt to obtain the data", "one delivery", "another poll")
+                raise await game.admission.refuse(asked, wrong) from None
+            if isinstance(outcome, Ready):
+                if_not_written(partial(game.polls.give_back, outcome.turn))
+        return reply(envelope(asked.gsid, outcome))
+
+    @routes.post(f"{BASE}/closeGsid")
+    async def close_gsid() -> Response:
+        asked, fields = await about(CloseGsid)
+        await game.admission.admit(asked)
+        await game.sessions.close(asked.gsid, fields.status)
+        return reply({"status": "OK", "gsid": asked.gsid})
+
+    @routes.post(f"{BASE}/info")
+    async def info() -> Response:
+        asked, _ = await about(About)
+        if not contains(game.info_allow, asked.real):
+            raise await game.admission.refuse(asked, Wrong("info", "an address of SSO_INFO_ALLOW", str(asked.real)))
+        facts, standing, state = await game.admission.look(asked)
+        session = {
+            "distr": facts.distr,
+            "factor": facts.factor,
+            "app_id": facts.app_id,
+            "gapp_id": facts.gapp_id,
+            "ip": facts.address,
+            "created": facts.started,
+            "last_seen": standing.last_seen,
+            "state": state,
+        }
+        return reply({"status": "OK", "session": session})
+
+    async def about(model: type[A]) -> tuple[Asked, A]:
+        sent = await body()
+        fields = validate(model, sent)
+        real: Address = address()
+        asked = asking.collect(
+            fields.gsid,
+            request.headers,
+            request.args.getlist("Location"),
+            real,
+            key=fields.public_key,
+            signed=sent.raw,
+        )
+        return asked, fields
+
+    return routes
+
+
+def envelope(gsid: str, outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Ready(standing, data):
+            return {**data, **_common("OK", gsid, standing)}
+        case Retry(standing, delay):
+            return {**_common("RETRY", gsid, standing), "delay": delay}
+        case Cancelled(standing):
+            return _common("CANCELLED", gsid, standing)
+        case Failed(error):
+            return {"status": "ERROR", "error": error}
+        case _:
+            assert_never(outcome)
+
+
+def _common(status: str, gsid: str, standing: Standing) -> dict[str, Any]:
+    return {
+        "status": status,
+        "gsid": gsid,
+        "ts": standing.ts,
+        "started": standing.started,
+        "last_seen": standing.last_seen,
+    }

@@ -1,0 +1,104 @@
+"""The WebSocket of a game session: a heartbeat, the stages of the login, and a close that says why (§6)."""
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import structlog
+import trio
+from quart import Blueprint, websocket
+
+from sso.db.errors import DatabaseError
+from sso.gsid import asking
+from sso.gsid.errors import UnknownSession, Violation
+from sso.gsid.heartbeats import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, Close, Line
+from sso.gsid.parts import GameLogin
+from sso.web.http import address
+
+FRAME_MOST = 4096
+FRAMES_MOST, FRAMES_IN_S = 50, 10.0  # nothing need be said on this socket
+log = structlog.get_logger()
+
+
+def game_sockets(game: GameLogin) -> Blueprint:
+    routes = Blueprint("game_sockets", __name__)
+
+    @routes.websocket("/ws/gameSession/refresh/<gsid>")
+    async def refresh(gsid: str) -> None:
+        await websocket.accept()
+        with Line(gsid) as line, game.wakeups.watch(f"socket:{gsid}", in_doubt=False) as signals:
+            if refused := await attach(line):
+                await say(line, refused)
+                return
+            with game.heartbeats.beating(line):
+                await speak(line, signals)
+
+    async def attach(line: Line) -> Close | None:
+        asked = asking.collect(
+            line.gsid,
+            websocket.headers,
+            websocket.args.getlist("Location"),
+            address(),
+            signed=line.gsid.encode(),
+        )
+        try:
+            await game.admission.admit(asked, address_suffices=True)
+            seen = await game.socket_store.attach(line.gsid, line.socket)
+        except UnknownSession as error:
+            return Close(NOT_FOUND, error.message)
+        except Violation as error:
+            return Close(UNBOUND, error.message)
+        except DatabaseError:
+            return Close(FAILED, "server error")
+        if seen is None:  # it is over, one way or the other
+            line.see(await game.socket_store.look(line.gsid))
+            return None
+        line.beat(seen)
+        line.see(seen)
+        return None
+
+    async def speak(line: Line, signals: trio.MemoryReceiveChannel[None]) -> None:
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(read, line)
+                nursery.start_soon(look, line, signals)
+                async for event in line.events:
+                    await say(line, event)
+                    if isinstance(event, Close):
+                        break
+                nursery.cancel_scope.cancel()
+        finally:
+            # Ended by none of ours: the client has closed it, or is gone.
+            if not line.over:
+                with trio.CancelScope(shield=True), suppress(DatabaseError):
+                    await game.socket_store.cancel(line.gsid, line.socket)
+
+    async def look(line: Line, signals: trio.MemoryReceiveChannel[None]) -> None:
+        async for _ in signals:
+            with suppress(DatabaseError):  # the next beat tells
+                line.see(await game.socket_store.look(line.gsid))
+
+    return routes
+
+
+async def read(line: Line) -> None:
+    """What a client says is of no interest, but must be read, or nobody would notice that it has gone."""
+    frames, since = 0, trio.current_time()
+    while True:
+        if len(await websocket.receive()) > FRAME_MOST:
+            line.tell(Close(TOO_LARGE, "frame too large"))
+        if trio.current_time() - since > FRAMES_IN_S:
+            frames, since = 0, trio.current_time()
+        frames += 1
+        if frames > FRAMES_MOST:
+            line.tell(Close(FLOOD, "too many frames"))
+
+
+async def say(line: Line, event: dict[str, Any] | Close) -> None:
+    if isinstance(event, Close):
+        body = {"event": "close", "status": "ERROR" if event.error else "OK", "error": event.error, "gsid": line.gsid}
+        await websocket.send(orjson.dumps({**body, "ts": int(time.time())}).decode())
+        await websocket.close(event.code)
+    else:
+        await websocket.send(orjson.dumps(event).decode())

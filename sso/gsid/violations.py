@@ -1,0 +1,97 @@
+"""Refusals that tell a client nothing but the id of a log record, and an operator everything (`sso why ID`)."""
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from sso.core.ids import record_id
+from sso.core.net import Address
+from sso.db.batch import Batch
+from sso.db.bridge import Database
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+from sso.gsid.errors import Violation
+from sso.gsid.limits import AddressKeys, Counts
+from sso.gsid.proof import Wrong
+
+KEPT_DAYS = 7
+BLOCKS_MOST = 10_000
+GSID_MOST = 64  # of what was sent in its place
+
+_RECORD = Statement(
+    f"""WITH item AS (
+        SELECT * FROM unnest(CAST(:ids AS text[]), CAST(:gsids AS text[]), CAST(:reasons AS text[]),
+            CAST(:expected AS text[]), CAST(:found AS text[]), CAST(:addresses AS text[]))
+            WITH ORDINALITY AS item (id, gsid, reason, expected, found, address, n)
+    ), done AS (
+        INSERT INTO game_violations (id, gsid, reason, expected, found, address, expires)
+        SELECT id, gsid, reason, expected, found, address, now() + interval '{KEPT_DAYS} days' FROM item RETURNING id
+    )
+    SELECT item.n FROM item JOIN done USING (id)"""  # noqa: S608 - the parts are ours
+)
+_READ = Statement("SELECT * FROM game_violations WHERE id = :id AND expires > now()")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Record:
+    id: str
+    created: datetime
+    gsid: str
+    reason: str
+    expected: str
+    found: str
+    address: str
+
+
+class Violations:
+    def __init__(self, database: Database, counts: Counts, block_s: int) -> None:
+        self._database = database
+        self._record = Batch(database, _RECORD)
+        self._counts = counts
+        self._block_s = block_s
+        self._blocks: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+
+    async def refuse(self, gsid: str, wrong: Wrong, address: Address) -> Violation:
+        """What to raise. It is written down, and counted against the address."""
+        record = await self._write(gsid, wrong, address)
+        await self._counts.refused(AddressKeys.of(address).refused)
+        return Violation(record)
+
+    async def blocked(self, gsid: str, address: Address) -> Violation:
+        """For a client that may not ask at the moment. One record for many refusals: it must not fill the database."""
+        key = AddressKeys.of(address).early
+        record, until = self._blocks.get(key, ("", 0.0))
+        if until < time.monotonic():
+            wrong = Wrong("blocked", "a poll after the delay that RETRY named", "too many that were early or refused")
+            record = await self._write(gsid, wrong, address)
+            self._blocks[key] = (record, time.monotonic() + self._block_s)
+            self._blocks.move_to_end(key)
+            if len(self._blocks) > BLOCKS_MOST:
+                self._blocks.popitem(last=False)
+        return Violation(record)
+
+    async def find(self, violation_id: str) -> Record | None:
+        row = await self._database.row(_READ, id=violation_id)
+        return Record(**{name: row[name] for name in Record.__dataclass_fields__}) if row else None
+
+    async def _write(self, gsid: str, wrong: Wrong, address: Address) -> str:
+        record = record_id()
+        gsid = gsid[:GSID_MOST]
+        log.warning(
+            "gsid.violation",
+            record=record,
+            gsid=gsid,
+            reason=wrong.reason,
+            expected=wrong.expected,
+            found=wrong.found,
+            address=str(address),
+        )
+        try:
+            await self._record(record, gsid, wrong.reason, wrong.expected, wrong.found, str(address))
+        except DatabaseError as error:  # it is in the log; a refusal is a refusal
+            log.warning("gsid.violation_not_kept", record=record, reason=str(error))
+        return record
