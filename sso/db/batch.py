@@ -16,7 +16,7 @@ from typing import Any
 import trio
 
 from sso.db.bridge import Database, Row
-from sso.db.errors import DatabaseError
+from sso.db.errors import DatabaseError, TooSlow
 from sso.db.statement import Statement
 
 MOST = 256
@@ -90,6 +90,9 @@ class Batch:
         try:
             rows = await self._database.run_sql(self._statement.sql, columns)
         except DatabaseError as error:
+            if isinstance(error, TooSlow):
+                # Who has waited meanwhile need not wait as long once more to be told the same.
+                items = [*items, *self._dismiss()]
             for item in items:
                 item.error = type(error)(*error.args)
             return
@@ -110,6 +113,15 @@ class Batch:
             self._waiting[0].woken.set()
         else:
             self._turns += 1
+
+    def _dismiss(self) -> list[_Item]:
+        """All who wait, but not who has just been given a turn: that must not be lost."""
+        waiting = [item for item in self._waiting if item.state == "waiting"]
+        for item in waiting:
+            self._waiting.remove(item)
+            item.state = "done"
+            item.woken.set()
+        return waiting
 
     def _leave(self, item: _Item) -> None:
         """A cancelled caller: if it was just made leader, somebody else must lead."""

@@ -98,6 +98,8 @@ class TokenEndpoint:
         if turn.found and redirect_uri and not turn.same_uri:
             raise InvalidGrant("redirect_uri is not the one of the authorization")
         if not turn.proved:
+            if turn.found:
+                log.warning("oauth.refresh_not_authenticated", client=client.client_id, grant=presented.grant_id[:8])
             raise InvalidClient(given.scheme)
         if turn.found and turn.alive:
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])

@@ -12,7 +12,7 @@ from sso.accounts.users import end_everything
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring
-from sso.db.bridge import SERVER_SETTINGS, Database, Transaction
+from sso.db.bridge import TRANSACTION_SETTINGS, Database, Transaction
 from sso.db.errors import Duplicate
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
@@ -74,7 +74,7 @@ class Applier:
             nonlocal tally
             await tx.value(_WAIT, lock="60s", run="60s")
             await tx.value(_LOCK)
-            await tx.value(_WAIT, lock=SERVER_SETTINGS["lock_timeout"], run="60s")
+            await tx.value(_WAIT, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
             tally = Tally(warnings=list(document.warnings))
             for at, user in enumerate(document.users):
                 tally.place = f"users[{at}]"

@@ -1,6 +1,9 @@
 """The language of the pages: what the site asks for, else the browser, else the user's own, else English."""
 
 import re
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
 
 import httpx
 import pyotp
@@ -8,7 +11,7 @@ import pytest
 
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site
-from tests.kit.server import Server
+from tests.kit.server import Server, until
 
 GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.5"}
 
@@ -102,6 +105,22 @@ def test_what_programs_read_stays_english(server: Server) -> None:
     answer = browser.http.post("/proxy/oauth/token", json={}, headers=GERMAN)
     assert answer.json()["error_description"] == "grant_type is required"
     assert "Content-Language" not in answer.headers
+
+
+@pytest.mark.parametrize(("headers", "lang"), [(GERMAN, "en"), ({}, "de")])
+def test_a_mailed_code_is_in_the_language_of_the_page(server: Server, headers: dict[str, str], lang: str) -> None:
+    browser = new_browser(server, email_2fa=True, lang=lang)
+    browser.http.headers.update(headers)
+    browser.submit(browser.http.get("/login"), {"login": browser.login, "password": PASSWORD})
+
+    def mail() -> EmailMessage | None:
+        read = (message_from_bytes(path.read_bytes(), policy=default) for path in mails.glob("*.eml"))
+        return next((message for message in read if message["To"] == browser.login), None)
+
+    mails = server.folder / "data" / "mail"
+    found = until(mail)
+    assert found["Subject"] == "Dein Anmeldecode für Sign-on"
+    assert re.search(r"Dein Anmeldecode lautet \d{6}\n", found.get_content())
 
 
 def test_discovery_names_the_languages(site: Site) -> None:
