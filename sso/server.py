@@ -54,6 +54,7 @@ async def _serve(
 async def _open(services: Services, background: trio.Nursery) -> None:
     services.hasher.prepare()
     await _when_database_answers(services)
+    background.start_soon(_warm, services)
     await background.start(services.wakeups.run)
     await background.start(services.keys.run, services.wakeups)
     await background.start(services.postman.run, services.wakeups)
@@ -61,6 +62,13 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     await background.start(services.game.heartbeats.run)
     await background.start(services.game.ease.run)
     await background.start(cleaner.run, services.database)
+
+
+async def _warm(services: Services) -> None:
+    try:
+        await services.database.warm()
+    except* DatabaseError as group:  # it will be opened when it is needed
+        log.warning("connections not opened", reason=str(group.exceptions[0]))
 
 
 async def _when_database_answers(services: Services) -> None:

@@ -101,6 +101,7 @@ class Database:
     def __init__(self, dsn: str, loop: Any, size: int) -> None:
         self._dsn = dsn
         self._loop = loop
+        self._size = size
         self._slots = trio.Semaphore(size)
         self._free: list[Any] = []
         self._pulse = Pulse()
@@ -143,6 +144,12 @@ class Database:
 
     async def run_sql(self, sql: str, arguments: list[Any]) -> list[Row]:
         return await self._cross(lambda connection: connection.fetch(sql, *arguments), STATEMENT_S)
+
+    async def warm(self) -> None:
+        """Open all the connections that there may be: a rush of requests is no time for it."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(self._size):
+                nursery.start_soon(self._cross, _hold_a_moment, STATEMENT_S)
 
     async def ping(self) -> None:
         await self.run_sql("SELECT 1", [])
@@ -239,6 +246,11 @@ class Database:
         finally:
             if connection is not None and not connection.is_closed():
                 connection.terminate()
+
+
+async def _hold_a_moment(_connection: Any) -> None:
+    """So that the next one finds none free, and opens another."""
+    await asyncio.sleep(0.02)
 
 
 async def _transact(work: Callable[[Transaction], Awaitable[T]], connection: Any) -> T:
