@@ -77,7 +77,8 @@ class Game:
         self, what: str, body: bytes, headers: dict[str, str] | None = None, params: dict[str, str] | None = None
     ) -> httpx.Response:
         sent = {"Content-Type": "application/json"} | (headers or {})
-        return self.http.post(f"{BASE}/{what}", content=body, headers=sent, params=params)
+        raw = [(name.encode(), value.encode()) for name, value in sent.items()]  # whatever the text, as clients do
+        return self.http.post(f"{BASE}/{what}", content=body, headers=raw, params=params)
 
 
 @dataclass(frozen=True)
