@@ -16,7 +16,7 @@ from sso.gsid.parts import BASE, GameLogin
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.proof import Wrong
 from sso.web.fields import Request, validate
-from sso.web.http import address, body, read, reply
+from sso.web.http import BODY_MOST, address, body, read, reply
 from sso.web.wire import client_watched, if_not_written
 
 Key = Annotated[str, StringConstraints(max_length=4096)]
@@ -27,7 +27,7 @@ class GetGsid(OptionFields):
 
 
 class About(Request):
-    gsid: str
+    gsid: Annotated[str, StringConstraints(max_length=BODY_MOST)]  # none that is too long, only none that exists
     public_key: Key = ""
 
 
