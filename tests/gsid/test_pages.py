@@ -247,7 +247,8 @@ def test_an_unknown_expired_closed_or_used_link_says_so(game: Game, browser: Bro
         for path in (
             expired.page, closed.page, denied.page, "/?gsid=9b2d1c3a-0000-4000-8000-000000000000", "/?gsid=",
             "/?gsid=x", f"/?gsid={expired.gsid.upper()}", f"/?gsid={game.register().gsid}&gsid=x", expired.decision,
-            closed.decision, "/?gsid=%00", "/?gsid=%FF", "/?gsid=%0d%0aX:y", f"/?gsid={'x' * 5000}", "/game/x", "/game/9b2d1c3a",
+            closed.decision, "/?gsid=%00", "/?gsid=%FF", "/?gsid=%0d%0aX:y", f"/?gsid={'x' * 5000}",
+            "/game/x", "/game/9b2d1c3a",
         ):  # fmt: skip
             for who in (nobody, browser):
                 answer = who.http.get(path, follow_redirects=True)
