@@ -14,6 +14,7 @@ from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import BASE, Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
 from tests.kit.server import Server
+from tests.perm.endpoints.tokens import ServiceKey
 
 COMMON = {"status", "gsid", "ts", "started", "last_seen"}
 DATA = {
@@ -147,6 +148,53 @@ def test_app_id_and_gapp_id_give_permissions(game: Game, browser: Browser, serve
     assert claims(server, data["jwt"])["app_id"] == 10
     assert delivered(browser, game.register(gapp_id=11))["permissions"] == {"11": ["skin"]}
     assert "permissions" not in delivered(browser, game.register(app_id=0))
+
+
+@pytest.fixture(scope="module")
+def service(server: Server) -> ServiceKey:
+    """The key of a service, application 22, and of another one, 23."""
+    key = ServiceKey()
+    meta = {"service_meta": {"public_key": key.pem}}
+    server.apply({"applications": [{"application_id": 22, "name": "Service", **meta}]})
+    server.apply({"applications": [{"application_id": 23, "name": "Other service", **meta}]})
+    server.apply({"schemas": {"22": {"private_data": {"serve": {"value": True}}}}})
+    return key
+
+
+def test_a_service_jwt_sets_the_application(game: Game, browser: Browser, server: Server, service: ServiceKey) -> None:
+    token = service.sign(server, 22)
+    data = delivered(browser, game.register(service_jwt=token, factor="device"))
+    assert data["permissions"] == {"22": ["serve"]}
+    assert claims(server, data["jwt"])["app_id"] == 22
+    for named in ({"app_id": 22}, {"gapp_id": 22}, {"app_id": 10, "gapp_id": 22}):
+        row = game.register(service_jwt=token, **named).row("app_id, gapp_id")
+        assert dict(row) == {"app_id": 0, "gapp_id": 0} | named
+
+
+def test_a_service_jwt_of_another_application_or_a_bad_one_is_refused(
+    game: Game, server: Server, service: ServiceKey
+) -> None:
+    now = int(time.time())
+    good = service.sign(server, 22)
+    unsigned = pyjwt.encode({"typ": "service_token", "app_id": 22, "aud": server.base_url, "iat": now}, "", "none")
+    for token, named in (
+        (service.sign(server, 23), {"app_id": 22}),
+        (good, {"app_id": 10}),
+        (good, {"app_id": 10, "gapp_id": 11}),
+        (service.sign(server, 22, iat=now - 700, exp=now - 100), {}),
+        (service.sign(server, 22, exp=now + 7200), {}),
+        (service.sign(server, 22, typ="user_token"), {}),
+        (service.sign(server, 22, aud="https://elsewhere.example"), {}),
+        (service.sign(server, 999), {}),
+        (ServiceKey().sign(server, 22), {}),
+        (unsigned, {}),
+        (good[:-2], {}),
+        ("x", {}),
+    ):
+        answer = game.get_gsid(service_jwt=token, **named)
+        assert answer.status_code == 400, named
+        assert answer.json()["error"].startswith("service_jwt: ")
+    assert not query(server, "SELECT 1 FROM game_sessions WHERE address = $1", game.address)
 
 
 def test_short_token_gives_one_token_bound_to_the_address_that_started(

@@ -95,5 +95,23 @@ TEXTS = [piece for piece in PIECES if b"\x00" not in piece]
 
 
 def value(chance: random.Random) -> Any:
-    simple = (None, True, 0, -1, 1.5, 2**40, "", "0", "1", "x", "é🎮", "x" * 300, "10.0.0.1", "<b>", "{{7*7}}", [], {})
+    simple: tuple[Any, ...] = (
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        2**40,
+        "",
+        "0",
+        "1",
+        "x",
+        "é🎮",
+        "x" * 300,
+        "10.0.0.1",
+        "<b>",
+        "{{7*7}}",
+        [],
+        {},
+    )
     return chance.choice([*simple, [chance.choice(simple)], {"a": chance.choice(simple)}])
