@@ -71,8 +71,10 @@ class Counts:
     async def early_poll(self, key: bytes) -> None:
         await self._count(key, self._limits.strikes, float(self._limits.block_s))
 
-    async def refused(self, key: bytes) -> None:
-        await self._count(key, REFUSALS, float(self._limits.block_s))
+    async def refused(self, key: bytes) -> bool:
+        """False, beyond what is written down one by one."""
+        row = await self._count(key, REFUSALS, float(self._limits.block_s))
+        return row is not None and row["count"] <= REFUSALS
 
 
 @dataclass(frozen=True)

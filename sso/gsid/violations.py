@@ -56,10 +56,10 @@ class Violations:
         self._blocks: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
 
     async def refuse(self, gsid: str, wrong: Wrong, address: Address) -> Violation:
-        """What to raise. It is written down, and counted against the address."""
-        record = await self._write(gsid, wrong, str(address))
-        await self._counts.refused(AddressKeys.of(address).refused)
-        return Violation(record)
+        """What to raise. It is counted against the address, and written down unless there were too many."""
+        if await self._counts.refused(AddressKeys.of(address).refused):
+            return Violation(await self._write(gsid, wrong, str(address)))
+        return await self.blocked(gsid, address)
 
     async def nowhere(self, gsid: str) -> Violation:
         """For a client whose address cannot be told: what its proxy says of it is no address."""
