@@ -1,6 +1,8 @@
 """Behind proxies, and for servers that act for a client: whose address counts. A server of its own, whose peers are
 all trusted proxies; its polls are held as long as it says, and few sessions may be registered."""
 
+import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -220,3 +222,16 @@ def test_the_page_tells_whether_the_game_is_in_the_same_network(
         with Browser(proxied, headers=near(said)) as browser:
             assert words in browser.get(session.page).text
             assert started in browser.page.text
+
+
+def test_a_socket_of_a_client_without_an_address_is_unbound(proxied: Server) -> None:
+    host, port = proxied.base_url.removeprefix("http://").split(":")
+    head = "GET /ws/gameSession/refresh/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(f"{head}{key}X-Forwarded-For: a\r\n\r\n".encode())
+        said = b""
+        while struct.pack("!H", 4403) not in said and (piece := connection.recv(4096)):
+            said += piece
+    assert b" 101 " in said
+    assert struct.pack("!H", 4403) in said

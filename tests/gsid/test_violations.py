@@ -8,7 +8,7 @@ import pytest
 
 from sso.cli.why import lines
 from sso.gsid.violations import Record
-from tests.kit.browser import Browser
+from tests.kit.browser import Browser, query
 from tests.kit.game import Game, Session, press_continue, public_text, reasons, rsa_key, sign, violation
 from tests.kit.server import Server
 
@@ -133,3 +133,14 @@ def test_a_refusal_says_the_same_whatever_the_reason(game: Game, other: Game) ->
     names = [sorted(set(answer.headers) - {"x-request-id", "date"}) for answer in answers]
     assert names == [names[0]] * len(names)
     assert len({len(answer.content) for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("what", ["info", "getGsidResult"])
+def test_whoever_is_refused_without_end_does_not_fill_the_database(game: Game, server: Server, what: str) -> None:
+    """Neither where nobody need be blocked, nor by a bad signature, for which the key would be."""
+    session = game.register(public_key=public_text(rsa_key()))
+    records = [violation(game.ask(what, session.gsid, {"Sign": "x"})) for _ in range(130)]
+    kept = query(server, "SELECT id, reason FROM game_violations WHERE address = $1", game.address)
+    assert len(kept) <= 100 + 2  # of each worker one for all that follow
+    assert set(records) == {row["id"] for row in kept}
+    assert {row["id"] for row in kept if row["reason"] == "blocked"} == set(records[100:])
