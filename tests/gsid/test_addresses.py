@@ -6,12 +6,13 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from tests.kit import postgres
-from tests.kit.browser import Browser, new_user, query
+from tests.kit.browser import Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, Session, outcome, reasons, sign_in_at, violation
 from tests.kit.server import QUICK, Server, running, until
@@ -190,20 +191,50 @@ def test_a_network_of_ipv6_counts_as_one_address(game: Game) -> None:
     assert game.get_gsid(near("2001:db8:2::1")).status_code == 200
 
 
-def test_a_login_answers_the_poll_that_is_held(game: Game, proxied: Server) -> None:
-    session = game.register(near("203.0.113.13"))
-    login = new_user(proxied)
+@contextmanager
+def held(session: Session, address: str) -> Iterator[list[tuple[str, str]]]:
+    """While a poll is held that would be for 30 seconds; what it was answered, afterwards."""
     answers: list[tuple[str, str]] = []
-    poll = threading.Thread(target=lambda: answers.append(outcome(session.poll(near("203.0.113.13")))))
+    poll = threading.Thread(target=lambda: answers.append(outcome(session.poll(near(address)))))
     poll.start()
     assert until(lambda: session.row("poll")["poll"] == 1)
+    yield answers
+    began = time.monotonic()
+    poll.join(40)
+    assert time.monotonic() - began < 10
+
+
+def test_a_login_answers_the_poll_that_is_held(game: Game, proxied: Server) -> None:
+    session = game.register(near("203.0.113.13"))
     with Browser(proxied, headers=near("203.0.113.13")) as browser:
-        assert sign_in_at(browser, session, login, PASSWORD).status_code == 303
-        began = time.monotonic()
-        poll.join(20)
-        assert time.monotonic() - began < 5  # of the 30 seconds that it would be held
+        with held(session, "203.0.113.13") as answers:
+            assert sign_in_at(browser, session, new_user(proxied), PASSWORD).status_code == 303
         assert answers == [("OK", "")]
         assert "You are signed in" in browser.get(session.decision).text
+
+
+def test_a_close_answers_the_poll_that_is_held(game: Game, proxied: Server) -> None:
+    session = game.register(near("203.0.113.17"))
+    with held(session, "203.0.113.17") as answers, Game(proxied) as second:
+        second.ask("closeGsid", session.gsid, near("203.0.113.17"), status="Error")
+    assert answers == [("ERROR", "session closed")]
+
+
+def test_a_denial_answers_the_poll_that_is_held(game: Game, proxied: Server) -> None:
+    session = game.register(near("203.0.113.18"))
+    with fresh_browser(proxied, new_user(proxied), headers=near("203.0.113.18")) as browser:
+        browser.follow(browser.get(session.page))
+        with held(session, "203.0.113.18") as answers:
+            browser.submit(f"{session.decision}/deny")
+    assert answers == [("ERROR", "session denied")]
+
+
+def test_a_poll_is_held_no_longer_than_the_session_lives(game: Game) -> None:
+    session = game.register(near("203.0.113.19"))
+    session.change("created = now() - interval '1198 s', ends = now() + interval '2 s'")
+    began = time.monotonic()
+    assert session.poll(near("203.0.113.19")).json()["status"] in ("RETRY", "ERROR")
+    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize(

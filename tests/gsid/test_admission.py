@@ -7,8 +7,8 @@ from sso.core.keys import public_der
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.gsid.admission import Asked
-from sso.gsid.errors import Violation
-from sso.gsid.limits import AddressKeys
+from sso.gsid.errors import TooManySessions, Violation
+from sso.gsid.limits import AddressKeys, Counts, Limits
 from sso.gsid.proof import Evidence
 from sso.services import Services
 from tests.kit.game import public_text, rsa_key, sign
@@ -73,3 +73,13 @@ async def test_an_address_that_is_blocked_does_not_stop_those_who_sign(services:
         await services.database.value(_BLOCK, key=key)
     keyed, _ = await register(services, key=True)
     await services.game.admission.admit(asked(keyed, signed=True))
+
+
+async def test_0_switches_the_limit_of_new_sessions_off(services: Services) -> None:
+    off, two = (Counts(services.database, Limits(most, 10, 60)) for most in (0, 2))
+    for _ in range(5):
+        await off.new_session(HOME)
+    await two.new_session(HOME)
+    await two.new_session(HOME)
+    with pytest.raises(TooManySessions):
+        await two.new_session(HOME)

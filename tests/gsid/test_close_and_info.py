@@ -1,13 +1,12 @@
 """closeGsid and info."""
 
-import threading
 from typing import Any
 
 import pytest
 
 from tests.kit.browser import Browser
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, violation
-from tests.kit.server import Server, until
+from tests.kit.server import Server
 
 
 @pytest.fixture(scope="module")
@@ -125,19 +124,6 @@ def test_a_close_that_is_not_bound_is_a_violation_and_changes_nothing(game: Game
     with_key = game.register(public_key=public_text(rsa_key()))
     violation(with_key.close())
     assert with_key.signed(rsa_key(), "closeGsid", status="Success").status_code == 200
-
-
-def test_a_held_poll_is_told_that_the_session_was_closed(game: Game, server: Server) -> None:
-    session = game.register()
-    answers: list[tuple[str, str]] = []
-    with Game(server) as second:
-        held = Session(second, session.gsid, session.match, session.location)
-        poll = threading.Thread(target=lambda: answers.append(outcome(held.poll({"Location": session.secret}))))
-        poll.start()
-        assert until(lambda: session.row("poll")["poll"] == 1, 5)
-        session.close("Error")
-        poll.join()
-    assert answers == [("ERROR", "session closed")]
 
 
 def test_a_close_after_confirming_takes_the_login_away(game: Game, browser: Browser) -> None:

@@ -295,7 +295,7 @@ def test_a_used_link_is_nobodys(game: Game, server: Server, browser: Browser) ->
 
 def test_the_page_tells_when_the_game_has_gone(game: Game, browser: Browser) -> None:
     session = game.register()
-    session.change("held_until = now()")
+    session.change("held_until = now() + interval '30 s'")
     assert "Almost there" in press_continue(browser, session).text
     assert browser.page.headers["Refresh"] == "2"  # it looks again, without a script
     session.change("held_until = now() - interval '6 s'")
