@@ -28,9 +28,11 @@ def command(ctx: click.Context, record_id: str) -> None:
 
 
 def lines(record: Record) -> list[tuple[str, str]]:
+    # In the place of a gsid anything may have been sent: it must not write lines of its own, nor move the cursor.
+    gsid = record.gsid if record.gsid.isprintable() else ascii(record.gsid)
     return [
         ("when", record.created.isoformat(timespec="seconds")),
-        ("gsid", record.gsid or "none"),
+        ("gsid", gsid or "none"),
         ("from", record.address),
         ("reason", record.reason),
         *(("expected", value) for value in [record.expected] if value),

@@ -63,7 +63,8 @@ class Admission:
         evidence = replace(asked.evidence, address=address)
         if wrong := check(facts, evidence, self._location_url, address_suffices=address_suffices):
             raise await self.refuse(asked, wrong)
-        return Admitted(facts, standing, facts.key_digest or keys.early)
+        by_key = facts.key_digest if evidence.signatures else None
+        return Admitted(facts, standing, by_key or keys.early)
 
     async def look(self, asked: Asked) -> tuple[Facts, Standing, str]:
         """For those who need no proof: the session, and the state in which it was closed."""
@@ -76,7 +77,8 @@ class Admission:
 
     async def _find(self, asked: Asked, keys: AddressKeys) -> Found:
         # What cannot be a gsid is looked for all the same: a refusal takes the same time for all.
-        return await self._sessions.find(asked.gsid if GSID.fullmatch(asked.gsid) else "", keys)
+        gsid = asked.gsid if GSID.fullmatch(asked.gsid) else ""
+        return await self._sessions.find(gsid, keys, signs=bool(asked.evidence.signatures))
 
     async def _known(self, asked: Asked, found: Found) -> tuple[Facts, Standing]:
         if found.facts is None or found.standing is None:

@@ -6,6 +6,7 @@ from sso.accounts.applications import ApplicationsAtLogin, LoginNotAllowed
 from sso.accounts.model import User
 from sso.core.net import Address, parse_address
 from sso.gsid.errors import NoSession
+from sso.gsid.limits import network_of
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, Facts
 from sso.gsid.store import GameSessions, Shown
 
@@ -27,7 +28,7 @@ class View:
 
     def same_place(self, address: Address) -> bool:
         """Whether the browser is where the game is, as far as addresses tell."""
-        return parse_address(self.address) == address
+        return network_of(parse_address(self.address)) == network_of(address)
 
 
 class Confirm:

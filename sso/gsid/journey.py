@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from sso.accounts.journey import Journey
 from sso.accounts.model import SignedIn
@@ -30,7 +30,7 @@ class GameJourney:
 
     @property
     def path(self) -> str:
-        return f"/?gsid={self.view.gsid}"
+        return front_path(self.view.gsid)
 
     @property
     def title(self) -> str:
@@ -83,5 +83,10 @@ def _gsids(path: str) -> list[str]:
         return []
 
 
+def front_path(gsid: str) -> str:
+    """Quoted, as all that goes into a header: an address may hold anything in the place of a gsid."""
+    return f"/?gsid={quote(gsid, safe='')}"
+
+
 def decision_path(gsid: str) -> str:
-    return f"/game/{gsid}"
+    return f"/game/{quote(gsid, safe='')}"

@@ -63,7 +63,7 @@ class Counts:
         """TooManySessions, beyond what an address may register in a minute."""
         most = self._limits.new_sessions
         if most:
-            row = await self._count(digest(f"getgsid:{_network(address)}"), 2**31 - 1, 0.0)
+            row = await self._count(digest(f"getgsid:{network_of(address)}"), 2**31 - 1, 0.0)
             assert row is not None
             if row["count"] > most:
                 raise TooManySessions(max(1, row["left_s"]))
@@ -71,8 +71,10 @@ class Counts:
     async def early_poll(self, key: bytes) -> None:
         await self._count(key, self._limits.strikes, float(self._limits.block_s))
 
-    async def refused(self, key: bytes) -> None:
-        await self._count(key, REFUSALS, float(self._limits.block_s))
+    async def refused(self, key: bytes) -> bool:
+        """False, beyond what is written down one by one."""
+        row = await self._count(key, REFUSALS, float(self._limits.block_s))
+        return row is not None and row["count"] <= REFUSALS
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,10 @@ class AddressKeys:
 
     @classmethod
     def of(cls, address: Address) -> "AddressKeys":
-        network = _network(address)
+        network = network_of(address)
         return cls(digest(f"poll:{network}"), digest(f"refused:{network}"))
 
 
-def _network(address: Address) -> object:
+def network_of(address: Address) -> object:
     """Whoever has one IPv6 address commonly has the 2^64 of its network."""
     return ip_network((address, 64), strict=False) if address.version == 6 else address

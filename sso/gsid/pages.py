@@ -1,16 +1,16 @@
 """The page on which a signed-in user decides about a game's sign-in. Opening it never does anything."""
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
 from sso.gsid.confirm import Confirm, View
-from sso.gsid.journey import decision_path
+from sso.gsid.journey import decision_path, front_path
 from sso.web import browser
 from sso.web.http import address
 from sso.web.pages import form_fields, page, see_other
 
-PATH = decision_path("<gsid>")
+PATH = "/game/<gsid>"
 LOOK_AGAIN_S = "2"
 
 
@@ -21,7 +21,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
     async def decide(gsid: str) -> Response:
         session = await visitor.session()
         if session is None:
-            return see_other(f"/?gsid={gsid}")
+            return see_other(front_path(gsid))
         view = await confirm.view(gsid)
         if not view.pending:
             return await show_result(view, session)
@@ -34,8 +34,8 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
             game=view,
             same_place=view.same_place(address()),
             allowed=allowed,
-            action=request.path,
-            next=f"/?gsid={gsid}",
+            action=decision_path(gsid),
+            next=front_path(gsid),
         )
 
     @routes.post(f"{PATH}/continue")

@@ -16,7 +16,7 @@ from sso.gsid.parts import BASE, GameLogin
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.proof import Wrong
 from sso.web.fields import Request, validate
-from sso.web.http import address, body, read, reply
+from sso.web.http import BODY_MOST, UnknownClient, address, body, read, reply
 from sso.web.later import Later
 from sso.web.wire import Wire, wire
 
@@ -28,7 +28,7 @@ class GetGsid(OptionFields):
 
 
 class About(Request):
-    gsid: str
+    gsid: Annotated[str, StringConstraints(max_length=BODY_MOST)]  # none that is too long, only none that exists
     public_key: Key = ""
 
 
@@ -45,7 +45,7 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/getGsid")
     async def get_gsid() -> Response:
         fields = await read(GetGsid)
-        real = address()
+        real = await real_address("")
         await game.counts.new_session(real)
         try:
             said = only(asking.said_addresses(request.headers))
@@ -103,16 +103,21 @@ def game_routes(game: GameLogin) -> Blueprint:
     async def about(model: type[A]) -> tuple[Asked, A]:
         sent = await body()
         fields = validate(model, sent)
-        real: Address = address()
         asked = asking.collect(
             fields.gsid,
             request.headers,
             request.args.getlist("Location"),
-            real,
+            await real_address(fields.gsid),
             key=fields.public_key,
             signed=sent.raw,
         )
         return asked, fields
+
+    async def real_address(gsid: str) -> Address:
+        try:
+            return address()
+        except UnknownClient:
+            raise await game.violations.nowhere(gsid) from None
 
     return routes
 

@@ -14,7 +14,7 @@ from sso.gsid import asking
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.heartbeats import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, Close, Line
 from sso.gsid.parts import GameLogin
-from sso.web.http import address
+from sso.web.http import UnknownClient, address
 
 FRAME_MOST = 4096
 FRAMES_MOST, FRAMES_IN_S = 50, 10.0  # nothing need be said on this socket
@@ -35,20 +35,22 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 await speak(line, signals)
 
     async def attach(line: Line) -> Close | None:
-        asked = asking.collect(
-            line.gsid,
-            websocket.headers,
-            websocket.args.getlist("Location"),
-            address(),
-            signed=line.gsid.encode(),
-        )
         try:
+            asked = asking.collect(
+                line.gsid,
+                websocket.headers,
+                websocket.args.getlist("Location"),
+                address(),
+                signed=line.gsid.encode(),
+            )
             await game.admission.admit(asked, address_suffices=True)
             seen = await game.socket_store.attach(line.gsid, line.socket)
         except UnknownSession as error:
             return Close(NOT_FOUND, error.message)
         except Violation as error:
             return Close(UNBOUND, error.message)
+        except UnknownClient:
+            return Close(UNBOUND, (await game.violations.nowhere(line.gsid)).message)
         except DatabaseError:
             return Close(FAILED, "server error")
         if seen is None:  # it is over, one way or the other

@@ -24,14 +24,16 @@ TELL_POLL = "pg_notify('sso', 'poll:' || gsid)"
 TELL_SOCKET = "pg_notify('sso', 'socket:' || gsid)"
 TELL = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
 
-# A client with a key is blocked by its key, any other by its address.
+# A client that signs is blocked by its key, any other by its address: a key is public, and whoever registers the key of
+# somebody else, and polls by other evidence, must not have it blocked.
 _FIND = Statement(
     f"""SELECT item.n, {FACTS}, {STANDING}, s.state, EXISTS (
         SELECT 1 FROM throttle t WHERE t.blocked_until > now() AND t.key = ANY (
-            CASE WHEN s.public_key IS NULL THEN ARRAY[item.early, item.refused] ELSE ARRAY[sha256(s.public_key)] END)
+            CASE WHEN item.signs AND s.public_key IS NOT NULL THEN ARRAY[sha256(s.public_key)]
+                ELSE ARRAY[item.early, item.refused] END)
         ) AS blocked
-    FROM unnest(CAST(:gsids AS text[]), CAST(:early AS bytea[]), CAST(:refused AS bytea[]))
-        WITH ORDINALITY AS item (gsid, early, refused, n)
+    FROM unnest(CAST(:gsids AS text[]), CAST(:early AS bytea[]), CAST(:refused AS bytea[]), CAST(:signs AS boolean[]))
+        WITH ORDINALITY AS item (gsid, early, refused, signs, n)
     LEFT JOIN game_sessions s ON s.gsid = item.gsid AND s.ends > now() - {REMEMBERED}"""  # noqa: S608 - the parts are ours
 )
 _CREATE = Statement(
@@ -134,8 +136,8 @@ class GameSessions:
         )
         return created, life
 
-    async def find(self, gsid: str, keys: AddressKeys) -> Found:
-        row = await self._find(gsid, keys.early, keys.refused)
+    async def find(self, gsid: str, keys: AddressKeys, *, signs: bool) -> Found:
+        row = await self._find(gsid, keys.early, keys.refused, signs)
         assert row is not None  # there is one for every item
         if row["gsid"] is None:
             return Found(row["blocked"], None, None, "")

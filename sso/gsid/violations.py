@@ -56,10 +56,14 @@ class Violations:
         self._blocks: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
 
     async def refuse(self, gsid: str, wrong: Wrong, address: Address) -> Violation:
-        """What to raise. It is written down, and counted against the address."""
-        record = await self._write(gsid, wrong, address)
-        await self._counts.refused(AddressKeys.of(address).refused)
-        return Violation(record)
+        """What to raise. It is counted against the address, and written down unless there were too many."""
+        if await self._counts.refused(AddressKeys.of(address).refused):
+            return Violation(await self._write(gsid, wrong, str(address)))
+        return await self.blocked(gsid, address)
+
+    async def nowhere(self, gsid: str) -> Violation:
+        """For a client whose address cannot be told: what its proxy says of it is no address."""
+        return Violation(await self._write(gsid, Wrong("address unknown", "an address", "none"), "unknown"))
 
     async def blocked(self, gsid: str, address: Address) -> Violation:
         """For a client that may not ask at the moment. One record for many refusals: it must not fill the database."""
@@ -67,7 +71,7 @@ class Violations:
         record, until = self._blocks.get(key, ("", 0.0))
         if until < time.monotonic():
             wrong = Wrong("blocked", "a poll after the delay that RETRY named", "too many that were early or refused")
-            record = await self._write(gsid, wrong, address)
+            record = await self._write(gsid, wrong, str(address))
             self._blocks[key] = (record, time.monotonic() + self._block_s)
             self._blocks.move_to_end(key)
             if len(self._blocks) > BLOCKS_MOST:
@@ -78,7 +82,7 @@ class Violations:
         row = await self._database.row(_READ, id=violation_id)
         return Record(**{name: row[name] for name in Record.__dataclass_fields__}) if row else None
 
-    async def _write(self, gsid: str, wrong: Wrong, address: Address) -> str:
+    async def _write(self, gsid: str, wrong: Wrong, address: str) -> str:
         record = record_id()
         gsid = gsid[:GSID_MOST]
         log.warning(
@@ -88,10 +92,10 @@ class Violations:
             reason=wrong.reason,
             expected=wrong.expected,
             found=wrong.found,
-            address=str(address),
+            address=address,
         )
         try:
-            await self._record(record, gsid, wrong.reason, wrong.expected, wrong.found, str(address))
+            await self._record(record, gsid, wrong.reason, wrong.expected, wrong.found, address)
         except DatabaseError as error:  # it is in the log; a refusal is a refusal
             log.warning("gsid.violation_not_kept", record=record, reason=str(error))
         return record

@@ -13,6 +13,7 @@ from sso.web.browser import csrf_token, safe_next
 from sso.web.errors import Family, family_of
 from tests.kit.browser import VISIT, App, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import Game
 from tests.kit.server import Server
 
 NEW = "another one, longer"
@@ -25,6 +26,8 @@ SIGNED_IN = {
     "/account/sessions/end": {"id": "{other}"},
     "/account/sites/remove": {"client_id": "shop"},
     "/account/sessions/end-others": {},
+    "/game/<gsid>/continue": {},
+    "/game/<gsid>/deny": {},
     "/logout": {},
 }
 NOT_YET = {
@@ -82,7 +85,7 @@ def test_a_form_that_is_not_ours_changes_nothing(person: "Person", action: str, 
     before = person.state()
     fields = {name: value.format(other=person.other_id) for name, value in SIGNED_IN[action].items()}
     token = csrf_token(person.browser.cookie() or "")
-    assert_refused(send(person.browser, action, fields, token, bad))
+    assert_refused(send(person.browser, action.replace("<gsid>", person.gsid), fields, token, bad))
     assert person.state() == before
 
 
@@ -116,7 +119,7 @@ def assert_refused(answer: httpx.Response) -> None:
 
 
 class Person:
-    """Somebody with two sessions, and everything a form could change about them."""
+    """Somebody with two sessions and a game that waits, and everything a form could change about them."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -124,10 +127,13 @@ class Person:
         self.browser, self.other = fresh_browser(server, self.login), fresh_browser(server, self.login)
         self.browser.open_account()
         self.other_id = self.browser.form("/account/sessions/end")["id"]
+        with Game(server) as game:
+            self.gsid = game.register().gsid
 
     def state(self) -> object:
         sql = "SELECT password_hash, totp_sealed, email_2fa, valid_from FROM users WHERE login = $1"
-        return query(self.server, sql, self.login), self.browser.is_signed_in, self.other.is_signed_in
+        own = query(self.server, sql, self.login), self.browser.is_signed_in, self.other.is_signed_in
+        return own, query(self.server, "SELECT status, user_id FROM game_sessions WHERE gsid = $1", self.gsid)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from sso.services import Services
 from sso.web.browser import csrf_token
 from tests.kit.browser import SESSION, VISIT, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import Game
 from tests.kit.server import Server
 
 FORM = "application/x-www-form-urlencoded"
@@ -34,16 +35,22 @@ PERMISSIONS = tuple(
         "roles", "meta/schema", "meta/data", "audit",
     )
 )  # fmt: skip
+GAMES = (
+    *(f"/proxy/api/gameSession/{what}" for what in ("getGsid", "getGsidResult", "closeGsid", "info")),
+    "/game/<gsid>", "/game/<gsid>/continue", "/game/<gsid>/deny",
+)  # fmt: skip
+SOCKETS = ("/ws/gameSession/refresh/<gsid>",)
 ROUTES = (
     "/", "/login", "/login/code", "/login/code/resend", "/logout", "/account", "/account/password", "/account/totp",
     "/account/totp/remove", "/account/email-2fa", "/account/sessions/end", "/account/sessions/end-others",
     "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
+    *GAMES,
 )  # fmt: skip
-# Forms, and the login operation; the rooms of OAuth and of permissions try their own.
+# Forms, and the login operation; the rooms of OAuth, permissions and games try their own.
 POSTS = tuple(
     path
     for path in ROUTES
-    if path not in ("/", "/account", "/healthz", "/readyz", *KEYS, *OAUTH, *PERMISSIONS) and "<" not in path
+    if path not in ("/", "/account", "/healthz", "/readyz", *KEYS, *OAUTH, *PERMISSIONS, *GAMES) and "<" not in path
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "X")
 POLICY = (
@@ -67,19 +74,25 @@ def somebody(server: Server) -> Iterator[Browser]:
 
 
 async def test_every_route_is_tried_here(services: Services) -> None:
-    assert {rule.rule for rule in build_app(services, Health(), Metrics(False)).url_map.iter_rules()} == set(ROUTES)
+    rules = list(build_app(services, Health(), Metrics(False)).url_map.iter_rules())
+    assert {rule.rule for rule in rules if not rule.websocket} == set(ROUTES)
+    assert {rule.rule for rule in rules if rule.websocket} == set(SOCKETS)
 
 
 def answers(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
     """One of each kind that there is."""
-    with server.client() as client, Browser(server) as owing:
+    with server.client() as client, Browser(server) as owing, Game(server) as game:
         owing.sign_in(new_user(server, totp_secret=TOTP_SECRET))
+        session = game.register(distr="steam")
         return {
             "sign in": client.get("/login"),
             "sign in, refused": owing.sign_in("nobody@example.com", "x"),
             "code": owing.follow(owing.sign_in(new_user(server, totp_secret=TOTP_SECRET))),
             "account": somebody.get("/account"),
             "set up an app": somebody.get("/account/totp"),
+            "sign in to a game": client.get(session.page),
+            "game": somebody.get(session.decision),
+            "410": client.get("/?gsid=x"),
             "redirect": client.get("/account"),
             "400": client.post("/login", content=b"%", headers={"Content-Type": FORM}),
             "403": client.post("/login", data={}),
@@ -95,6 +108,8 @@ def answers(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
             "keys": client.get(KEYS[0]),
             "health": client.get("/healthz"),
             "data 401": client.post("/proxy/api/login", json={"login": "nobody@example.com", "password": "x"}),
+            "data of a game": game.get_gsid(),
+            "data 403": game.ask("getGsidResult", "x"),
             "data 404": client.get("/proxy/api/nothing"),
             "data 413": client.post("/proxy/api/login", content=b"a" * 300_000),
         }
@@ -122,7 +137,7 @@ def test_no_answer_may_be_framed_sniffed_or_kept(each: dict[str, httpx.Response]
 
 def test_no_page_runs_anything(each: dict[str, httpx.Response]) -> None:
     pages = {name: answer for name, answer in each.items() if "html" in answer.headers["Content-Type"]}
-    assert len(pages) == 13  # a head that is too long is refused before it is known who asks
+    assert len(pages) == 16  # a head that is too long is refused before it is known who asks
     for name, answer in pages.items():
         assert answer.headers["Content-Security-Policy"] == POLICY, name
         assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|javascript:", answer.text), name

@@ -1,0 +1,59 @@
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit import postgres
+from tests.kit.browser import Browser, fresh_browser, new_user
+from tests.kit.game import Game
+from tests.kit.server import QUICK, Server, running
+
+META = {"geo": "DE", "registration": "web"}
+
+
+@pytest.fixture(scope="session")
+def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """As the one that the whole run shares, but a poll is held for a second only."""
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
+    with running(tmp_path_factory.mktemp("games"), **settings) as server:
+        server.apply(
+            {
+                "applications": [
+                    {"application_id": 10, "name": "Tanks"},
+                    {"application_id": 11, "name": "Tanks Studio"},
+                    {"application_id": 12, "name": "Closed"},
+                    {"application_id": 13, "name": "<img src=x onerror=alert(1)>"},
+                ],
+                "schemas": {
+                    "10": {"private_data": {"chat": {"mute": {"value": True}}}},
+                    "11": {"public_data": {"skin": {"value": "red"}}},
+                    "12": {"login": {"cannot": {"value": True}}},
+                },
+            }
+        )
+        yield server
+
+
+@pytest.fixture
+def game(server: Server) -> Iterator[Game]:
+    with Game(server) as game:
+        yield game
+
+
+@pytest.fixture
+def other(server: Server) -> Iterator[Game]:
+    """At another address."""
+    with Game(server) as game:
+        yield game
+
+
+@pytest.fixture(scope="session")
+def ann(server: Server) -> str:
+    """Her login."""
+    return new_user(server, user_id="1001", country="DE", lang="en", level="3", tags=["beta", "eu"], meta=META)
+
+
+@pytest.fixture(scope="session")
+def browser(server: Server, ann: str) -> Iterator[Browser]:
+    """Where Ann is signed in. Tests leave her so."""
+    with fresh_browser(server, ann) as browser:
+        yield browser

@@ -1,0 +1,85 @@
+"""Under which name a client is counted and blocked."""
+
+import pytest
+
+from sso.accounts.model import LoginOptions
+from sso.core.keys import public_der
+from sso.core.net import parse_address
+from sso.db.statement import Statement
+from sso.gsid.admission import Asked
+from sso.gsid.errors import TooManySessions, Violation
+from sso.gsid.limits import AddressKeys, Counts, Limits
+from sso.gsid.proof import Evidence
+from sso.services import Services
+from tests.kit.game import public_text, rsa_key, sign
+
+HOME = parse_address("203.0.113.5")
+BODY = b"x"
+_BLOCK = Statement(
+    """INSERT INTO throttle (key, failures, since, blocked_until, expires)
+    VALUES (:key, 1, now(), now() + interval '1 min', now() + interval '1 min') RETURNING 1"""
+)
+
+
+async def register(services: Services, *, key: bool) -> tuple[str, str]:
+    """Its gsid and its secret."""
+    keys = (public_text(rsa_key()),) if key else ()
+    made = await services.game.register.register(LoginOptions(HOME), keys)
+    return made.gsid, made.secret
+
+
+def asked(gsid: str, *, location: str = "", signed: bool = False) -> Asked:
+    locations = (location,) if location else ()
+    signatures = (sign(rsa_key(), BODY),) if signed else ()
+    return Asked(gsid, HOME, (), None, Evidence(HOME, locations, signatures, signed=BODY))
+
+
+async def test_whoever_signs_is_counted_by_the_key_and_any_other_by_the_address(services: Services) -> None:
+    """A key is public: whoever registers somebody else's, and polls by other evidence, is not that somebody."""
+    admit = services.game.admission.admit
+    by_address = AddressKeys.of(HOME).early
+    plain, _ = await register(services, key=False)
+    keyed, secret = await register(services, key=True)
+    assert (await admit(asked(plain))).strike_key == by_address
+    assert (await admit(asked(keyed, location=secret))).strike_key == by_address
+    by_key = (await admit(asked(keyed, signed=True))).strike_key
+    assert by_key not in (by_address, AddressKeys.of(HOME).refused, public_der(rsa_key().public_key()))
+    other, _ = await register(services, key=True)
+    assert (await admit(asked(other, signed=True))).strike_key == by_key
+
+
+async def test_a_blocked_key_stops_those_who_sign_and_a_blocked_address_the_others(services: Services) -> None:
+    admit = services.game.admission.admit
+    plain, _ = await register(services, key=False)
+    keyed, secret = await register(services, key=True)
+    by_key = (await admit(asked(keyed, signed=True))).strike_key
+    await services.database.value(_BLOCK, key=by_key)
+    with pytest.raises(Violation):
+        await admit(asked(keyed, signed=True))
+    await admit(asked(keyed, location=secret))
+    await admit(asked(plain))
+    await services.database.value(_BLOCK, key=AddressKeys.of(HOME).early)
+    with pytest.raises(Violation):
+        await admit(asked(keyed, location=secret))
+    with pytest.raises(Violation):
+        await admit(asked(plain))
+    signing, _ = await register(services, key=True)
+    with pytest.raises(Violation):  # still by its key
+        await admit(asked(signing, signed=True))
+
+
+async def test_an_address_that_is_blocked_does_not_stop_those_who_sign(services: Services) -> None:
+    for key in (AddressKeys.of(HOME).early, AddressKeys.of(HOME).refused):
+        await services.database.value(_BLOCK, key=key)
+    keyed, _ = await register(services, key=True)
+    await services.game.admission.admit(asked(keyed, signed=True))
+
+
+async def test_0_switches_the_limit_of_new_sessions_off(services: Services) -> None:
+    off, two = (Counts(services.database, Limits(most, 10, 60)) for most in (0, 2))
+    for _ in range(5):
+        await off.new_session(HOME)
+    await two.new_session(HOME)
+    await two.new_session(HOME)
+    with pytest.raises(TooManySessions):
+        await two.new_session(HOME)

@@ -1,0 +1,391 @@
+"""The browser page: what it shows, who confirms, who denies, and that opening a link never does anything."""
+
+import html
+import re
+
+import pytest
+
+from tests.kit.browser import App, Browser, Forms, fresh_browser, mailed_codes, new_user
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
+from tests.kit.server import Server
+
+GONE = "link does not work any more"
+PAYLOADS = (
+    "<img src=x onerror=alert(1)>", '"onfocus=alert(1) autofocus="', "</script><script>alert(1)</script>", "{{7*7}}",
+    "+ADw-script+AD4-", "\u202eevil\u2066", "javascript:alert(1)", "' onclick='x",
+)  # fmt: skip
+
+
+def text_of(page: str) -> str:
+    """As a person reads it."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", "", page)))
+
+
+def buttons(page: str) -> list[str]:
+    return [text_of(found).strip() for found in re.findall(r"<button[^>]*>(.*?)</button>", page, re.DOTALL)]
+
+
+def test_opening_a_link_never_confirms(game: Game, browser: Browser) -> None:
+    """Not even for somebody who is signed in, whose link an attacker has sent."""
+    session = game.register(public_key=public_text(rsa_key()), app_id=10)
+    for path in (session.page, session.decision, f"/login?next=/%3Fgsid%3D{session.gsid}"):
+        for method in ("GET", "HEAD"):
+            answer = browser.http.request(method, path, follow_redirects=True)
+            assert answer.status_code == 200
+            assert str(answer.url).endswith(session.decision)
+    assert browser.http.get(f"{session.decision}/continue").status_code == 405
+    assert outcome(session.signed(rsa_key()))[0] == "RETRY"
+    assert session.status == "pending"
+
+
+def test_the_page_shows_what_is_asking(game: Game, browser: Browser, server: Server) -> None:
+    session = game.register(app_id=10, distr="steam")
+    session.change("created = created - interval '150 s'")
+    with Browser(server) as nobody:
+        for shown in (nobody.get(session.page), browser.follow(browser.get(session.page))):
+            text = text_of(shown.text)
+            for word in ("Tanks", "steam", game.address, "2 min ago", session.match):
+                assert word in text, word
+
+
+def test_of_two_applications_the_game_is_named(game: Game, browser: Browser) -> None:
+    session = game.register(app_id=11, gapp_id=10)
+    assert "Continue to Tanks?" in text_of(browser.follow(browser.get(session.page)).text)
+
+
+def test_a_young_session_is_less_than_a_minute_old(game: Game, browser: Browser) -> None:
+    assert "less than a minute ago" in browser.follow(browser.get(game.register().page)).text
+
+
+def test_the_page_tells_whether_game_and_browser_are_in_the_same_place(
+    game: Game, browser: Browser, server: Server
+) -> None:
+    assert "another network than this browser" in browser.follow(browser.get(game.register().page)).text
+    with Game(server, "127.0.0.1") as near:
+        shown = browser.follow(browser.get(near.register().page)).text
+        assert "the same network as this browser" in shown
+        assert "somewhere else" not in shown
+
+
+def test_who_is_not_signed_in_gets_the_form_on_that_very_page(game: Game, server: Server, ann: str) -> None:
+    session = game.register(app_id=10)
+    with Browser(server) as browser:
+        shown = browser.get(session.page)
+        assert shown.status_code == 200
+        assert buttons(shown.text) == ["Sign in and continue to Tanks"]
+        assert "<script" not in shown.text
+        answer = browser.submit("/login", login=ann, password=PASSWORD)
+        assert answer.headers["Location"] == session.decision
+        assert "has to fetch it now" in text_of(browser.follow(answer).text) or "has gone" in browser.page.text
+        assert session.status == "confirmed"
+        assert outcome(session.poll())[0] == "OK"
+        assert "You are signed in" in browser.get(session.decision).text
+        assert browser.is_signed_in
+
+
+def test_without_an_application_the_button_says_your_game(game: Game, server: Server) -> None:
+    with Browser(server) as browser:
+        assert buttons(browser.get(game.register().page).text) == ["Sign in and continue to your game"]
+
+
+def test_a_wrong_password_confirms_nothing_and_shows_the_page_again(game: Game, server: Server, ann: str) -> None:
+    session = game.register(app_id=10)
+    with Browser(server) as browser:
+        assert sign_in_at(browser, session, ann, "wrong").status_code == 401
+        assert browser.problem
+        assert session.match in browser.page.text
+        assert session.status == "pending"
+        assert browser.submit("/login", login=ann, password=PASSWORD).status_code == 303
+    assert session.status == "confirmed"
+
+
+def test_the_slow_down_of_an_account_holds_here_too(game: Game, server: Server) -> None:
+    login, session = new_user(server), game.register()
+    with Browser(server) as browser:
+        statuses = {sign_in_at(browser, session, login, "wrong").status_code for _ in range(15)}
+        assert statuses == {401, 429}
+        assert sign_in_at(browser, session, login, PASSWORD).status_code == 429
+    assert session.status == "pending"
+
+
+def test_the_second_factor_confirms(game: Game, server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET, nick="Bob"), App(TOTP_SECRET)
+    session = game.register(app_id=10)
+    with Browser(server) as browser:
+        browser.follow(sign_in_at(browser, session, login, PASSWORD))
+        assert session.status == "pending"
+        assert session.match in browser.page.text
+        assert browser.submit("/login/code", otp=app.wrong()).status_code == 401
+        assert session.match in browser.page.text
+        assert session.status == "pending"
+        answer = browser.submit("/login/code", otp=app.code())
+        assert answer.headers["Location"] == session.decision
+    assert outcome(session.poll())[0] == "OK"
+
+
+def test_a_mailed_code_confirms(game: Game, server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    session = game.register()
+    with Browser(server) as browser:
+        browser.follow(sign_in_at(browser, session, login, PASSWORD))
+        assert browser.submit("/login/code/resend").status_code == 200
+        assert session.match in browser.page.text
+        code = mailed_codes(server, login)[-1]
+        assert browser.submit("/login/code", otp=code).status_code == 303
+    assert session.status == "confirmed"
+
+
+def test_a_signed_in_user_confirms_with_a_button(game: Game, browser: Browser) -> None:
+    session = game.register(app_id=10)
+    answer = browser.get(session.page)
+    assert (answer.status_code, answer.headers["Location"]) == (303, session.decision)
+    assert buttons(browser.follow(answer).text)[-3:] == ["Continue as Ann", "This was not me", "Use another account"]
+    assert session.status == "pending"
+    answer = browser.submit(f"{session.decision}/continue")
+    assert answer.headers["Location"] == session.decision
+    assert session.status == "confirmed"
+    assert outcome(session.poll())[0] == "OK"
+
+
+def test_another_account_may_be_used(game: Game, server: Server, ann: str) -> None:
+    session = game.register(app_id=10)
+    bob = new_user(server, nick="Bob")
+    with fresh_browser(server, ann) as browser:
+        browser.follow(browser.get(session.page))
+        form = Forms(browser.page.text).by_action["/logout"][-1]  # the first one stands on every page
+        browser.follow(browser.post("/logout", form))
+        assert buttons(browser.page.text) == ["Sign in and continue to Tanks"]
+        assert browser.submit("/login", login=bob, password=PASSWORD).status_code == 303
+    assert session.poll().json()["nick"] == "Bob"
+
+
+def test_this_was_not_me_denies(game: Game, browser: Browser) -> None:
+    session = game.register()
+    browser.follow(browser.get(session.page))
+    shown = browser.submit(f"{session.decision}/deny")
+    assert shown.status_code == 200
+    assert "Nobody was signed in" in shown.text
+    assert outcome(session.poll()) == ("ERROR", "session denied")
+    assert outcome(session.poll()) == ("ERROR", "session denied")
+    assert browser.get(session.page).status_code == 410
+
+
+def test_a_denied_session_can_no_longer_be_confirmed_nor_a_confirmed_one_denied(game: Game, browser: Browser) -> None:
+    session = game.register()
+    browser.follow(browser.get(session.page))
+    go, stop = (browser.form(f"{session.decision}/{what}") for what in ("continue", "deny"))
+    browser.post(f"{session.decision}/deny", stop)
+    assert browser.follow(browser.post(f"{session.decision}/continue", go)).status_code == 410
+    assert session.status == "denied"
+    session = game.register()
+    press_continue(browser, session)
+    browser.post(f"{session.decision}/deny", stop)
+    assert session.status == "confirmed"
+
+
+def test_the_first_to_confirm_is_the_one(game: Game, server: Server, browser: Browser) -> None:
+    session = game.register()
+    with fresh_browser(server, new_user(server, nick="Bob")) as bob:
+        bob.follow(bob.get(session.page))
+        press_continue(browser, session)
+        bob.follow(bob.submit(f"{session.decision}/continue"))
+        assert "This link was used already" in bob.page.text
+        assert "Ann" not in bob.page.text
+    assert session.poll().json()["user_id"] == "1001"
+
+
+def test_who_may_not_log_in_is_told_so_and_the_session_stays_pending(
+    game: Game, server: Server, browser: Browser
+) -> None:
+    session = game.register(app_id=12)
+    shown = browser.follow(browser.get(session.page))
+    assert "you may not log in to this game" in shown.text
+    assert buttons(shown.text)[-2:] == ["This was not me", "Use another account"]
+    form = browser.form(f"{session.decision}/deny")
+    assert "you may not log in" in browser.follow(browser.post(f"{session.decision}/continue", form)).text
+    assert session.status == "pending"
+    with Browser(server) as fresh:
+        answer = sign_in_at(fresh, session, new_user(server), PASSWORD)
+        assert "you may not log in" in fresh.follow(answer).text
+    assert session.status == "pending"
+    assert outcome(session.poll())[0] == "RETRY"
+
+
+def test_an_allowed_user_confirms_after_one_who_is_not(game: Game, server: Server, browser: Browser) -> None:
+    server.apply(
+        {"applications": [{"application_id": 21, "name": "Inside", "settings": {"restricted_domains": ["in.example"]}}]}
+    )
+    session = game.register(app_id=21)
+    assert "you may not log in" in browser.follow(browser.get(session.page)).text
+    with fresh_browser(server, new_user(server, login="one@in.example")) as one:
+        press_continue(one, session)
+    assert session.status == "confirmed"
+
+
+def test_other_parameters_never_override_the_sessions_own(game: Game, server: Server, browser: Browser) -> None:
+    session = game.register(app_id=10, distr="steam", factor="device", short_token="1")
+    more = "&app_id=11&gapp_id=12&distr=other&short_token=0&nojwt=1&factor=x&user_id=1&match=evil+words"
+    with Browser(server) as nobody:
+        shown = nobody.get(session.page + more)
+        assert "Sign in and continue to Tanks" in shown.text
+        assert not [word for word in ("other<", "evil", "Studio") if word in shown.text]
+    browser.follow(browser.get(session.page + more))
+    browser.post(f"{session.decision}/continue?{more}", browser.form(f"{session.decision}/continue") | {"app_id": "11"})
+    data = session.poll().json()
+    assert list(data["permissions"]) == ["10"]
+    assert data["token_exp"] == 300
+    assert "jwt" in data
+
+
+def test_an_unknown_expired_closed_or_used_link_says_so(game: Game, browser: Browser, server: Server) -> None:
+    expired, closed, denied = (game.register() for _ in range(3))
+    expired.change("ends = now() - interval '1 s'")
+    closed.close()
+    denied.change("status = 'denied'")
+    with Browser(server) as nobody:
+        for path in (
+            expired.page, closed.page, denied.page, "/?gsid=9b2d1c3a-0000-4000-8000-000000000000", "/?gsid=",
+            "/?gsid=x", f"/?gsid={expired.gsid.upper()}", f"/?gsid={game.register().gsid}&gsid=x", expired.decision,
+            closed.decision, "/?gsid=%00", "/?gsid=%FF", "/?gsid=%0d%0aX:y", f"/?gsid={'x' * 5000}",
+            "/game/x", "/game/9b2d1c3a",
+        ):  # fmt: skip
+            for who in (nobody, browser):
+                answer = who.http.get(path, follow_redirects=True)
+                assert answer.status_code == 410, path
+                assert GONE in answer.text, path
+                assert "<form" not in answer.text or "/logout" in answer.text, path
+
+
+@pytest.mark.parametrize(
+    "gsid", ["%0d%0aSet-Cookie:x=y", "%C3%A9", "%F0%9F%8E%AE", "%FF", "%00", "x" * 3000, "a%20b", "%E2%80%AE"]
+)
+def test_an_odd_address_breaks_nothing(server: Server, browser: Browser, gsid: str) -> None:
+    csrf = browser.form("/logout") if "/logout" in browser.open_account().text else {}
+    with Browser(server) as nobody:
+        for who in (nobody, browser):
+            assert who.http.get(f"/game/{gsid}", follow_redirects=True).status_code == 410
+            for what in ("continue", "deny"):
+                answer = who.post(f"/game/{gsid}/{what}", csrf)
+                assert answer.status_code in (303, 410)
+                assert "x=y" not in str(answer.headers)
+
+
+def test_a_login_after_the_end_stores_nothing(game: Game, server: Server, ann: str) -> None:
+    session = game.register()
+    with Browser(server) as browser:
+        browser.get(session.page)
+        session.change("ends = now() - interval '1 s'")
+        assert browser.submit("/login", login=ann, password=PASSWORD).status_code == 410
+        assert not browser.is_signed_in
+    row = session.row("status, user_id, ends < now() AS over")
+    assert tuple(row) == ("pending", None, True)
+
+
+def test_a_used_link_is_nobodys(game: Game, server: Server, browser: Browser) -> None:
+    session = game.register()
+    press_continue(browser, session)
+    with Browser(server) as nobody:
+        assert nobody.get(session.page).status_code == 410
+    session.poll()
+    assert "You are signed in" in browser.get(session.decision).text
+    with Browser(server) as nobody:
+        assert nobody.get(session.page).status_code == 410
+
+
+def test_the_page_tells_when_the_game_has_gone(game: Game, browser: Browser) -> None:
+    session = game.register()
+    session.change("held_until = now() + interval '30 s'")
+    assert "Almost there" in press_continue(browser, session).text
+    assert browser.page.headers["Refresh"] == "2"  # it looks again, without a script
+    session.change("held_until = now() - interval '6 s'")
+    assert "The game has gone" in browser.get(session.decision).text
+    assert "Refresh" not in browser.page.headers
+    session.change("last_seen = now()")
+    assert "Almost there" in browser.get(session.decision).text
+    assert outcome(session.poll())[0] == "OK"
+    assert "You are signed in" in browser.get(session.decision).text
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_a_game_says_of_itself_is_only_text(game: Game, browser: Browser, server: Server, payload: str) -> None:
+    session = game.register(distr=payload)
+    with Browser(server) as nobody:
+        pages = [nobody.get(session.page), browser.follow(browser.get(session.page)), nobody.get(f"/?gsid={payload}")]
+    for shown in pages:
+        assert not re.search(r"<[^>]*(alert|onclick|onfocus|javascript:)", shown.text)
+        assert not re.search(r"<(img|script)", shown.text)
+        assert "script" not in shown.headers["Content-Security-Policy"]
+        assert "unsafe" not in shown.headers["Content-Security-Policy"]
+        assert ">49<" not in shown.text
+    for shown in pages[:2]:
+        # Inside of bdi, a direction that it sets ends with it.
+        assert html.unescape(re.findall(r"<dt>From</dt><dd><bdi>(.*?)</bdi>", shown.text)[0]) == payload
+    assert payload not in html.unescape(pages[2].text)
+
+
+def test_names_of_applications_and_people_are_only_text(game: Game, server: Server) -> None:
+    session = game.register(app_id=13)
+    login = new_user(server, nick="<b onclick=x>")
+    with Browser(server) as browser:
+        assert "<img" not in browser.get(session.page).text
+        assert "&lt;img src=x onerror=alert(1)&gt;" in browser.page.text
+    with fresh_browser(server, login) as browser:
+        for shown in (browser.follow(browser.get(session.page)), press_continue(browser, session)):
+            assert "<img" not in shown.text
+            assert "<b onclick" not in shown.text
+
+
+def test_a_form_without_its_token_confirms_and_denies_nothing(game: Game, browser: Browser) -> None:
+    session = game.register()
+    browser.follow(browser.get(session.page))
+    for what in ("continue", "deny"):
+        path = f"{session.decision}/{what}"
+        assert browser.post(path, {}).status_code == 403
+        assert browser.post(path, {"csrf": "x"}).status_code == 403
+        form = browser.form(path)
+        assert browser.post(path, form, Origin="https://evil.example").status_code == 403
+        assert browser.post(path, form, Sec_Fetch_Site="cross-site").status_code == 403
+        assert browser.http.post(path, json=form).status_code == 415
+    assert session.status == "pending"
+
+
+def test_a_form_of_nobody_leads_to_the_sign_in(game: Game, server: Server) -> None:
+    session = game.register()
+    with Browser(server) as nobody:
+        for what in ("continue", "deny"):
+            answer = nobody.post(f"{session.decision}/{what}", {"csrf": "x"})
+            shown = nobody.http.get(answer.headers["Location"], follow_redirects=True)
+            assert buttons(shown.text) == ["Sign in and continue to your game"]
+    assert session.status == "pending"
+
+
+def test_the_page_is_neither_kept_nor_framed_nor_told_to_others(game: Game, browser: Browser, server: Server) -> None:
+    session = game.register()
+    with Browser(server) as nobody:
+        for shown in (nobody.get(session.page), browser.follow(browser.get(session.page))):
+            assert shown.headers["Cache-Control"] == "no-store"
+            assert shown.headers["X-Frame-Options"] == "DENY"
+            assert shown.headers["Referrer-Policy"] == "same-origin"
+            assert session.secret not in shown.text
+
+
+def test_the_stages_of_a_login_are_noted(game: Game, server: Server) -> None:
+    def stage(session: Session) -> str:
+        return str(session.row("stage")["stage"])
+
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    session = game.register()
+    assert stage(session) == ""
+    with Browser(server) as browser:
+        browser.get(session.page)
+        assert stage(session) == "opened"
+        browser.submit("/login", login=login, password="wrong")
+        assert stage(session) == "signing_in"
+        browser.get(session.page)
+        assert stage(session) == "signing_in"
+        browser.follow(browser.submit("/login", login=login, password=PASSWORD))
+        assert stage(session) == "second_factor"
+        browser.submit("/login/code", otp=app.code())
+        assert stage(session) == "confirmed"
+    violation(session.poll({"Location": "x"}))

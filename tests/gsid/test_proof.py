@@ -1,0 +1,104 @@
+"""The rules of binding, without a server."""
+
+import base64
+import hashlib
+from typing import Any
+
+import pytest
+
+from sso.core.keys import public_der
+from sso.core.net import parse_address
+from sso.gsid.model import Facts
+from sso.gsid.proof import Evidence, Wrong, check
+from tests.kit.game import public_text, rsa_key, sign
+
+URL = "https://sso.example.com/proxy/api/gameSession/getGsidResult?Location="
+SECRET, BODY = "S" * 43, b'{"gsid": "x"}'
+HOME, AWAY = "203.0.113.5", "198.51.100.7"
+
+
+def facts(*, key: bool = False) -> Facts:
+    return Facts(
+        gsid="x",
+        location=hashlib.sha256(SECRET.encode()).digest(),
+        match="amber acorn",
+        address=HOME,
+        public_key=public_der(rsa_key().public_key()) if key else None,
+        distr="",
+        factor="",
+        jwt_public_key="",
+        app_id=0,
+        gapp_id=0,
+        nojwt=False,
+        short_token=False,
+        fixed_ips=(),
+        with_meta=False,
+        with_email=False,
+        started=0,
+    )
+
+
+def judge(address: str, *, key: bool = False, address_suffices: bool = False, **said: Any) -> Wrong | None:
+    evidence = Evidence(parse_address(address), signed=BODY, **said)
+    return check(facts(key=key), evidence, URL, address_suffices=address_suffices)
+
+
+def test_the_creating_address_suffices_unless_a_key_was_registered() -> None:
+    assert judge(HOME) is None
+    assert judge(AWAY) == Wrong("other address", HOME, AWAY)
+    assert judge(HOME, key=True) is not None
+
+
+def test_a_socket_may_come_from_the_creating_address_also_with_a_key() -> None:
+    assert judge(HOME, key=True, address_suffices=True) is None
+    assert judge(AWAY, key=True, address_suffices=True) == Wrong("other address", HOME, AWAY)
+
+
+@pytest.mark.parametrize("key", [False, True])
+def test_the_secret_or_the_complete_url_suffices_from_anywhere(key: bool) -> None:
+    for said in (SECRET, URL + SECRET):
+        assert judge(AWAY, key=key, locations=(said,)) is None
+    for said in ("", URL, SECRET[:-1], SECRET + " ", URL + URL + SECRET, URL.replace("https", "http") + SECRET):
+        wrong = judge(HOME, key=key, locations=(said,))
+        assert wrong is not None
+        assert wrong.reason == "wrong location"
+
+
+def test_a_signature_suffices_from_anywhere_if_a_key_was_registered() -> None:
+    good = (sign(rsa_key(), BODY),)
+    assert judge(AWAY, key=True, signatures=good) is None
+    assert judge(HOME, signatures=good) == Wrong("a signature, but no key was registered", "no key", "a signature")
+
+
+def test_wrong_evidence_is_refused_even_beside_right_one() -> None:
+    good, bad = sign(rsa_key(), BODY), sign(rsa_key(1), BODY)
+    other = public_text(rsa_key(1))
+    for said in (
+        {"locations": (SECRET, "x")},
+        {"locations": (SECRET,), "signatures": (bad,)},
+        {"locations": ("x",), "signatures": (good,)},
+        {"signatures": (good, bad)},
+        {"signatures": (good,), "public_keys": (other,)},
+        {"signatures": (good,), "public_keys": (public_text(rsa_key()), other)},
+        {"signatures": (good,), "public_keys": ("garbage",)},
+    ):
+        assert judge(HOME, key=True, **said) is not None, said
+    assert judge(AWAY, key=True, locations=(SECRET,), signatures=(good,), public_keys=(public_text(rsa_key()),)) is None
+
+
+def test_a_key_in_a_later_request_is_the_registered_one_or_refused() -> None:
+    key = public_text(rsa_key())
+    assert judge(HOME, public_keys=(key,)) is not None
+    assert judge(HOME, key=True, public_keys=(key,)) is not None  # a key is no proof of itself
+
+
+def test_what_an_operator_is_told_holds_no_secret() -> None:
+    for wrong in (judge(AWAY, locations=("T" * 43,)), judge(HOME, locations=(SECRET + "x",))):
+        assert wrong is not None
+        assert wrong.expected.startswith("sha256 ")
+        assert wrong.found.startswith("sha256 ")
+        assert len(wrong.expected) < 25
+        assert SECRET not in str(wrong)
+        assert "T" * 43 not in str(wrong)
+    assert SECRET not in repr(Evidence(parse_address(HOME), (SECRET,), (SECRET,), (SECRET,), SECRET.encode()))
+    assert base64.b64encode(facts(key=True).location).decode() not in repr(facts(key=True))

@@ -1,0 +1,146 @@
+"""A refusal tells the client the id of a log record and nothing else; the log, and `sso why`, tell the operator why."""
+
+import hashlib
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+
+from sso.cli.why import lines
+from sso.gsid.violations import Record
+from tests.kit.browser import Browser, query
+from tests.kit.game import Game, Session, press_continue, public_text, reasons, rsa_key, sign, violation
+from tests.kit.server import Server
+
+
+def why(server: Server, record: str) -> dict[str, str]:
+    shown = server.sso("why", record).stdout.splitlines()
+    return {line[:10].strip(): line[10:] for line in shown}
+
+
+def test_the_id_is_random_opaque_and_finds_the_line_in_the_log(game: Game, other: Game) -> None:
+    session = game.register()
+    moved = Session(other, session.gsid, session.match, session.location)
+    first, second = violation(moved.poll()), violation(moved.poll())
+    assert first != second
+    assert session.gsid[:8] not in first
+    (entry,) = reasons(game.server, first)
+    assert (entry["reason"], entry["expected"], entry["found"]) == ("other address", game.address, other.address)
+    assert entry["gsid"] == session.gsid
+    assert not reasons(game.server, session.gsid)
+
+
+def test_every_violation_names_the_binding_that_failed_and_both_values(
+    game: Game, other: Game, browser: Browser, server: Server
+) -> None:
+    plain, keyed, done = game.register(), game.register(public_key=public_text(rsa_key())), game.register()
+    press_continue(browser, done)
+    assert done.poll().json()["status"] == "OK"
+    body = orjson.dumps({"gsid": keyed.gsid})
+    moved = Session(other, plain.gsid, plain.match, plain.location)
+    for answer, reason, expected, found in (
+        (moved.poll(), "other address", game.address, other.address),
+        (plain.poll({"Location": "wrong"}), "wrong location", "sha256 ", "sha256 "),
+        (keyed.poll(), "the session has a key", "a signature", "none"),
+        (
+            game.send("getGsidResult", body, {"Sign": sign(rsa_key(1), body)}),
+            "wrong signature",
+            "by key sha256 ",
+            "bytes",
+        ),
+        (keyed.poll(public_key=public_text(rsa_key(1))), "other public key", "sha256 ", "sha256 "),
+        (keyed.poll(public_key="x"), "unusable public key", "sha256 ", "base64"),
+        (plain.poll({"Sign": "x"}), "a signature, but no key was registered", "no key", "a signature"),
+        (plain.poll({"Ip": "8.8.8.8"}), "Ip header", game.address, "Ip is not signed"),
+        (game.get_gsid({"Ip": "8.8.8.8"}), "Ip header", "", "Ip is not signed"),
+        (game.ask("getGsidResult", "x"), "no such session", "", ""),
+        (done.poll(), "repeated attempt", "one delivery", "another poll"),
+        (game.ask("info", plain.gsid), "info", "SSO_INFO_ALLOW", game.address),
+    ):
+        (entry,) = reasons(server, violation(answer))
+        assert reason in entry["reason"]
+        assert expected in entry["expected"], entry
+        assert found in entry["found"], entry
+        assert entry["address"] in (game.address, other.address)
+
+
+def test_why_tells_an_operator_what_the_log_tells_and_no_secret(game: Game, other: Game, server: Server) -> None:
+    session = game.register()
+    wrong = "W" * 43
+    record = violation(Session(other, session.gsid, session.match, session.location).poll({"Location": wrong}))
+    told = why(server, record)
+    assert list(told) == ["when", "gsid", "from", "reason", "expected", "found"]
+    assert (told["gsid"], told["from"], told["reason"]) == (session.gsid, other.address, "wrong location")
+    (entry,) = reasons(server, record)
+    assert (told["expected"], told["found"]) == (entry["expected"], entry["found"])
+    assert told["expected"] == f"sha256 {hashlib.sha256(session.secret.encode()).hexdigest()[:12]}…"
+    assert told["found"] == f"sha256 {hashlib.sha256(wrong.encode()).hexdigest()[:12]}…"
+
+
+def test_why_of_nothing_is_said_in_one_line(server: Server) -> None:
+    done = server.sso("why", "'; --", check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_what_was_sent_for_a_gsid_writes_no_lines_of_its_own() -> None:
+    sent = "x\nreason    nothing\x1b[2J\u202e"
+    told = dict(lines(Record("0", datetime.now(UTC), sent, "no such session", "", "", "127.0.0.1")))
+    assert told["gsid"] == r"'x\nreason    nothing\x1b[2J\u202e'"
+
+
+@pytest.mark.parametrize("length", [65, 10_000])
+def test_what_was_sent_for_a_gsid_is_kept_in_part(game: Game, server: Server, length: int) -> None:
+    (entry,) = reasons(server, violation(game.ask("getGsidResult", "x" * length)))
+    assert entry["gsid"] == "x" * 64
+
+
+def test_no_line_of_the_log_holds_a_secret(game: Game, other: Game, browser: Browser, server: Server) -> None:
+    session = game.register(factor="a very secret device", with_email="a guessed secret")
+    keyed = game.register(public_key=public_text(rsa_key()))
+    signature = sign(rsa_key(), orjson.dumps({"gsid": keyed.gsid}))
+    wrong, wrong_signature = "W" * 43, sign(rsa_key(1), b"x")
+    moved = Session(other, session.gsid, session.match, session.location)
+    for headers in (
+        {"Location": wrong}, {"Authorization": f"Location {wrong}"}, {"Request-Sign": wrong_signature},
+        {"Authorization": f"Sign {wrong_signature}"},
+    ):  # fmt: skip
+        violation(moved.poll(headers))
+    violation(moved.poll(params={"Location": wrong}))
+    violation(moved.poll({"Location": session.secret, "Sign": wrong_signature}))
+    keyed.close(headers={"Request-Sign": signature})
+    press_continue(browser, session)
+    data = moved.poll(params={"Location": session.location}).json()
+    assert data["status"] == "OK"
+    violation(moved.poll({"Location": session.location}))
+    logged = server.log()
+    for secret in (
+        session.secret, keyed.secret, wrong, signature, wrong_signature, data["token"], data["stoken"], data["jwt"],
+        "a very secret device", "a guessed secret", browser.cookie(),
+    ):  # fmt: skip
+        assert secret
+        assert secret not in logged
+
+
+def test_a_refusal_says_the_same_whatever_the_reason(game: Game, other: Game) -> None:
+    """Neither the body nor a header tells whether a session exists."""
+    session = game.register()
+    moved = Session(other, session.gsid, session.match, session.location)
+    answers = [moved.poll(), moved.poll({"Location": "x"}), other.ask("getGsidResult", "x"), moved.close("Error")]
+    for answer in answers:
+        violation(answer)
+    names = [sorted(set(answer.headers) - {"x-request-id", "date"}) for answer in answers]
+    assert names == [names[0]] * len(names)
+    assert len({len(answer.content) for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("what", ["info", "getGsidResult"])
+def test_whoever_is_refused_without_end_does_not_fill_the_database(game: Game, server: Server, what: str) -> None:
+    """Neither where nobody need be blocked, nor by a bad signature, for which the key would be."""
+    session = game.register(public_key=public_text(rsa_key()))
+    records = [violation(game.ask(what, session.gsid, {"Sign": "x"})) for _ in range(130)]
+    kept = query(server, "SELECT id, reason FROM game_violations WHERE address = $1", game.address)
+    assert len(kept) <= 100 + 2  # of each worker one for all that follow
+    assert set(records) == {row["id"] for row in kept}
+    assert {row["id"] for row in kept if row["reason"] == "blocked"} == set(records[100:])

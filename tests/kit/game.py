@@ -1,0 +1,157 @@
+"""A game, for tests of game sessions: it registers, polls, signs and closes, each from an address of its own, so that
+what one test counts against an address is nothing to the others."""
+
+import base64
+import itertools
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import orjson
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.kit.browser import Browser, query
+from tests.kit.server import Server
+
+BASE = "/proxy/api/gameSession"
+RECORD = re.compile(r"[0-9a-f]{16}")
+_numbers = itertools.count(1)
+
+
+@cache
+def rsa_key(number: int = 0, bits: int = 2048) -> rsa.RSAPrivateKey:
+    """Making one takes a while, and tests do not mind to share."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=bits)
+
+
+def public_text(key: rsa.RSAPrivateKey) -> str:
+    """As most games send it: base64 of DER."""
+    der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return base64.b64encode(der).decode()
+
+
+def sign(key: rsa.RSAPrivateKey, body: bytes) -> str:
+    return base64.b64encode(key.sign(body, padding.PKCS1v15(), hashes.SHA256())).decode()
+
+
+class Game:
+    def __init__(self, server: Server, address: str = "") -> None:
+        self.server = server
+        number = next(_numbers)
+        self.address = address or f"127.77.{number // 250}.{number % 250 + 1}"
+        # There is no TLS; reading the certificates of the world would take longer than a test.
+        transport = httpx.HTTPTransport(local_address=self.address, verify=False)
+        self.http = httpx.Client(base_url=server.base_url, timeout=40, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+
+    def get_gsid(self, headers: dict[str, str] | None = None, /, **fields: Any) -> httpx.Response:
+        return self.http.post(f"{BASE}/getGsid", json=fields, headers=headers)
+
+    def register(self, headers: dict[str, str] | None = None, /, **fields: Any) -> "Session":
+        answer = self.get_gsid(headers, **fields)
+        assert answer.status_code == 200, answer.text
+        data = answer.json()
+        return Session(self, data["gsid"], data["match"], answer.headers["Location"])
+
+    def ask(
+        self,
+        what: str,
+        gsid: str,
+        headers: dict[str, str] | None = None,
+        params: dict[str, str] | None = None,
+        **fields: Any,
+    ) -> httpx.Response:
+        return self.send(what, orjson.dumps({"gsid": gsid, **fields}), headers, params)
+
+    def send(
+        self, what: str, body: bytes, headers: dict[str, str] | None = None, params: dict[str, str] | None = None
+    ) -> httpx.Response:
+        sent = {"Content-Type": "application/json"} | (headers or {})
+        raw = [(name.encode(), value.encode()) for name, value in sent.items()]  # whatever the text, as clients do
+        return self.http.post(f"{BASE}/{what}", content=body, headers=raw, params=params)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session as the game that registered it knows it."""
+
+    game: Game
+    gsid: str
+    match: str
+    location: str
+
+    @property
+    def secret(self) -> str:
+        return parse_qs(urlsplit(self.location).query)["Location"][0]
+
+    @property
+    def page(self) -> str:
+        return f"/?gsid={self.gsid}"
+
+    @property
+    def decision(self) -> str:
+        return f"/game/{self.gsid}"
+
+    def poll(self, headers: dict[str, str] | None = None, **options: Any) -> httpx.Response:
+        return self.game.ask("getGsidResult", self.gsid, headers, **options)
+
+    def close(self, status: Any = "Success", headers: dict[str, str] | None = None, **options: Any) -> httpx.Response:
+        return self.game.ask("closeGsid", self.gsid, headers, status=status, **options)
+
+    def signed(self, key: rsa.RSAPrivateKey, what: str = "getGsidResult", **fields: Any) -> httpx.Response:
+        body = orjson.dumps({"gsid": self.gsid, **fields})
+        return self.game.send(what, body, {"Request-Sign": sign(key, body)})
+
+    def row(self, columns: str = "*") -> Any:
+        return query(self.game.server, f"SELECT {columns} FROM game_sessions WHERE gsid = $1", self.gsid)[0]
+
+    def change(self, assignment: str) -> None:
+        """What only time would do."""
+        query(self.game.server, f"UPDATE game_sessions SET {assignment} WHERE gsid = $1", self.gsid)
+
+    @property
+    def status(self) -> str:
+        return str(self.row("status")["status"])
+
+
+def outcome(answer: httpx.Response) -> tuple[str, str]:
+    """Status and error of an answer that is no violation."""
+    assert answer.status_code == 200, answer.text
+    return answer.json()["status"], answer.json().get("error", "")
+
+
+def violation(answer: httpx.Response) -> str:
+    """The id of the log record, which is all that the client is told."""
+    assert answer.status_code == 403, answer.text
+    data = answer.json()
+    assert set(data) == {"status", "error"}
+    assert data["status"] == "ERROR"
+    assert RECORD.fullmatch(data["error"]), data
+    return str(data["error"])
+
+
+def press_continue(browser: Browser, session: Session) -> httpx.Response:
+    """Open the link, as somebody who is signed in, and go on; what is shown then."""
+    browser.follow(browser.get(session.page))
+    return browser.follow(browser.submit(f"{session.decision}/continue"))
+
+
+def sign_in_at(browser: Browser, session: Session, login: str, password: str) -> httpx.Response:
+    """With the form on the session's very page; the answer to it."""
+    assert browser.get(session.page).status_code == 200
+    return browser.submit("/login", login=login, password=password)
+
+
+def reasons(server: Server, record: str) -> list[dict[str, Any]]:
+    """What the log says under an id."""
+    return [entry for entry in server.log_events("gsid.violation") if entry["record"] == record]
