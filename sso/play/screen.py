@@ -61,8 +61,7 @@ class Screen(Waiting):
 
     def clear(self) -> None:
         if self._live:
-            self._out.write("\r\x1b[K")
-            self._out.flush()
+            self._write("\r\x1b[K")
         self._status = ""
 
     def result(self, data: dict[str, Any]) -> None:
@@ -88,14 +87,18 @@ class Screen(Waiting):
     def _draw(self) -> None:
         if self._status:
             seconds = int(time.monotonic() - self._began)
-            self._out.write(f"\r\x1b[K{seconds // 60}:{seconds % 60:02}  {self._status} … (Ctrl-C to leave)")
-            self._out.flush()
+            self._write(f"\r\x1b[K{seconds // 60}:{seconds % 60:02}  {self._status} … (Ctrl-C to leave)")
 
     def _bold(self, value: object) -> str:
         return f"\x1b[1m{_clean(value)}\x1b[0m" if self._live else _clean(value)
 
     def _say(self, text: str) -> None:
-        print(text.encode(self._out.encoding, "replace").decode(self._out.encoding), file=self._out, flush=True)
+        self._write(f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        """Whatever this terminal cannot show is replaced."""
+        self._out.write(text.encode(self._out.encoding, "replace").decode(self._out.encoding))
+        self._out.flush()
 
 
 def print_json(data: dict[str, Any]) -> None:
