@@ -24,4 +24,4 @@ class NoSession(Refused):
     """For the person at the browser."""
 
     status = 410
-    message = "this link does not work any more: it has expired or was used. Go back to the game and start again"
+    message = "this link does not work any more: it has expired or was used. Go back to the game and start again."
