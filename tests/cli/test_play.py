@@ -6,10 +6,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+import trio
+import trio.testing
 
 import sso.cli
+from sso.play.client import Answer, GameClient, GameLoginError, GameSession, Waiting, wait_for_result
 from tests.kit.browser import App, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing, sign_in_to
@@ -40,6 +45,51 @@ def run(*arguments: str) -> int:
             gc.enable()
     assert isinstance(left.value.code, int)
     return left.value.code
+
+
+class ScriptedClient(GameClient):
+    """Answers a poll with the next of these, and notes when it was asked."""
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        super().__init__("http://game.example")
+        self.answers = list(answers)
+        self.times: list[float] = []
+
+    async def poll(self, session: GameSession) -> Answer:
+        self.times.append(trio.current_time())
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def answer(code: int, headers: dict[str, str] | None = None, /, **body: Any) -> Answer:
+    return Answer(code, body, httpx.Headers(headers))
+
+
+async def test_the_client_rules(autojump_clock: trio.testing.MockClock) -> None:
+    done = answer(200, status="OK", nick="Ann")
+    rules = (
+        (httpx.ReadTimeout(""), 0),
+        (answer(200, status="RETRY", delay=7), 7),
+        (answer(200, status="RETRY", delay=0), 0),
+        (answer(200, status="CANCELLED"), 0),
+        (httpx.ConnectError("refused"), 1),
+        (answer(503, {"Retry-After": "2"}, status="ERROR", error="away"), 2),
+    )
+    session = GameSession("gsid", "link", "words", "")
+    for first, pause in rules:
+        client = ScriptedClient(first, done)
+        assert (await wait_for_result(client, session, Waiting()))["nick"] == "Ann"
+        assert client.times[1] - client.times[0] == pytest.approx(pause, abs=0.01), first
+    for last, said in (
+        (answer(200, status="ERROR", error="session expired"), "the session has expired"),
+        (answer(403, status="ERROR", error="0123abcd"), "sso why 0123abcd"),
+    ):
+        with pytest.raises(GameLoginError, match=said):
+            await wait_for_result(ScriptedClient(last), session, Waiting())
+    with pytest.raises(GameLoginError, match="has gone"):
+        await wait_for_result(ScriptedClient(*[httpx.ConnectError("refused")] * 100), session, Waiting())
 
 
 def state_of(server: Server, gsid: str) -> str:
