@@ -58,7 +58,15 @@ def test_one_file_knows_the_jwt_library() -> None:
 
 
 def test_cryptography_is_in_core_only() -> None:
-    assert {room(name) for name in importers("cryptography")} == {"core"}
+    """And in the game client, which is no part of the service."""
+    assert {room(name) for name in importers("cryptography")} == {"core", "play"}
+
+
+def test_the_game_client_knows_nothing_of_the_service() -> None:
+    for name in (name for name in FILES if room(name) == "play" or name == "cli/play.py"):
+        ours = [found for found in imports(FILES[name]) if found.startswith("sso.")]
+        assert [found for found in ours if not found.startswith("sso.play.")] == [], name
+    assert importers("sso.play") - {"cli/play.py"} == {name for name in importers("sso.play") if room(name) == "play"}
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -14,6 +14,7 @@ from sso import __version__
 
 VERBS = {
     "serve": "Start the service.",
+    "play": "Sign in as a game does, to try it out.",
     "apply": "Load a JSON document of desired state.",
     "export": "Write the present state as such a document, without secrets.",
     "migrate": "Bring the database up to this program's version.",
@@ -66,8 +67,6 @@ def program(ctx: click.Context, config_file: Path | None) -> None:
 
 def main() -> None:
     gc.disable()  # it only slows imports down; a process that lives switches it on again
-    from sso.cli.running import FAILURES
-
     try:
         sys.exit(program.main(prog_name="sso", standalone_mode=False) or 0)
     except click.exceptions.Abort:
@@ -77,7 +76,11 @@ def main() -> None:
         sys.exit(2)
     except click.ClickException as error:
         fail(error.format_message())
-    except FAILURES as error:
+    except Exception as error:
+        from sso.cli.running import FAILURES  # here: not every verb needs what it brings along
+
+        if not isinstance(error, FAILURES):
+            raise
         fail(str(error) or type(error).__name__)
 
 

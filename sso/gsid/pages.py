@@ -12,6 +12,13 @@ from sso.web.pages import form_fields, page, see_other
 
 PATH = "/game/<gsid>"
 LOOK_AGAIN_S = "2"
+TITLES = {
+    "done": "Back to your game",
+    "waiting": "Back to your game",
+    "gone": "Back to your game",
+    "used": "Used already",
+    "stopped": "Stopped",
+}
 
 
 def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
@@ -50,18 +57,10 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
         session = await asked_by_form()
         if session is None:
             return see_other(decision_path(gsid))
-        await confirm.view(gsid)
+        view = await confirm.view(gsid)
         if not await confirm.deny(gsid):
             return see_other(decision_path(gsid))
-        return await page(
-            "message.html",
-            page_title="Stopped",
-            user=session.user,
-            csrf=browser.csrf_token(session.secret),
-            heading="Stopped",
-            message="Nobody was signed in, and the link works no more. If somebody sent it to you, they wanted to sign "
-            "in to a game as you: do not open links of theirs again.",
-        )
+        return await show_outcome("stopped", view, session)
 
     async def asked_by_form() -> Session | None:
         form = await form_fields()
@@ -71,16 +70,21 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
         return session
 
     async def show_result(view: View, session: Session) -> Response:
-        own = view.confirmed_by == session.user.user_id
-        waits = own and not view.delivered and view.waiting
+        if view.confirmed_by != session.user.user_id:
+            return await show_outcome("used", view, session)
+        if view.delivered:
+            return await show_outcome("done", view, session)
+        return await show_outcome("waiting" if view.waiting else "gone", view, session)
+
+    async def show_outcome(outcome: str, view: View, session: Session) -> Response:
         return await page(
             "game_result.html",
-            page_title="Back to your game" if own else "Used already",
+            page_title=TITLES[outcome],
             user=session.user,
             csrf=browser.csrf_token(session.secret),
-            headers={"Refresh": LOOK_AGAIN_S} if waits else None,
+            headers={"Refresh": LOOK_AGAIN_S} if outcome == "waiting" else None,
             game=view,
-            own=own,
+            outcome=outcome,
         )
 
     return routes

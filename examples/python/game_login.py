@@ -1,0 +1,125 @@
+"""Sign a player in from a game: show a link, wait until they have signed in in their browser.
+
+    python game_login.py http://127.0.0.1:8000
+    python game_login.py http://127.0.0.1:8000 game.pem
+
+The standard library is enough. With a private RSA key as second argument the requests are signed, so that they count
+as yours from whatever address they come; that needs the package `cryptography`.
+"""
+
+import base64
+import http.client
+import json
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from email.message import Message
+from pathlib import Path
+
+ANSWER_S = 45  # the service holds a request for 30 seconds: wait longer than that
+
+
+class LoginFailed(Exception):
+    pass
+
+
+class GameLogin:
+    def __init__(self, base_url: str, key_file: str | None = None) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.key = load_key(key_file) if key_file else None
+        self.evidence = ""
+
+    def register(self, **fields: str | int) -> tuple[str, str]:
+        """Begin a sign-in; the link for the browser and the words that the game has to show."""
+        if self.key:
+            fields["public_key"] = public_key(self.key)
+        answer, headers = self.post("getGsid", fields)
+        if answer["status"] != "OK":
+            raise LoginFailed(answer["error"])
+        self.gsid = answer["gsid"]
+        # A secret that proves that later requests are ours. The address alone does too, while it stays the same.
+        self.evidence = "?" + urllib.parse.urlsplit(headers["Location"]).query
+        return f"{self.base_url}/?gsid={self.gsid}", answer["match"]
+
+    def wait(self) -> dict:
+        """Ask until somebody has signed in; what the service says of them."""
+        while True:
+            try:
+                answer, _ = self.post("getGsidResult", {"gsid": self.gsid})
+            except TimeoutError:
+                continue  # ask again at once
+            except (OSError, http.client.HTTPException):
+                time.sleep(1)  # the service is being restarted: the session is still there
+                continue
+            if answer["status"] == "OK":
+                return answer
+            if answer["status"] == "RETRY":
+                time.sleep(answer["delay"])  # also when it is 0; who comes earlier may be blocked
+            elif answer["status"] == "CANCELLED":
+                raise LoginFailed("the game closed its WebSocket")
+            else:
+                raise LoginFailed(answer["error"])
+
+    def close(self, status: str) -> None:
+        """ "Success" or "Error": with the latter nobody can sign in with the link any more."""
+        self.post("closeGsid", {"gsid": self.gsid, "status": status})
+
+    def post(self, name: str, fields: dict) -> tuple[dict, Message]:
+        body = json.dumps(fields).encode()
+        headers = {"Content-Type": "application/json"}
+        evidence = self.evidence
+        if self.key and evidence:
+            headers["Request-Sign"], evidence = sign(self.key, body), ""  # over exactly the bytes that are sent
+        url = f"{self.base_url}/proxy/api/gameSession/{name}{evidence}"
+        request = urllib.request.Request(url, body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
+                return json.load(answer), answer.headers
+        except urllib.error.HTTPError as error:
+            if error.code in (502, 503, 504):
+                raise ConnectionError(error.code) from None
+            return json.load(error), error.headers  # 400: what is wrong; 403: an id for the service's operator
+        except urllib.error.URLError as error:
+            raise error.reason if isinstance(error.reason, OSError) else OSError(error.reason) from None
+
+
+def load_key(file: str):
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    return load_pem_private_key(Path(file).read_bytes(), None)
+
+
+def public_key(key) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return base64.b64encode(key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+
+
+def sign(key, body: bytes) -> str:
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return base64.b64encode(key.sign(body, PKCS1v15(), SHA256())).decode()
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    login = GameLogin(*sys.argv[1:3])
+    try:
+        link, words = login.register(factor="this device")
+        print(f"Sign in at    {link}\nyour words    {words}", flush=True)
+        player = login.wait()
+        login.close("Success")
+    except KeyboardInterrupt:
+        login.close("Error")
+        sys.exit(1)
+    except (LoginFailed, OSError) as error:
+        sys.exit(f"no sign-in: {error}")
+    print(f"Hello, {player['nick']} (user {player['user_id']})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""sso play"""
+
+import sys
+import webbrowser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import trio
+
+from sso.play.client import GameLoginError
+from sso.play.login import Interrupted, Wish, log_in
+from sso.play.screen import Screen, print_json
+from sso.play.signing import BadKey, SigningKey
+
+
+def _address(value: str, *schemes: str) -> str:
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment or not value.isascii() or not value.isprintable() or " " in value:
+        raise click.BadParameter(f"is no address such as {schemes[0]}://127.0.0.1:8000")
+    return value.rstrip("/")
+
+
+def _base_url(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    return _address(value, "http", "https")
+
+
+def _ws_url(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    return value and _address(value, "ws", "wss")
+
+
+@click.command()
+@click.argument("base_url", metavar="BASE_URL", callback=_base_url)
+@click.option("--factor", default="", help="Device factor; without it there is no JWT.")
+@click.option("--distr", default="", help="Distributor tag.")
+@click.option("--app-id", type=click.IntRange(0), default=0, help="Central application.")
+@click.option("--gapp-id", type=click.IntRange(0), default=0, help="Game application.")
+@click.option("--key", "key_file", type=click.Path(path_type=Path), help="RSA private key (PEM) to sign requests with.")
+@click.option("--no-socket", is_flag=True, help="Only poll: no WebSocket, no stages.")
+@click.option("--ws-url", default="", callback=_ws_url, help="WebSocket address; BASE_URL with ws without it.")
+@click.option("--open", "open_browser", is_flag=True, help="Open the link in the browser of this machine.")
+@click.option("--qr", is_flag=True, help="Draw the QR code also where there is no terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print the service's answer as it is, secrets included.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    base_url: str,
+    factor: str,
+    distr: str,
+    app_id: int,
+    gapp_id: int,
+    key_file: Path | None,
+    no_socket: bool,
+    ws_url: str,
+    open_browser: bool,
+    qr: bool,
+    as_json: bool,
+) -> None:
+    """Sign in as a game does: show a link, wait until somebody has signed in in a browser, print who it was.
+
+    BASE_URL is the service's address. Needs nothing of its settings or its database.
+    """
+    out = sys.stderr if as_json else sys.stdout
+    fields: dict[str, str | int] = {"factor": factor, "distr": distr, "app_id": app_id, "gapp_id": gapp_id}
+    try:
+        wish = Wish(
+            base_url=base_url,
+            ws_url=ws_url or "ws" + base_url.removeprefix("http"),
+            key=SigningKey.read(key_file) if key_file else None,
+            socket=not no_socket,
+            qr=qr or out.isatty(),
+            fields={name: value for name, value in fields.items() if value},
+            open=webbrowser.open if open_browser else lambda _link: None,
+        )
+        screen = Screen(out)
+        result = trio.run(log_in, wish, screen)
+    except (BadKey, GameLoginError) as error:
+        raise click.ClickException(str(error)) from None
+    except Interrupted:
+        ctx.exit(1)
+    if as_json:
+        print_json(result)
+    else:
+        screen.result(result)

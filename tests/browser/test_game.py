@@ -1,0 +1,170 @@
+"""A game's sign-in in Chromium: from `sso play` to its greeting, and every page that somebody may meet on the way."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Window
+from tests.browser.test_pages import assert_fits, sign_in
+from tests.kit.browser import App, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.play import playing
+from tests.kit.server import Server
+
+pytestmark = pytest.mark.browser
+
+GAME = {"app_id": 7001, "distr": "store.example"}
+CLOSED_GAME = {"app_id": 7002}
+Shot = Callable[[str], None]
+
+
+@pytest.fixture(scope="module")
+def games(server: Server) -> None:
+    server.apply(
+        {
+            "applications": [
+                {"application_id": 7001, "name": "Tanks of the Red Dawn"},
+                {"application_id": 7002, "name": "Closed Test"},
+            ],
+            "schemas": {"7002": {"login": {"can": {"value": False}}}},
+        }
+    )
+
+
+@pytest.fixture
+def ann(server: Server) -> str:
+    return new_user(server, nick="Ann Wanderer")
+
+
+@pytest.fixture
+def bob(server: Server) -> str:
+    return new_user(server, nick="Bob")
+
+
+@pytest.fixture
+def with_app(server: Server) -> str:
+    return new_user(server, nick="Ann Wanderer", totp_secret=TOTP_SECRET)
+
+
+@pytest.fixture
+def shot(page: Page, width: int, tmp_path: Path) -> Shot:
+    """Look at it: nothing sticks out, in the light and in the dark; a picture of each is kept with the run."""
+
+    def take(name: str) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
+        page.emulate_media(color_scheme="light")
+        assert_fits(page)
+
+    return take
+
+
+def change(server: Server, sql: str, gsid: str) -> None:
+    """In a thread of its own: this one has Playwright's event loop."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(query, server, sql, gsid).result()
+
+
+def begin(server: Server, **fields: object) -> str:
+    """The gsid of a session that some game has registered."""
+    with server.client() as http:
+        return str(http.post("/proxy/api/gameSession/getGsid", json=fields).json()["gsid"])
+
+
+def poll(server: Server, gsid: str) -> httpx.Response:
+    with server.client() as http:
+        return http.post("/proxy/api/gameSession/getGsidResult", json={"gsid": gsid})
+
+
+def heading(page: Page, text: str) -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text(text)
+
+
+@pytest.mark.usefixtures("games")
+def test_from_sso_play_to_its_greeting(page: Page, server: Server, with_app: str, shot: Shot) -> None:
+    with playing(server, "--app-id", "7001", "--distr", "store.example") as game:
+        page.goto(f"{server.base_url}{game.path}")
+        words = game.out.split("these words:\n\n    ")[1].splitlines()[0]
+        expect(page.locator(".words")).to_have_text(words)
+        heading(page, "Sign in to Tanks of the Red Dawn")
+        shot("sign-in")
+        page.get_by_label("E-mail").fill(with_app)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in and continue to Tanks of the Red Dawn").click()
+        expect(page.locator(".words")).to_have_text(words)
+        shot("second-factor")
+        page.get_by_label("Code").fill(App(TOTP_SECRET).code())
+        page.get_by_role("button", name="Continue to Tanks of the Red Dawn").click()
+        assert game.ended() == 0, game.err
+        assert "Signed in as Ann Wanderer" in game.out
+        page.reload()
+        heading(page, "You are signed in")
+        shot("done")
+
+
+@pytest.mark.usefixtures("games")
+def test_every_page_of_somebody_who_is_signed_in(
+    page: Page, chromium: Browser, server: Server, ann: str, bob: str, shot: Shot
+) -> None:
+    sign_in(page, server, ann)
+    gsid = begin(server, **GAME)
+    link = f"{server.base_url}/?gsid={gsid}"
+
+    page.goto(link)
+    expect(page.get_by_text("same network as this browser")).to_be_visible()
+    heading(page, "Continue to Tanks of the Red Dawn?")
+    yes = page.get_by_role("button", name="Continue as Ann Wanderer").bounding_box()
+    no = page.get_by_role("button", name="This was not me").bounding_box()
+    assert yes
+    assert no
+    assert (yes["width"], yes["height"]) == pytest.approx((no["width"], no["height"]), abs=2)
+    shot("continue-as")
+
+    change(server, "UPDATE game_sessions SET address = '192.0.2.7' WHERE gsid = $1", gsid)
+    page.reload()
+    expect(page.get_by_text("started in another network")).to_be_visible()
+    shot("from-elsewhere")
+    change(server, "UPDATE game_sessions SET address = '127.0.0.1' WHERE gsid = $1", gsid)
+
+    page.get_by_role("button", name="Continue as Ann Wanderer").click()
+    heading(page, "The game has gone")
+    shot("gone")
+    change(server, "UPDATE game_sessions SET held_until = now() + interval '1 min' WHERE gsid = $1", gsid)
+    page.reload()
+    heading(page, "Almost there")
+    shot("waiting")
+    assert poll(server, gsid).json()["nick"] == "Ann Wanderer"
+    heading(page, "You are signed in")  # by itself
+
+    other = Window(chromium)
+    sign_in(other.page, server, bob)
+    used = begin(server, **GAME)
+    other.page.goto(f"{server.base_url}/?gsid={used}")
+    other.page.get_by_role("button", name="Continue as Bob").click()
+    other.context.close()
+    page.goto(f"{server.base_url}/?gsid={used}")
+    heading(page, "This link was used already")
+    shot("used")
+
+    page.goto(f"{server.base_url}/?gsid={begin(server, **CLOSED_GAME)}")
+    heading(page, "Not with this account")
+    expect(page.get_by_role("alert")).to_contain_text("you may not log in to this game")
+    expect(page.get_by_role("button", name="Use another account")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue as")).to_have_count(0)
+    shot("not-allowed")
+
+    page.get_by_role("button", name="This was not me").click()
+    heading(page, "Stopped")
+    shot("stopped")
+
+    late = begin(server, **GAME)
+    change(server, "UPDATE game_sessions SET ends = now() - interval '1 s' WHERE gsid = $1", late)
+    answer = page.goto(f"{server.base_url}/?gsid={late}")
+    assert answer
+    assert answer.status == 410
+    shot("expired")

@@ -1,0 +1,184 @@
+"""`sso play`: a whole sign-in as a game does it, against a real server."""
+
+import gc
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+import trio.testing
+
+import sso.cli
+from sso.play.client import Answer, GameClient, GameLoginError, GameSession, Waiting, wait_for_result
+from tests.kit.browser import App, Browser, fresh_browser, new_user
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.play import playing, sign_in_to
+from tests.kit.server import Server, until
+
+
+@pytest.fixture
+def browser(server: Server) -> Iterator[Browser]:
+    with Browser(server) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("key") / "game.pem"
+    subprocess.run(["openssl", "genrsa", "-out", str(file), "2048"], check=True, capture_output=True)
+    return file
+
+
+def run(*arguments: str) -> int:
+    """Within this process, which saves a new one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["sso", "play", *arguments])
+        try:
+            with pytest.raises(SystemExit) as left:
+                sso.cli.main()
+        finally:
+            gc.enable()
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+class ScriptedClient(GameClient):
+    """Answers a poll with the next of these, and notes when it was asked."""
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        super().__init__("http://game.example")
+        self.answers = list(answers)
+        self.times: list[float] = []
+
+    async def poll(self, session: GameSession) -> Answer:
+        self.times.append(trio.current_time())
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def answer(code: int, headers: dict[str, str] | None = None, /, **body: Any) -> Answer:
+    return Answer(code, body, httpx.Headers(headers))
+
+
+async def test_the_client_rules(autojump_clock: trio.testing.MockClock) -> None:
+    done = answer(200, status="OK", nick="Ann")
+    rules = (
+        (httpx.ReadTimeout(""), 0),
+        (answer(200, status="RETRY", delay=7), 7),
+        (answer(200, status="RETRY", delay=0), 0),
+        (answer(200, status="CANCELLED"), 0),
+        (httpx.ConnectError("refused"), 1),
+        (answer(503, {"Retry-After": "2"}, status="ERROR", error="away"), 2),
+    )
+    session = GameSession("gsid", "link", "words", "")
+    for first, pause in rules:
+        client = ScriptedClient(first, done)
+        assert (await wait_for_result(client, session, Waiting()))["nick"] == "Ann"
+        assert client.times[1] - client.times[0] == pytest.approx(pause, abs=0.01), first
+    for last, said in (
+        (answer(200, status="ERROR", error="session expired"), "the session has expired"),
+        (answer(403, status="ERROR", error="0123abcd"), "sso why 0123abcd"),
+    ):
+        with pytest.raises(GameLoginError, match=said):
+            await wait_for_result(ScriptedClient(last), session, Waiting())
+    with pytest.raises(GameLoginError, match="has gone"):
+        await wait_for_result(ScriptedClient(*[httpx.ConnectError("refused")] * 100), session, Waiting())
+
+
+def state_of(server: Server, gsid: str) -> str:
+    with server.client() as http:
+        return str(http.post("/proxy/api/gameSession/info", json={"gsid": gsid}).json()["session"]["state"])
+
+
+def test_signed_out_with_a_second_factor(server: Server, browser: Browser) -> None:
+    """The stages are shown, in order; then who it is. Secrets are cut short."""
+    login = new_user(server, nick="Ann", totp_secret=TOTP_SECRET)
+    with playing(server, "--factor", "pc", "--distr", "store", "--qr") as game:
+        browser.get(game.path)
+        assert game.shows("the page is open")
+        assert "store" in browser.page.text
+        words = game.out.split("these words:\n\n    ")[1].splitlines()[0]
+        assert f">{words}<" in browser.page.text
+        assert "█" in game.out
+        browser.follow(browser.submit("/login", login=login, password=PASSWORD))
+        assert game.shows("second factor")
+        browser.follow(browser.submit("/login/code", otp=App(TOTP_SECRET).code()))
+        assert game.ended() == 0, game.err
+        assert game.err == ""
+        stages = ["waiting for the browser", "the page is open", "second factor"]  # others pass in an instant
+        assert [line for line in game.out.splitlines() if line in stages] == stages
+        assert "Signed in as Ann, user " in game.out
+        assert "valid for 30 days" in game.out
+        assert "  jwt         eyJ" in game.out
+        assert max(map(len, game.out.splitlines())) < 100
+        assert state_of(server, game.gsid) == "Success"
+    assert "You are signed in" in browser.get(browser.page.url.path).text
+
+
+def test_signed_in_and_the_raw_answer(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser, playing(server, "--json", "--no-socket") as game:
+        browser.follow(browser.get(game.path))
+        browser.submit(f"/game/{game.gsid}/continue")
+        assert game.ended() == 0, game.err
+        answer = json.loads(game.out)
+        assert (answer["status"], answer["gsid"], answer["nick"]) == ("OK", game.gsid, "Ann")
+        assert len(answer["token"]) > 40
+        assert "jwt" not in answer
+        assert "the page is open" not in game.err
+
+
+def test_signed_requests(server: Server, browser: Browser, key_file: Path) -> None:
+    with playing(server, "--key", str(key_file)) as game:
+        with server.client() as http:  # from the same address, but without the key
+            assert http.post("/proxy/api/gameSession/getGsidResult", json={"gsid": game.gsid}).status_code == 403
+        sign_in_to(game, browser, new_user(server))
+        assert game.ended() == 0, game.err
+        assert "Signed in as Ann" in game.out
+        assert state_of(server, game.gsid) == "Success"
+
+
+def test_a_denial_is_told(server: Server) -> None:
+    with fresh_browser(server, new_user(server)) as browser, playing(server) as game:
+        browser.follow(browser.get(game.path))
+        browser.submit(f"/game/{game.gsid}/deny")
+        assert game.ended() == 1
+        assert game.err == "sso: the sign-in was denied in the browser\n"
+
+
+def test_ctrl_c_closes_the_session(server: Server, browser: Browser) -> None:
+    with playing(server) as game:
+        browser.get(game.path)
+        assert game.shows("the page is open")
+        game.interrupt()
+        assert game.ended() == 1
+        assert game.err == ""
+        assert state_of(server, game.gsid) == "Error"
+        assert until(lambda: browser.get(game.path).status_code == 410)
+
+
+def test_what_cannot_work_is_said_in_one_line(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_key = tmp_path / "empty.pem"
+    no_key.write_text("nothing")
+    for arguments, said in (
+        (["http://127.0.0.1:1"], "http://127.0.0.1:1 cannot be reached"),
+        ([f"{server.base_url}/nothing"], "is no sign-on service: it answers with HTTP 404"),
+        ([server.base_url, "--app-id", "999999"], "no session was registered: "),
+        ([server.base_url, "--key", str(no_key)], "holds no private key"),
+    ):
+        assert run(*arguments) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith("sso: ")
+        assert said in shown.err
+        assert shown.err.count("\n") == 1
+    assert run("127.0.0.1:8000") == 2

@@ -1,0 +1,121 @@
+"""What is in examples/: each signs in at a real server, unsigned and with a key, as far as it can be built here."""
+
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.kit.browser import Browser, fresh_browser, new_user
+from tests.kit.play import Game, game, sign_in_to
+from tests.kit.server import Server
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+Command = tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@pytest.fixture(scope="module")
+def pem_file(key: rsa.RSAPrivateKey, tmp_path_factory: pytest.TempPathFactory) -> str:
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file = tmp_path_factory.mktemp("keys") / "game.pem"
+    file.write_bytes(key.private_bytes(*form))
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def xml_file(key: rsa.RSAPrivateKey, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same in the form that Mono reads."""
+    n = key.private_numbers()
+    numbers = {
+        "Modulus": (n.public_numbers.n, 256), "Exponent": (n.public_numbers.e, 3), "P": (n.p, 128), "Q": (n.q, 128),
+        "DP": (n.dmp1, 128), "DQ": (n.dmq1, 128), "InverseQ": (n.iqmp, 128), "D": (n.d, 256),
+    }  # fmt: skip
+    fields = (f"<{k}>{b64encode(v.to_bytes(size, 'big')).decode()}</{k}>" for k, (v, size) in numbers.items())
+    file = tmp_path_factory.mktemp("keys") / "game.xml"
+    file.write_text(f"<RSAKeyValue>{''.join(fields)}</RSAKeyValue>")
+    return str(file)
+
+
+def build(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "warning" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def python_game() -> Command:
+    return (sys.executable, str(EXAMPLES / "python/game_login.py"))
+
+
+@pytest.fixture(scope="module")
+def cpp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    headers = [Path("/usr/include"), *Path("/usr/include").glob("*-linux-gnu*")]
+    for wanted in ("curl/curl.h", "openssl/evp.h"):
+        if not any((folder / wanted).exists() for folder in headers):
+            pytest.skip(f"the C++ example is not built: {wanted} is missing (libcurl4-openssl-dev, libssl-dev)")
+    if not shutil.which("g++"):
+        pytest.skip("the C++ example is not built: there is no g++")
+    program = str(tmp_path_factory.mktemp("cpp") / "game_login")
+    flags = ("-std=c++17", "-Wall", "-Wextra", "-Werror")
+    build("g++", *flags, str(EXAMPLES / "cpp/game_login.cpp"), "-lcurl", "-lcrypto", "-o", program)
+    return (program,)
+
+
+@pytest.fixture(scope="module")
+def csharp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    if not shutil.which("mcs") or not shutil.which("mono"):
+        pytest.skip("the C# example is not built: there is no Mono (mono-mcs, mono-devel)")
+    program = str(tmp_path_factory.mktemp("csharp") / "GameLogin.exe")
+    libraries = ("-r:System.Net.Http", "-r:System.Web.Extensions")
+    sources = (str(EXAMPLES / "csharp/GameLogin.cs"), str(Path(__file__).parent / "MonoShim.cs"))
+    build("mcs", "-langversion:latest", *libraries, f"-out:{program}", *sources)
+    return ("mono", program)
+
+
+def plays(server: Server, command: Sequence[str], *arguments: str) -> Game:
+    """From the link to a greeting."""
+    login = new_user(server, nick="Ann Ünïcode ☃ 🎮")
+    with game(*command, server.base_url, *arguments) as running, Browser(server) as browser:
+        assert running.gsid
+        words = running.out.split("your words")[1].strip()
+        browser.get(running.path)
+        assert f">{words}<" in browser.page.text
+        sign_in_to(running, browser, login)
+        assert running.ended() == 0, running.err
+    assert "Hello, Ann Ünïcode ☃ 🎮 (user " in running.out
+    return running
+
+
+def test_python(server: Server, python_game: Command, pem_file: str) -> None:
+    plays(server, python_game)
+    plays(server, python_game, pem_file)
+
+
+def test_cpp(server: Server, cpp_game: Command, pem_file: str) -> None:
+    plays(server, cpp_game)
+    plays(server, cpp_game, pem_file)
+
+
+def test_csharp(server: Server, csharp_game: Command, xml_file: str) -> None:
+    plays(server, csharp_game)
+    plays(server, csharp_game, xml_file)
+
+
+@pytest.mark.parametrize("language", ["python", "cpp", "csharp"])
+def test_a_denial_ends_it(server: Server, language: str, request: pytest.FixtureRequest) -> None:
+    command = request.getfixturevalue(f"{language}_game")
+    with fresh_browser(server, new_user(server)) as browser, game(*command, server.base_url) as running:
+        browser.follow(browser.get(running.path))
+        browser.submit(f"/game/{running.gsid}/deny")
+        assert running.ended() == 1
+        assert "session denied" in running.err

@@ -1,0 +1,98 @@
+"""`sso play` in a process of its own, and a person who follows the link that it shows."""
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tests.kit.browser import Browser
+from tests.kit.builders import PASSWORD
+from tests.kit.server import Server, clean_environment, until
+
+LINK = re.compile(r"(https?://\S+/\?gsid=([0-9a-f-]{36}))")
+SSO_PLAY = (sys.executable, "-m", "sso", "play")
+
+
+class Game:
+    """A program that shows a link and a match code, and waits."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.process = subprocess.Popen(
+            command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._texts: dict[str, str] = {"out": "", "err": ""}
+        self._readers = [
+            threading.Thread(target=self._read, args=(name, pipe), daemon=True)
+            for name, pipe in (("out", self.process.stdout), ("err", self.process.stderr))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, name: str, pipe: Iterator[str]) -> None:
+        for line in pipe:
+            self._texts[name] += line
+
+    @property
+    def out(self) -> str:
+        return self._texts["out"]
+
+    @property
+    def err(self) -> str:
+        return self._texts["err"]
+
+    @property
+    def gsid(self) -> str:
+        found = until(lambda: LINK.search(self.out + self.err), 20)
+        assert found, self.out + self.err
+        return str(found[2])
+
+    @property
+    def path(self) -> str:
+        return f"/?gsid={self.gsid}"
+
+    def shows(self, text: str) -> bool:
+        return bool(until(lambda: text in self.out + self.err))
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def ended(self) -> int:
+        """The exit code, with everything read that it has said."""
+        code = self.process.wait(20)
+        for reader in self._readers:
+            reader.join(5)
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.ended()
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+@contextmanager
+def game(*command: str) -> Iterator[Game]:
+    running = Game(command)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+@contextmanager
+def playing(server: Server, *options: str) -> Iterator[Game]:
+    with game(*SSO_PLAY, server.base_url, *options) as running:
+        yield running
+
+
+def sign_in_to(game: Game, browser: Browser, login: str) -> None:
+    """As somebody does it who is signed out: the form stands on the very page of the link."""
+    browser.get(game.path)
+    answer = browser.submit("/login", login=login, password=PASSWORD)
+    if answer.is_redirect:
+        browser.follow(answer)
