@@ -100,6 +100,8 @@ async def hold(server: Server, dsn: str, polls: int, logins: int) -> dict[str, A
                 progress(f"{at} polls …")
         while (held := await database.value(_HELD)) < polls:
             progress(f"{held} of {polls} are held …")
+            if early := game.answered(0):
+                raise SystemExit(f"{len(early)} polls were answered before anybody logged in: {early[0][1]!r}")
             await trio.sleep(0.02)
         accepted = time.perf_counter() - began
         await trio.sleep(2)  # until nothing is going on any more
