@@ -79,7 +79,7 @@ class Connection:
         try:
             while raw := await self._next_head():
                 try:
-                    head = read_head(raw, self.lane.limits.headers_most)
+                    head = read_head(raw, self.lane.limits.headers_most, first=self.fresh)
                 except NotOurs:
                     self.rest = raw + self.rest
                     return True
@@ -164,10 +164,12 @@ class Connection:
     async def read_more(self, due: float) -> None:
         """More of a body."""
         self.doing, self.due = Doing.BODY, due
-        data = await self._read(READ_MOST)
+        try:
+            data = await self._read(READ_MOST)
+        finally:
+            self.doing, self.due = Doing.ANSWER, NEVER  # also where the handler has had enough of waiting
         if not data:
             await self.ended()
-        self.doing, self.due = Doing.ANSWER, NEVER
         self.rest += data
 
     async def write(self, data: bytes) -> None:
