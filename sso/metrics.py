@@ -53,8 +53,14 @@ def _recorder() -> Callable[[str, str, int, float], None]:
         buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30),
     )
 
+    known: dict[tuple[str, str, int], Histogram] = {}  # looked up by the library, each takes a lock and three texts
+
     def observe(method: str, route: str, status: int, took: float) -> None:
-        seconds.labels(method if method in METHODS else "other", route, str(status)).observe(took)
+        name = (method if method in METHODS else "other", route, status)
+        child = known.get(name)
+        if child is None:
+            child = known[name] = seconds.labels(name[0], route, str(status))
+        child.observe(took)
 
     return observe
 

@@ -57,6 +57,10 @@ def test_one_file_knows_the_jwt_library() -> None:
     assert importers("jwt") == {"core/jwt.py"}
 
 
+def test_one_file_knows_the_http_parser() -> None:
+    assert importers("httptools") == {"serve/lane/head.py"}
+
+
 def test_cryptography_is_in_core_only() -> None:
     """And in the game client, which is no part of the service."""
     assert {room(name) for name in importers("cryptography")} == {"core", "play"}

@@ -14,7 +14,7 @@ from sso.serve.limits import Limits
 AT_ONCE = 64
 BACK_OFF_S = 0.1
 SAY_S = 10.0  # between two lines about the same thing
-_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_OURS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EFAULT})  # trying again would not help
 _log = structlog.get_logger()
 
 Welcome = Callable[[socket.socket, tuple[str, int] | None], None]
@@ -60,9 +60,10 @@ async def accept(listener: socket.socket, door: Door, welcome: Welcome) -> None:
         try:
             taken = take(listener, welcome)
         except OSError as error:
-            if error.errno not in _FULL:
+            # Mostly that there are no descriptors left; but a network's errors are told here too (accept(2)).
+            if error.errno in _OURS:
                 raise
-            door.say("no descriptors are left for connections", reason=error.strerror)
+            door.say("a connection could not be taken", reason=error.strerror)
             await trio.sleep(BACK_OFF_S)
         else:
             if taken < AT_ONCE:

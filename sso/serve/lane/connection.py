@@ -92,7 +92,7 @@ class Connection:
         """Whether the connection may go on after it. What was read is not kept: a request may wait for long."""
         raw, self._raw = self._raw, b""
         try:
-            head = read_head(raw, self.lane.limits.headers_most)
+            head = read_head(raw, self.lane.limits.headers_most, first=self.fresh)
         except NotOurs:
             self.rest = raw + self.rest
             raise
@@ -174,10 +174,12 @@ class Connection:
     async def read_more(self, due: float) -> None:
         """More of a body."""
         self.doing, self.due = Doing.BODY, due
-        data = await self._read(READ_MOST)
+        try:
+            data = await self._read(READ_MOST)
+        finally:
+            self.doing, self.due = Doing.ANSWER, NEVER  # also where the handler has had enough of waiting
         if not data:
             await self.ended()
-        self.doing, self.due = Doing.ANSWER, NEVER
         self.rest += data
 
     async def write(self, data: bytes) -> None:

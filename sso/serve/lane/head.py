@@ -60,11 +60,11 @@ def too_long(raw: bytes) -> Refused:
     return Refused(414, "the request line is too long")
 
 
-def read_head(raw: bytes, headers_most: int) -> Head:
+def read_head(raw: bytes, headers_most: int, *, first: bool = True) -> Head:
     """``raw`` ends with the first empty line. Raises Refused or NotOurs."""
     line = _LINE.match(raw)
     if line is None:
-        if raw == _PREFACE:
+        if raw == _PREFACE and first:
             raise NotOurs
         raise Refused(400, "the request line is malformed")
     ends = raw.count(b"\r\n")
@@ -83,7 +83,8 @@ def _parsed(raw: bytes) -> list[Header]:
     except httptools.HttpParserUpgrade:
         pass  # whether there is one is judged elsewhere
     except httptools.HttpParserInvalidMethodError:
-        raise NotOurs from None  # well-formed, but llhttp has a list of methods
+        # Well-formed, but llhttp has a list of methods. It is for the application to refuse this one.
+        return _parsed(b"GET" + raw[raw.index(b" ") :])
     except httptools.HttpParserError:
         raise Refused(400, "the request is malformed") from None
     if _FOLDED.search(raw):

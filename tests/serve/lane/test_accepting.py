@@ -114,19 +114,21 @@ def exhaust() -> list[socket.socket]:
         return kept
 
 
-class Exhausted:
-    """A listener for whose connections there are no descriptors."""
+class Failing:
+    """A listener whose connections cannot be taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: int) -> None:
         self.tries = 0
+        self.reason = reason
 
     def accept(self) -> Any:
         self.tries += 1
-        raise OSError(errno.ENFILE, "none")
+        raise OSError(self.reason, "none")
 
 
-async def test_the_pause_is_a_pause(autojump_clock: trio.testing.MockClock) -> None:
-    listener: Any = Exhausted()
+@pytest.mark.parametrize("reason", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EPROTO, errno.EPERM])
+async def test_the_pause_is_a_pause(reason: int, autojump_clock: trio.testing.MockClock) -> None:
+    listener: Any = Failing(reason)
     with trio.move_on_after(10 * BACK_OFF_S + 0.01):
         await accept(listener, Door(Limits()), lambda *_: None)
     assert listener.tries == 11

@@ -85,18 +85,3 @@ async def test_who_takes_longer_than_the_drain_is_cut_off() -> None:
         assert await raw.is_closed()
         with trio.fail_after(1):
             await server.over.wait()
-
-
-async def test_a_connection_that_was_handed_over_drains_too() -> None:
-    work = Work()
-    async with serving("lane", work, LIMITS) as server, await server.open() as raw, await server.open() as idle:
-        await idle.send(b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n")
-        await idle.answer()
-        await raw.send(b"BREW /work HTTP/1.1\r\nHost: x\r\n\r\n")
-        await work.begun.wait()
-        server.stop.set()
-        assert await idle.is_closed()
-        work.go.set()
-        assert (await raw.answer()).headers["connection"] == "close"
-        with trio.fail_after(1):
-            await server.over.wait()

@@ -11,7 +11,8 @@ from tests.serve.lane.test_second_opinion import BAD, GOOD
 
 # The lane refuses what hypercorn lets pass: each of these is a second way to say something, or nobody's.
 STRICTER = {
-    "two lengths", "a list of lengths", "length and chunks", "chunks and length", "a length beyond all bounds",
+    "two lengths", "two lengths of an odd method", "length and chunks of an odd method", "a list of lengths",
+    "length and chunks", "chunks and length", "a length beyond all bounds",
     "chunked twice", "chunks in 1.0", "a folded header", "a folded header with a tab", "a bare LF",
     "a bare LF between headers", "a control character in a value", "a whole address", "an authority",
     "CONNECT with a path", "a path without a slash", "a star", "a fragment", "a method in small letters", "version 0.9",

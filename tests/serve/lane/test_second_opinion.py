@@ -59,6 +59,7 @@ GOOD = [
     b"POST /x HTTP/1.1\r\n" + HOST + b"content-length: 0\r\nExpect: 100-continue\r\n\r\n",
     b"PUT /x HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n5\r\nhello\r\n0\r\n\r\nGET",
     b"PUT /x HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n5;a=b\r\nhello\r\n00A;x\r\n0123456789\r\n000\r\nT: v\r\n\r\n",
+    b"BREW /pot HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\n\r\ntea",
     b"DELETE /%zz HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n",
 ]
 
@@ -149,6 +150,8 @@ BAD = {
     "a size with a blank after it": chunks(b"5 \r\nhello\r\n0\r\n\r\n"),
     "a size with an underscore": chunks(b"0_5\r\nhello\r\n0\r\n\r\n"),
     "a size beyond all bounds": chunks(b"fffffffffffffffff\r\nhello"),
+    "two lengths of an odd method": b"BREW" + headers(b"Content-Length: 5\r\nContent-Length: 5", b"hello")[4:],
+    "length and chunks of an odd method": b"X" + headers(b"Content-Length: 5\r\n" + CHUNKED[:-2], b"0\r\n\r\n")[4:],
     "a chunk that is too long": chunks(b"4\r\nhello\r\n0\r\n\r\n"),
     "a bare LF after a size": chunks(b"5\nhello\r\n0\r\n\r\n"),
     "a bare LF after a chunk": chunks(b"5\r\nhello\n0\r\n\r\n"),
@@ -182,7 +185,6 @@ def test_too_many_headers_are_refused() -> None:
         line(b"GET / HTTP/1.1")[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
         line(b"GET / HTTP/1.1")[:-2] + b"Connection: keep-alive, upgrade\r\nUpgrade: WebSocket\r\n\r\n",
         line(b"GET / HTTP/1.1")[:-2] + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n",
-        line(b"BREW / HTTP/1.1"),
     ],
 )
 def test_what_is_no_plain_request_is_for_others(raw: bytes) -> None:
