@@ -1,7 +1,6 @@
 """The edge of the application: what every request gets at its beginning, and every answer and error at its end."""
 
 import time
-from functools import partial
 from typing import Any, NamedTuple
 
 import structlog
@@ -26,15 +25,6 @@ HEAD_MOST = 32 * 1024
 log = structlog.get_logger()
 
 
-class Beginning(NamedTuple):
-    """What is known of a request from its beginning, and needed at its end."""
-
-    method: str
-    route: str
-    request_id: str
-    started: float
-
-
 class Problem(NamedTuple):
     """An error, as it is told."""
 
@@ -43,6 +33,29 @@ class Problem(NamedTuple):
     message: str
     headers: dict[str, str]
     extra: dict[str, Any]
+
+
+class Ending:
+    """What is known of a request from its beginning, and done at its end: at once, or when its answer has come."""
+
+    __slots__ = ("_family", "_method", "_request_id", "_route", "_security", "_started", "_told")
+
+    def __init__(self, security: SecurityHeaders, told: Told) -> None:
+        here, what = g._get_current_object(), asked()
+        self._security = security
+        self._told = told
+        self._method = what.method
+        self._route = what.url_rule.rule if what.url_rule else "-"
+        self._family = family_of(what.path)
+        self._request_id = here.request_id
+        self._started = here.started
+
+    def __call__(self, outcome: Response | Exception) -> Response:
+        response = shown(problem_of(outcome), self._family) if isinstance(outcome, Exception) else outcome
+        self._security.add(response.headers)
+        response.headers.add("X-Request-Id", self._request_id)
+        self._told.request(self._method, self._route, response.status_code, self._started)
+        return response
 
 
 class Edge:
@@ -66,13 +79,11 @@ class Edge:
             raise RequestHeaderFieldsTooLarge
 
     async def end(self, response: Response) -> Response:
-        here, what = g._get_current_object(), asked()
-        route = what.url_rule.rule if what.url_rule else "-"
-        beginning = Beginning(what.method, route, here.request_id, here.started)
+        ending = Ending(self._security, self._told)
         if isinstance(response, Later):
-            response.finish = partial(self._end_later, beginning, family_of(what.path))
+            response.finish = ending
             return response
-        return self._complete(beginning, response)
+        return ending(response)
 
     async def end_socket(self, response: ResponseTypes | None) -> ResponseTypes | None:
         """There is a response only where no socket was opened."""
@@ -86,16 +97,6 @@ class Edge:
         if family is Family.PAGE:
             return await error_page(problem.status, problem.message, g.request_id, problem.headers)
         return shown(problem, family)
-
-    def _end_later(self, beginning: Beginning, family: Family, outcome: Response | Exception) -> Response:
-        response = shown(problem_of(outcome), family) if isinstance(outcome, Exception) else outcome
-        return self._complete(beginning, response)
-
-    def _complete(self, beginning: Beginning, response: Response) -> Response:
-        self._security.add(response.headers)
-        response.headers.add("X-Request-Id", beginning.request_id)
-        self._told.request(beginning.method, beginning.route, response.status_code, beginning.started)
-        return response
 
 
 def is_head_too_long(scope: Any) -> bool:
