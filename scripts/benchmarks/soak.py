@@ -1,0 +1,132 @@
+"""Does it grow? Steady load of every kind for some minutes, and the memory of the worker along the way.
+
+Games register, poll, are logged in or give up; a web site refreshes tokens and asks who somebody is. What the worker
+holds at the end should be what it held after the first minutes.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import trio
+
+from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, show
+from sso.accounts.users import UserStore
+from sso.db.bridge import Database
+from sso.gsid.store import GameSessions
+from tests.kit import postgres
+from tests.kit.oauth import new_browser, new_site
+from tests.kit.server import QUICK, Server, running
+
+EVERY_S = 15.0
+PAUSE_S = 0.02  # of each of the loads between two requests: about half of what one worker can do
+GAME = "/proxy/api/gameSession"
+
+
+class Load:
+    def __init__(self, server: Server, database: Database) -> None:
+        self.requests = 0
+        self._database = database
+        self._site = new_site(server)
+        self._browser = new_browser(server).sign_in()
+        self._tokens = self._site.tokens(self._browser)
+        self._http = httpx.AsyncClient(base_url=server.base_url, timeout=40)
+
+    async def run(self) -> None:
+        async with self._http, trio.open_nursery() as nursery:
+            for work in (self._site_asks, self._site_refreshes, self._games_log_in, self._games_give_up):
+                nursery.start_soon(self._again, work)
+
+    async def _again(self, work: Any) -> None:
+        while True:
+            await work()
+            await trio.sleep(PAUSE_S)
+
+    async def _ask(self, method: str, path: str, **options: Any) -> Any:
+        answer = await self._http.request(method, path, **options)
+        assert answer.status_code == 200, answer.text
+        self.requests += 1
+        return answer.json()
+
+    async def _site_asks(self) -> None:
+        bearer = {"Authorization": f"Bearer {self._tokens['access_token']}"}
+        await self._ask("GET", "/proxy/oauth/userinfo", headers=bearer)
+        await self._ask("GET", "/proxy/oauth/keys")
+
+    async def _site_refreshes(self) -> None:
+        fields = {"grant_type": "refresh_token", "redirect_uri": self._site.redirect_uri}
+        sent = fields | {"refresh_token": self._tokens["refresh_token"]}
+        self._tokens = await self._ask("POST", "/proxy/oauth/token", json=sent, headers=self._site.bearer())
+
+    async def _games_log_in(self) -> None:
+        game = await self._ask("POST", f"{GAME}/getGsid", json={"factor": "soak"})
+        user = await UserStore(self._database).by_login(self._browser.login)
+        assert user is not None
+        assert await GameSessions(self._database, 1, 1).confirm(game["gsid"], user)
+        assert (await self._ask("POST", f"{GAME}/getGsidResult", json={"gsid": game["gsid"]}))["status"] == "OK"
+
+    async def _games_give_up(self) -> None:
+        game = await self._ask("POST", f"{GAME}/getGsid", json={})
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hang_up, game["gsid"])
+        await self._ask("POST", f"{GAME}/closeGsid", json={"gsid": game["gsid"], "status": "Error"})
+
+    async def _hang_up(self, gsid: str) -> None:
+        with trio.move_on_after(0.05):
+            await self._http.post(f"{GAME}/getGsidResult", json={"gsid": gsid})
+
+
+async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    workers = server.workers()
+    async with Database.open(dsn, 2) as database, trio.open_nursery() as nursery:
+        load = await trio.to_thread.run_sync(Load, server, database)
+        nursery.start_soon(load.run)
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) < minutes * 60:
+            requests, cpu = load.requests, cpu_seconds(workers)
+            await trio.sleep(EVERY_S)
+            done = load.requests - requests
+            rows.append(
+                {
+                    "seconds": int(passed + EVERY_S),
+                    "private MB": private_kb(workers) / 1024,
+                    "descriptors": descriptors(workers[0]),
+                    "per second": done / EVERY_S,
+                    "CPU us": (cpu_seconds(workers) - cpu) / max(1, done) * 1e6,
+                }
+            )
+            progress(f"{rows[-1]}")
+        nursery.cancel_scope.cancel()
+    return rows
+
+
+def descriptors(pid: int) -> int:
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def growth(rows: list[dict[str, Any]]) -> float:
+    """MB an hour, over the second half: the first fills what is filled once."""
+    half = rows[len(rows) // 2 :]
+    line = statistics.linear_regression([row["seconds"] for row in half], [row["private MB"] for row in half])
+    return line.slope * 3600
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long")
+    given = parser.parse_args()
+    with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
+        dsn = database.fresh()
+        settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_GETGSID": "0", "SSO_LOG_LEVEL": "error"}
+        with running(Path(folder), **settings) as server:
+            rows = trio.run(soak, server, dsn, given.minutes)
+    show(rows, given.out)
+    print(f"growth over the second half: {growth(rows):.1f} MB an hour")
+
+
+if __name__ == "__main__":
+    main()
