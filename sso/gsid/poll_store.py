@@ -73,10 +73,15 @@ _CLAIM = Statement(
     LEFT JOIN told ON told.gsid = c.gsid LEFT JOIN users u ON u.user_id = s.user_id AND c.gsid IS NOT NULL
     """  # noqa: S608 - the parts are ours
 )
+# The number is used up, so that a claim of it that nobody waits for any more, but that may still be under way, comes to
+# nothing. What the game has closed meanwhile stays closed.
 _GIVE_BACK = Statement(
     f"""WITH done AS (
-        UPDATE game_sessions SET status = 'confirmed', claimed_poll = NULL
-        WHERE gsid = :gsid AND status = 'delivered' AND claimed_poll = :number RETURNING gsid
+        UPDATE game_sessions SET poll = poll + 1, claimed_poll = NULL,
+            status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
+        WHERE gsid = :gsid AND poll = :number
+            AND (status IN ('pending', 'confirmed') OR (status = 'delivered' AND claimed_poll = :number))
+        RETURNING gsid
     ) SELECT gsid, {TELL_POLL} FROM done"""  # noqa: S608 - the parts are ours
 )
 _DENY_CLAIMED = Statement(
@@ -141,7 +146,7 @@ class PollStore:
         return Looked(standing, row["void"])
 
     async def give_back(self, turn: Turn) -> None:
-        """The claim of this poll, which has not reached its client: the next poll may have it."""
+        """What this poll has claimed, or may have, and has not reached its client: the next poll may have it."""
         with trio.CancelScope(shield=True):
             await self._database.value(_GIVE_BACK, gsid=turn.gsid, number=turn.number)
 
