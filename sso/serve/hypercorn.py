@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import structlog
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config, Sockets
 from hypercorn.events import Closed, RawData
-from hypercorn.protocol import ws_stream
-from hypercorn.protocol.ws_stream import WSStream
+from hypercorn.protocol import h2, h11, ws_stream
+from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
 from hypercorn.trio import run as library
 from hypercorn.trio.tcp_server import TCPServer
-from wsproto.events import Ping
+from wsproto.events import CloseConnection, Event, Ping
 
 KEEP_ALIVE_S = 75
 RECEIVE_MOST = 64 * 1024
@@ -26,6 +27,7 @@ PINGS_MOST = 3  # and is dead, if it has not answered any of these
 BYTES_A_SECOND = 16 * 1024  # of a WebSocket; who sends more is read more slowly
 DRAIN_S = 7.0  # for requests in flight, of the supervisor's 9
 CLOSE_AFTER_S = 0.05  # once accepting has stopped
+_log = structlog.get_logger()
 
 
 async def serve(app: Any, sockets: Sequence[socket.socket], stop: trio.Event, ready: Callable[[], None]) -> None:
@@ -52,10 +54,17 @@ async def serve(app: Any, sockets: Sequence[socket.socket], stop: trio.Event, re
 
 
 class Connection(TCPServer):
-    """Hypercorn's, which kept a connection that its client had closed until it had been idle for KEEP_ALIVE_S, and
-    never missed a WebSocket client that had vanished."""
+    """Hypercorn's, which kept a connection that its client had closed until it had been idle for KEEP_ALIVE_S, never
+    missed a WebSocket client that had vanished, and took the whole worker down with one that broke the protocol (by
+    sending frames before the handshake was done)."""
 
     _over = False
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        except* Exception:
+            _log.warning("connection failed", exc_info=True)
 
     async def _read_data(self) -> None:
         pace, pings = Pace(), 0
@@ -90,6 +99,18 @@ class Connection(TCPServer):
             await super()._idle_timeout()
 
 
+class Socket(WSStream):
+    """Hypercorn's, which closed a WebSocket with too large a message over the head of the application."""
+
+    async def _send_wsproto_event(self, event: Event) -> None:
+        too_large = self.state is ASGIWebsocketState.CONNECTED and self.buffer.length > MESSAGE_MOST
+        if isinstance(event, CloseConnection) and too_large and self.app_put:
+            await self.app_put(self.buffer.to_message())  # as much as has come: it will not be liked
+            self.buffer.clear()
+        else:
+            await super()._send_wsproto_event(event)
+
+
 class Pace:
     """A client that sends a flood of tiny frames is read no faster than this, and so costs no more."""
 
@@ -107,6 +128,7 @@ class Pace:
 
 
 library.TCPServer = Connection  # type: ignore[attr-defined]  # there is no other way to give it one
+h11.WSStream = h2.WSStream = Socket  # type: ignore[attr-defined]
 # Compressed frames are not taken: a small one can become a huge one.
 ws_stream.server_extensions_handshake = lambda *_: None  # type: ignore[attr-defined]
 
