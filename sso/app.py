@@ -35,6 +35,7 @@ from sso.web.gate import BadBody
 from sso.web.headers import add_security_headers
 from sso.web.http import asked, reply
 from sso.web.pages import page
+from sso.web.socket import SocketConnection
 
 BODY_S = 30
 HEAD_MOST = 32 * 1024
@@ -51,6 +52,8 @@ class OrjsonProvider(JSONProvider):
 
 
 class App(QuartTrio):
+    asgi_websocket_class = SocketConnection
+
     async def send_static_file(self, filename: str) -> Response:
         if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error
             raise NotFound

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 from urllib.parse import urlsplit
 
 import trio
@@ -25,6 +25,14 @@ GET_GSID, POLL, CLOSE, INFO = (
     f"/proxy/api/gameSession/{name}" for name in ("getGsid", "getGsidResult", "closeGsid", "info")
 )
 SOCKET = "/ws/gameSession/refresh/"
+
+
+class Place(Protocol):
+    """Where a server is found."""
+
+    base_url: str
+
+
 ANSWER_S = 45.0  # beyond the longest hold: what hangs shall be seen
 _numbers = itertools.count(1)
 
@@ -56,7 +64,7 @@ class Connection:
         self._received = b""
 
     @classmethod
-    async def open(cls, server: Server, address: str = "127.0.0.1") -> Self:
+    async def open(cls, server: Place, address: str = "127.0.0.1") -> Self:
         target = urlsplit(server.base_url)
         sock = trio.socket.socket()
         # Or the source ports of one address would be used up by many tests in a row.
@@ -129,7 +137,7 @@ class Connection:
             await self.close()
 
 
-async def connect(server: Server, address: str = "127.0.0.1", worker: int | None = None) -> Connection:
+async def connect(server: Place, address: str = "127.0.0.1", worker: int | None = None) -> Connection:
     """A connection; if a worker is named, one that this worker has taken."""
     from tests.faults import ports_of
 
@@ -150,7 +158,7 @@ async def connect(server: Server, address: str = "127.0.0.1", worker: int | None
 
 
 async def ask_once(
-    server: Server,
+    server: Place,
     path: str,
     body: bytes | dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
@@ -164,7 +172,7 @@ async def ask_once(
 class Game:
     """A game with a registered session."""
 
-    server: Server
+    server: Place
     gsid: str
     location: str
     address: str
@@ -198,14 +206,14 @@ class Game:
             yield opened
 
 
-async def new_game(server: Server, *, address: str | None = None, **fields: Any) -> Game:
+async def new_game(server: Place, *, address: str | None = None, **fields: Any) -> Game:
     address = address or new_address()
     answer = await ask_once(server, GET_GSID, fields, address=address)
     assert answer.status == 200, answer
     return Game(server, answer.data["gsid"], answer.headers["location"], address)
 
 
-async def new_games(server: Server, count: int, **fields: Any) -> list[Game]:
+async def new_games(server: Place, count: int, **fields: Any) -> list[Game]:
     """Over a few connections, which is far quicker for many."""
     games: list[Game] = []
 
@@ -291,7 +299,7 @@ class Socket:
 
 @asynccontextmanager
 async def open_socket(
-    server: Server,
+    server: Place,
     gsid: str,
     address: str = "127.0.0.1",
     *,
@@ -310,6 +318,8 @@ async def open_socket(
         finally:
             with trio.move_on_after(1, shield=True):
                 await websocket.aclose()
+            with trio.CancelScope(shield=True):
+                await connection.close()
             nursery.cancel_scope.cancel()
 
 
