@@ -4,6 +4,7 @@ Subscribe, look, wait, claim: whoever confirms after the look wakes the wait, so
 database connection is held while waiting.
 """
 
+import random
 from contextlib import suppress
 
 import structlog
@@ -36,7 +37,9 @@ from sso.gsid.model import (
 )
 from sso.gsid.poll_store import Looked, PollStore
 
-GIVE_BACK_S = 3.0  # how long it is tried; a drain must not wait for it
+GIVE_BACK_S = 120.0  # how long it is tried: longer than a database is away
+GIVE_BACK_LEAVING_S = 3.0  # by a server that leaves: shorter than its drain
+CONNECTED_S = 2.0
 AGAIN_S = 0.3  # what seems delivered may be on its way back: so long after, it is looked at once more
 TOLERANCE_S = 0.2  # clocks tick and packets travel: so much before its time a poll is not early
 AUTH = "gsid"  # in the words of the user JWT
@@ -83,16 +86,19 @@ class Polls:
     async def give_back(self, turn: Turn) -> None:
         """What was claimed, or may have been, has not reached the client: the next poll shall have it."""
         log.info("gsid.given_back", gsid=turn.gsid)
-        end = trio.current_time() + GIVE_BACK_S
+        began = trio.current_time()
         with trio.CancelScope(shield=True):
             while True:
                 try:
                     return await self._store.give_back(turn)
-                except DatabaseError as error:  # it may be too busy, or away for a moment
-                    if trio.current_time() > end:
+                except DatabaseError as error:  # too busy, or away: until then, nobody shall be told to come again
+                    most = GIVE_BACK_LEAVING_S if self._holds.draining else GIVE_BACK_S
+                    if trio.current_time() - began > most:
                         log.error("gsid.not_given_back", gsid=turn.gsid, reason=str(error))
                         return None
-                await trio.sleep(0.2)
+                with trio.move_on_after(CONNECTED_S):
+                    await self._wakeups.connected.wait()
+                await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads, hides nothing
 
     async def _begin(self, gsid: str) -> Turn:
         began = trio.current_time()
