@@ -111,7 +111,8 @@ class Settings(BaseModel):
     smtp_url: SecretStr | None = None
     mail_from: str = ""
     metrics_bind: str | None = None
-    http: Literal["hypercorn"] = "hypercorn"
+    http: Literal["lane", "hypercorn"] = "lane"
+    connections_per_address: Count = 16384
     argon2_time: int = Field(default=2, ge=1, le=100)
     argon2_kib: int = Field(default=19456, ge=8, le=4 * 1024 * 1024)
     log_format: Literal["auto", "json", "console"] = "auto"

@@ -3,20 +3,24 @@
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import structlog
 import trio
 
 from sso.app import build_app
 from sso.config import Settings
-from sso.core.keys import ALGORITHMS
+from sso.core.keys import ALGORITHMS, CHEAP
 from sso.db import cleaner
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.perm.central_store import ensure_central
-from sso.serve import hypercorn
+from sso.serve import hypercorn, process
+from sso.serve.lane import server as lane
+from sso.serve.limits import Limits
 from sso.services import Services, open_services
+from sso.web.headers import data_headers
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -31,8 +35,20 @@ async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.sock
             background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _open(services, background)
             app = build_app(services, health, Metrics(settings.metrics_bind is not None))
-            await hypercorn.serve(app, sockets, stop, ready)
+            await _serve(settings, app, sockets, stop, ready)
             background.cancel_scope.cancel()
+
+
+async def _serve(
+    settings: Settings, app: Any, sockets: Sequence[socket.socket], stop: trio.Event, ready: Callable[[], None]
+) -> None:
+    process.prepare()
+    limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
+    match settings.http:
+        case "lane":
+            await lane.serve(app, sockets, stop, ready, limits, data_headers(https=settings.https))
+        case "hypercorn":
+            await hypercorn.serve(app, sockets, stop, ready, limits)
 
 
 async def _open(services: Services, background: trio.Nursery) -> None:
@@ -52,7 +68,7 @@ async def _when_database_answers(services: Services) -> None:
     said = False
     while True:
         try:
-            await services.key_store.ensure_first(ALGORITHMS[0])
+            await services.key_store.ensure_first(ALGORITHMS[0], sides=CHEAP)
             await ensure_central(services.database)
         except DatabaseError as error:
             if not said:

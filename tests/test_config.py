@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from sso.config import ConfigError, Settings, load
 from sso.core.net import parse_networks
 
-# The table of the decisions. SSO_HTTP is "lane" there, once there is one.
+# The table of the decisions.
 DEFAULTS: dict[str, Any] = {
     "SSO_BIND": "127.0.0.1:8000",
     "SSO_BASE_URL": "http://127.0.0.1:8000",
@@ -36,6 +36,8 @@ DEFAULTS: dict[str, Any] = {
     "SSO_POLL_BLOCK_S": 60,
     "SSO_RATE_GETGSID": 600,
     "SSO_RATE_LOGIN": 60,
+    "SSO_HTTP": "lane",
+    "SSO_CONNECTIONS_PER_ADDRESS": 16384,
     "SSO_REFRESH_LEEWAY_S": 0,
     "SSO_GRANT_MAX_S": 15552000,
     "SSO_TOKEN_TTL_S": 2592000,

@@ -19,22 +19,24 @@ from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signin import SignIn
 from sso.accounts.sites import SiteLine, Sites
 from sso.accounts.users import UserStore
+from sso.core.language import Text, either
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring, SealError
 from sso.web import browser
 from sso.web.browser import SESSION
 from sso.web.http import address
+from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
 PASSWORD_LEAST, PASSWORD_MOST = 8, 1024
 DONE = {
-    "password": "Your password is changed. You are signed out everywhere else.",
-    "totp": "Two-step sign-in with your app is on.",
-    "totp-removed": "The authenticator app is removed.",
-    "email-2fa": "Your choice is saved.",
-    "ended": "That session is signed out.",
-    "ended-others": "You are signed out everywhere else.",
-    "site-removed": "That site has no access to your account any more.",
+    "password": _("Your password is changed. You are signed out everywhere else."),
+    "totp": _("Two-step sign-in with your app is on."),
+    "totp-removed": _("The authenticator app is removed."),
+    "email-2fa": _("Your choice is saved."),
+    "ended": _("That session is signed out."),
+    "ended-others": _("You are signed out everywhere else."),
+    "site-removed": _("That site has no access to your account any more."),
 }
 
 
@@ -89,7 +91,7 @@ def account_pages(
             good = await signin.confirm_password(session.user, form.get("current_password", ""), address())
         except TooManyAttempts as error:
             return Problem(too_many(error), error.status, error.headers)
-        return None if good else Problem("Your current password is not right.")
+        return None if good else Problem(_("Your current password is not right."))
 
     async def show(session: Session, problem: Problem | None = None, **context: Any) -> Response:
         return await page(
@@ -97,7 +99,7 @@ def account_pages(
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
             problem=problem.text if problem else None,
-            page_title="Your account",
+            page_title=_("Your account"),
             user=session.user,
             csrf=browser.csrf_token(session.secret),
             password_min=PASSWORD_LEAST,
@@ -139,7 +141,7 @@ def account_pages(
             return see_other("/account/totp")
         problem = await password_confirmed(session, form)
         if problem is None and not await factors.enrol_totp(session.user, secret, form.get("otp", "").replace(" ", "")):
-            problem = Problem("That code is not right. Is the clock of your phone right?")
+            problem = Problem(_("That code is not right. Is the clock of your phone right?"))
         if problem:
             return await show_totp(session, secret, problem)
         return see_other("/account?done=totp")
@@ -150,7 +152,7 @@ def account_pages(
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
             problem=problem.text if problem else None,
-            page_title="Set up an authenticator app",
+            page_title=_("Set up an authenticator app"),
             user=session.user,
             csrf=browser.csrf_token(session.secret),
             qr_svg=_qr(factors.totp_uri(session.user, secret)),
@@ -201,11 +203,11 @@ def account_pages(
 
 def password_problem(new: str, repeated: str) -> Problem | None:
     if new != repeated:
-        return Problem("The two new passwords differ.")
+        return Problem(_("The two new passwords differ."))
     if len(new) < PASSWORD_LEAST:
-        return Problem(f"A password has at least {PASSWORD_LEAST} characters.")
+        return Problem(_("A password has at least %(count)s characters.", count=PASSWORD_LEAST))
     if len(new) > PASSWORD_MOST:
-        return Problem(f"A password has at most {PASSWORD_MOST} characters.")
+        return Problem(_("A password has at most %(count)s characters.", count=PASSWORD_MOST))
     return None
 
 
@@ -224,16 +226,20 @@ def _line(line: Any, session: Session) -> dict[str, Any]:
         "started": _ago(line.created),
         "last_seen": _ago(line.last_seen),
         "address": line.address,
-        "device": line.device,
+        "device": _device(line.device),
     }
 
 
 # What a scope means to the person whose account it is.
-KNOWS = {"email": "your e-mail address", "profile": "your nickname", "trust": "whether your contact data is verified"}
+KNOWS = {
+    "email": _("your e-mail address"),
+    "profile": _("your nickname"),
+    "trust": _("whether your contact data is verified"),
+}
 
 
-def known(scopes: Sequence[str]) -> list[str]:
-    return ["that you have an account", *(KNOWS[scope] for scope in scopes if scope in KNOWS)]
+def known(scopes: Sequence[str]) -> list[Text]:
+    return [_("that you have an account"), *(KNOWS[scope] for scope in scopes if scope in KNOWS)]
 
 
 def _site(line: SiteLine) -> dict[str, Any]:
@@ -246,12 +252,18 @@ def _site(line: SiteLine) -> dict[str, Any]:
     }
 
 
-def _ago(moment: datetime) -> str:
+def _device(device: str) -> str:
+    """As it was kept, in English, or in the reader's words."""
+    name, on, system = device.partition(" on ")
+    return _("%(browser)s on %(system)s", browser=name, system=system) if on else device
+
+
+def _ago(moment: datetime) -> Text:
     minutes = int((datetime.now(UTC) - moment).total_seconds()) // 60
     if minutes < 1:
-        return "just now"
-    for size, unit in ((1440, "day"), (60, "hour"), (1, "minute")):
-        if minutes >= size:
-            count = minutes // size
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
-    raise AssertionError("unreachable")
+        return _("just now")
+    if minutes < 60:
+        return either("%(count)s minute ago", "%(count)s minutes ago", minutes)
+    if minutes < 1440:
+        return either("%(count)s hour ago", "%(count)s hours ago", minutes // 60)
+    return either("%(count)s day ago", "%(count)s days ago", minutes // 1440)

@@ -43,5 +43,6 @@ class AuthData:
         if options.with_email:
             data["login"] = user.login
         if options.factor and not options.nojwt:
-            data["jwt"] = self._jwts.issue(user, options, signed_in.auth, options.app_id or options.gapp_id)
+            app_id = options.app_id or options.gapp_id
+            data["jwt"] = self._jwts.issue(user, options, signed_in.auth, app_id, vouched=issued.moment)
         return data

@@ -39,6 +39,10 @@ class Journey(Protocol):
     def details(self, address: Address) -> Mapping[str, Any]:
         """What that template shows besides, to a browser at this address."""
 
+    @property
+    def ui_locales(self) -> str:
+        """The languages in which people shall be asked, the most wanted first; "" if their own will do."""
+
     def accepts(self, session: Session) -> bool:
         """Whether who is signed in already will do."""
 

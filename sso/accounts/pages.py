@@ -11,13 +11,15 @@ from sso.accounts.model import SecondFactorNeeded, SignedIn, User
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signin import SignIn
-from sso.web import browser
+from sso.core.language import Text, either
+from sso.web import browser, language
 from sso.web.browser import SESSION, VISIT
 from sso.web.http import address
+from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
-WRONG = "The e-mail address or the password is wrong."
-WRONG_CODE = "That code is not right, or it has been used."
+WRONG = _("The e-mail address or the password is wrong.")
+WRONG_CODE = _("That code is not right, or it has been used.")
 
 
 class Visitor:
@@ -28,12 +30,18 @@ class Visitor:
 
     async def session(self) -> Session | None:
         secret = browser.cookie(SESSION)
-        return await self._sessions.look_up(secret, address()) if secret else None
+        session = await self._sessions.look_up(secret, address()) if secret else None
+        if session:
+            language.known_to_read(session.user.lang)
+        return session
 
 
-def too_many(error: TooManyAttempts) -> str:
-    seconds = "a second" if error.retry_after == 1 else f"{error.retry_after} seconds"
-    return f"Too many attempts. Please wait {seconds} and try again."
+def too_many(error: TooManyAttempts) -> Text:
+    return either(
+        "Too many attempts. Please wait a second and try again.",
+        "Too many attempts. Please wait %(count)s seconds and try again.",
+        error.retry_after,
+    )
 
 
 def signin_pages(
@@ -42,7 +50,10 @@ def signin_pages(
     routes = Blueprint("signin", __name__)
 
     async def journey_to(next_path: str | None) -> Journey | None:
-        return await journeys.find(browser.safe_next(next_path)) if next_path else None
+        journey = await journeys.find(browser.safe_next(next_path)) if next_path else None
+        if journey:
+            language.asked_for(journey.ui_locales)
+        return journey
 
     @routes.get("/")
     async def front_door() -> Response:
@@ -97,7 +108,7 @@ def signin_pages(
         user = await sessions.challenged(secret)
         if user is None:
             return await show_login(
-                next_path=form.get("next"), problem="That took too long. Please sign in again.", status=401
+                next_path=form.get("next"), problem=_("That took too long. Please sign in again."), status=401
             )
         try:
             outcome = await signin.with_code(user, form.get("otp", "").replace(" ", ""), address())
@@ -117,7 +128,7 @@ def signin_pages(
             return see_other("/login")
         if user.email_2fa:
             await factors.send_code(user)
-        return await show_code(user, form.get("next"), notice="A code was sent. Look into your mailbox.")
+        return await show_code(user, form.get("next"), notice=_("A code was sent. Look into your mailbox."))
 
     @routes.post("/logout")
     async def logout() -> Response:
@@ -142,7 +153,7 @@ def signin_pages(
         response = await page(
             journey.page if journey else "signin.html",
             status=status,
-            page_title="Sign in",
+            page_title=_("Sign in"),
             site=journey.title if journey else "",
             **(journey.details(address()) if journey else {}),
             form_targets=journey.form_targets if journey else (),
@@ -156,6 +167,7 @@ def signin_pages(
         return response
 
     async def ask_for_code(user: User, next_path: str | None) -> Response:
+        language.known_to_read(user.lang)
         if user.email_2fa:
             await factors.send_code(user)
         if journey := await journey_to(next_path):
@@ -169,7 +181,7 @@ def signin_pages(
         return await page(
             "second_factor.html",
             status=status,
-            page_title="Second step",
+            page_title=_("Second step"),
             site=journey.title if journey else "",
             **(journey.details(address()) if journey else {}),
             form_targets=journey.form_targets if journey else (),

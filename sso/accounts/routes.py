@@ -14,6 +14,7 @@ from sso.accounts.second_factor import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.signin import SignIn
 from sso.core.refused import Refused
+from sso.web import language
 from sso.web.http import address, read, reply
 
 
@@ -50,6 +51,7 @@ def login_routes(
         if isinstance(outcome, SecondFactorNeeded):
             if not form.otp:
                 if "email" in outcome.user.ways:
+                    language.known_to_read(outcome.user.lang)
                     await factors.send_code(outcome.user)
                 raise OtpRequired(outcome.user.ways)
             outcome = await signin.with_code(outcome.user, form.otp, real)

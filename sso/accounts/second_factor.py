@@ -10,6 +10,7 @@ from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.users import UserStore
 from sso.core.ids import digest
+from sso.core.language import Text
 from sso.core.sealed import Keyring, place
 from sso.db.bridge import Database, Transaction
 from sso.db.statement import Statement
@@ -18,6 +19,10 @@ STEP_S = 30
 CODE_S = 600
 RESEND_S = 60
 GUESSES = 5  # at one mailed code
+MAIL = Text(
+    "Your sign-in code is %(code)s\n\nIt works once, for %(minutes)s minutes. If you did not try to sign in, somebody "
+    "knows your password: change it.\n"
+)
 
 _NEW_CODE = Statement(
     """INSERT INTO email_codes AS e (user_id, digest, sent, expires)
@@ -64,9 +69,8 @@ class SecondFactors:
                 await self._outbox.put(
                     tx,
                     user.login,
-                    f"Your sign-in code for {self._service_name}",
-                    f"Your sign-in code is {code}\n\nIt works once, for {CODE_S // 60} minutes. If you did not try to "
-                    "sign in, somebody knows your password: change it.\n",
+                    Text("Your sign-in code for %(service)s", service=self._service_name).shown(),
+                    Text(MAIL, code=code, minutes=CODE_S // 60).shown(),
                 )
 
         await self._database.transaction(work)

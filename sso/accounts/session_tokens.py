@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import SignedIn, User
-from sso.accounts.users import STILL_VALID
+from sso.accounts.users import NOW, STILL_VALID
 from sso.core.ids import digest, secret_token
 from sso.core.net import Address, parse_address
 from sso.db.batch import Batch
@@ -21,7 +21,7 @@ _ISSUE = Statement(
     INSERT INTO session_tokens (digest, user_id, kind, address, expires)
     SELECT digest, user_id, kind, address, now() + make_interval(secs => life)
     FROM unnest(CAST(:digests AS bytea[]), CAST(:kinds AS text[]), CAST(:addresses AS text[]), CAST(:lives AS float[]))
-        AS item (digest, kind, address, life), still_valid RETURNING user_id"""  # noqa: S608 - the parts are ours
+        AS item (digest, kind, address, life), still_valid RETURNING {NOW}"""  # noqa: S608 - the parts are ours
 )
 _LOOK_UP = Statement(
     """SELECT item.n, u.*, t.kind, t.address, CAST(extract(epoch FROM t.expires - now()) AS int) AS life
@@ -36,6 +36,7 @@ class Issued:
     token: str
     stoken: str
     token_exp: int
+    moment: int  # of the database, in Unix seconds: then the user was who they are
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class SessionTokens:
         rows = [(token, kind, str(address) if kind == "bound" else None, float(life))]
         if stoken:
             rows.append((stoken, "short", None, float(min(life, self._short_s))))
-        issued = await self._database.value(
+        moment = await self._database.value(
             _ISSUE,
             user_id=user.user_id,
             valid_from=user.valid_from,
@@ -83,6 +84,6 @@ class SessionTokens:
             addresses=[bound_to for *_, bound_to, _ in rows],
             lives=[seconds for *_, seconds in rows],
         )
-        if issued is None:
+        if moment is None:
             raise InvalidCredentials
-        return Issued(token, stoken, life)
+        return Issued(token, stoken, life, moment)

@@ -36,9 +36,9 @@ class UserJwts:
         self._verifier = Verifier(typ=TYP, issuer=issuer)
         self._either = Verifier(typ=(TYP, EXCHANGED), issuer=issuer)
 
-    def issue(self, user: User, options: LoginOptions, auth: str, app_id: int = 0) -> str:
-        # A password changed within this very second must not void what is issued after it.
-        now = max(int(time.time()), user.valid_from)
+    def issue(self, user: User, options: LoginOptions, auth: str, app_id: int = 0, *, vouched: int) -> str:
+        """``vouched`` is the database's moment at which the user was found to be who they are."""
+        now = _issued_at(vouched, user.valid_from)
         claims: dict[str, Any] = {
             "typ": TYP,
             "iss": self._issuer,
@@ -59,12 +59,21 @@ class UserJwts:
             claims["app_id"] = app_id
         return self._keys.signer().sign(claims)
 
-    def issue_exchanged(self, user_id: str, nick: str, valid_from: int, exp: int, factor: str, grant_id: str) -> str:
+    async def vouch(self, caller: Caller) -> int:
+        """For a new JWT in place of one: InvalidToken if everything of the user's has ended since it was verified."""
+        moment = await self._users.vouch(caller.user)
+        if moment is None:
+            raise InvalidToken("void")
+        return moment
+
+    def issue_exchanged(
+        self, user_id: str, nick: str, valid_from: int, exp: int, factor: str, grant_id: str, *, vouched: int
+    ) -> str:
         """For the holder of an access token: never for longer than that lives, and only while its grant does.
 
         Without a factor if "" is given. The grant's id is the first part of the ``jti``.
         """
-        now = max(int(time.time()), valid_from)
+        now = _issued_at(vouched, valid_from)
         claims: dict[str, Any] = {
             "typ": EXCHANGED,
             "iss": self._issuer,
@@ -114,6 +123,12 @@ class UserJwts:
         grant_id = str(claims.get("jti")).partition(".")[0]
         if claims["exp"] <= time.time() or not await self._grants.is_alive(grant_id):
             raise InvalidToken("the access it came from has ended")
+
+
+def _issued_at(vouched: int, valid_from: int) -> int:
+    """Never later than the database's moment: a clock that is ahead must not let a token survive what ends it. Nor
+    than our own, by which it is judged. But what is issued after such an end is not void by it."""
+    return max(min(vouched, int(time.time())), valid_from)
 
 
 class Grants(Protocol):

@@ -25,9 +25,9 @@ _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
 _SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
-# Always later than before: what was issued after another change in this very second is void, too.
+# Always later than before, and than this very second: what was issued within it is void, too.
 _VOID = Statement(
-    """UPDATE users SET valid_from = greatest(valid_from + 1, ceil(extract(epoch FROM clock_timestamp())))
+    """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
     WHERE user_id = :user_id"""
 )
 _SET_TOTP = Statement(
@@ -45,10 +45,12 @@ _END = tuple(
 )
 
 # For what is issued to a user who was read a moment ago: nothing, if everything of theirs has ended since. The lock
-# makes whoever ends it wait until it is there to be ended.
+# makes whoever ends it wait until it is there to be ended, and then find a later moment than ``now()`` here.
 STILL_VALID = """still_valid AS (
         SELECT user_id FROM users WHERE user_id = :user_id AND NOT disabled AND valid_from = :valid_from FOR SHARE
     )"""
+NOW = "CAST(floor(extract(epoch FROM now())) AS bigint)"
+_VOUCH = Statement(f"WITH {STILL_VALID} SELECT {NOW} FROM still_valid")  # noqa: S608 - the parts are ours
 
 
 class UserStore:
@@ -99,6 +101,14 @@ class UserStore:
     async def void(self, user_id: str) -> None:
         """Everything issued before is void; the password stays."""
         await self._database.transaction(lambda tx: end_everything(tx, user_id))
+
+    async def vouch(self, user: User) -> int | None:
+        """The database's moment, in Unix seconds, at which nothing of the user's had ended since they were read.
+
+        Whatever is issued with this moment, or an earlier one, is void once everything is ended.
+        """
+        moment: int | None = await self._database.value(_VOUCH, user_id=user.user_id, valid_from=user.valid_from)
+        return moment
 
     async def set_totp(self, user_id: str, totp_sealed: str | None, step: int = 0) -> None:
         await self._database.value(_SET_TOTP, user_id=user_id, totp_sealed=totp_sealed, step=step)

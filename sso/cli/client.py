@@ -8,6 +8,7 @@ import orjson
 
 from sso.cli.running import Failure, with_services
 from sso.core.ids import secret_token
+from sso.core.keys import CHEAP
 from sso.oauth.model import Client
 from sso.oauth.redirects import judge
 from sso.services import Services
@@ -40,6 +41,11 @@ def command() -> None:
     show_default=True,
     help="To the letter of the specification, or as standard libraries expect it.",
 )
+@click.option(
+    "--id-alg",
+    type=click.Choice(CHEAP),
+    help="What its id tokens are signed with, which is cheaper than RS256; without it, as everything else.",
+)
 @click.option("--public", is_flag=True, help="No secret, PKCE instead: for programs in their users' hands (oidc).")
 @click.option("--consent", is_flag=True, help="Ask people before it learns anything of them.")
 @click.option("--first-party", is_flag=True, help="One of your own: its exchanged tokens may be bound to a device.")
@@ -58,6 +64,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
         "redirect_hosts": list(options["hosts"]),
         "redirect_uris": list(options["uris"]),
         "profile": options["profile"],
+        "id_alg": options["id_alg"] or "",
         "consent": options["consent"],
         "first_party": options["first_party"],
     }

@@ -4,7 +4,7 @@ import click
 
 from sso.cli.running import Failure, text, with_services
 from sso.config import Settings
-from sso.core.keys import ALGORITHMS
+from sso.core.keys import ALGORITHMS, CHEAP
 from sso.core.sealed import MasterKey
 from sso.keys.reseal import Reseal
 from sso.keys.store import LEAD_S, LastKey, StoredKey
@@ -22,13 +22,13 @@ def list_keys(ctx: click.Context) -> None:
     """List the signing keys: id, algorithm, and what each is good for now."""
 
     async def work(services: Services) -> list[StoredKey]:
-        await services.key_store.ensure_first(ALGORITHMS[0])
+        await services.key_store.ensure_first(ALGORITHMS[0], sides=CHEAP)
         return await services.key_store.all()
 
     keys = with_services(ctx, work)
-    started = [key for key in keys if key.published and key.starts_in <= 0]
+    signing = {_chain(key): key.kid for key in keys if key.published and key.starts_in <= 0}
     for key in keys:
-        click.echo("\t".join([key.kid, key.algorithm, _state(key, signing=bool(started) and key is started[-1])]))
+        click.echo("\t".join([key.kid, key.algorithm, _state(key, signing=signing.get(_chain(key)) == key.kid)]))
 
 
 @command.command()
@@ -40,15 +40,19 @@ def list_keys(ctx: click.Context) -> None:
     show_default=True,
     help="What it signs with.",
 )
+@click.option("--side", is_flag=True, help="The key beside the main one that signs where this algorithm is asked for.")
 @click.pass_context
-def rotate(ctx: click.Context, algorithm: str) -> None:
+def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     """Make a new signing key. It is published at once and signs a little later, without a pause.
 
-    The old one stays published until every token it signed has expired, and 30 days more.
+    The old one stays published until every token it signed has expired, and 30 days more. Beside the main key there
+    is one for ES256 and one for EdDSA: they sign refresh tokens, and id tokens of clients that ask for it.
     """
+    if side and algorithm not in CHEAP:
+        raise click.UsageError(f"--side goes with --alg {' or '.join(CHEAP)}")
 
     async def work(services: Services) -> str:
-        return await services.key_store.rotate(algorithm, _longest_token(services.settings))
+        return await services.key_store.rotate(algorithm, _longest_token(services.settings), side=side)
 
     click.echo(f"{with_services(ctx, work)} is published and signs in {LEAD_S} seconds")
 
@@ -63,7 +67,7 @@ def retire(ctx: click.Context, kid: str) -> None:
         try:
             return await services.key_store.retire(kid)
         except LastKey:
-            raise Failure("this is the key that signs: make another first, with `sso key rotate`") from None
+            raise Failure("this is the key that signs: make another first, with `sso key rotate [--side]`") from None
 
     if not with_services(ctx, work):
         raise Failure(f"there is no key {kid} in use")
@@ -105,12 +109,16 @@ def _longest_token(settings: Settings) -> int:
     return max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)
 
 
+def _chain(key: StoredKey) -> str:
+    return key.algorithm if key.side else ""
+
+
 def _state(key: StoredKey, *, signing: bool) -> str:
     if key.retired:
         return f"retired {key.retired:%Y-%m-%d %H:%M}"
     if key.starts_in > 0:
         return f"published, signs in {key.starts_in:.0f} s"
     if signing:
-        return "signs"
+        return "signs where it is asked for" if key.side else "signs"
     until = f"{key.published_until:%Y-%m-%d}" if key.published_until else "for ever"
     return f"published until {until}" if key.published else f"expired {until}"

@@ -4,6 +4,7 @@ A verification pins algorithm (the key's own, never the token's word), ``kid``, 
 a token of one kind is refused wherever another kind is meant.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ import jwt as pyjwt
 from sso.core.keys import PrivateKey, PublicKey, algorithm_of
 
 SKEW_S = 30
-TOKEN_MOST = 8 * 1024
+# More than the longest that we make: a nickname and a nonce as long as they may be, or a device's key.
+TOKEN_MOST = 16 * 1024
 SHAPE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 
 Claims = dict[str, Any]
@@ -33,7 +35,16 @@ class Signer:
     def sign(self, claims: Mapping[str, Any]) -> str:
         """``kid`` stands in the header, where libraries look, and in the claims, where §2.1 has it."""
         body = {**claims, "kid": self.kid}
-        return pyjwt.encode(body, self.key, algorithm=self.algorithm, headers={"kid": self.kid})
+        return pyjwt.encode(
+            body, self.key, algorithm=self.algorithm, headers={"kid": self.kid}, json_encoder=_PlainEncoder
+        )
+
+
+class _PlainEncoder(json.JSONEncoder):
+    """Text as it is: as escapes, a name of a thousand characters could be twelve times as long."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "ensure_ascii": False})
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ GENERATE: dict[str, Callable[[], PrivateKey]] = {
     "EdDSA": ed25519.Ed25519PrivateKey.generate,
 }
 ALGORITHMS = tuple(GENERATE)
+CHEAP = ("ES256", "EdDSA")  # a tenth of the time of RS256, for those who can read them
 
 
 class UnusableKey(ValueError):

@@ -16,7 +16,7 @@ from typing import Any
 import trio
 
 from sso.db.bridge import Database, Row
-from sso.db.errors import DatabaseError
+from sso.db.errors import DatabaseError, TooSlow
 from sso.db.statement import Statement
 
 MOST = 256
@@ -89,6 +89,9 @@ class Batch:
         try:
             rows = await self._database.run_sql(self._statement.sql, columns)
         except DatabaseError as error:
+            if isinstance(error, TooSlow):
+                # Who has waited meanwhile need not wait as long once more to be told the same.
+                items = [*items, *self._dismiss()]
             for item in items:
                 item.error = type(error)(*error.args)
             return
@@ -110,6 +113,15 @@ class Batch:
             leader.woken.set()
         else:
             self._turns += 1
+
+    def _dismiss(self) -> list[_Item]:
+        """All who wait; who has just been given a turn waits no more."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        for item in waiting:
+            item.state = "done"
+            item.woken.set()
+        return waiting
 
     def _leave(self, item: _Item) -> None:
         """A cancelled caller: if it was just made leader, somebody else must lead."""

@@ -5,7 +5,8 @@ Three ways in: :meth:`Database.transaction` runs a function of several statement
 share a statement. Each crosses the bridge once.
 
 Every call is shielded from cancellation and has a deadline instead: a caller never has to wonder whether what it was
-cancelled out of was committed.
+cancelled out of was committed. A request begins with a single statement, so its client is told within two seconds that
+the database is away; several statements have longer, since they wait for locks while it is well.
 """
 
 import asyncio
@@ -20,7 +21,8 @@ import orjson
 import trio
 import trio_asyncio
 
-from sso.db.errors import Conflict, Duplicate, Unavailable
+from sso.db.errors import Conflict, Duplicate, TooSlow, Unavailable
+from sso.db.pulse import Pulse
 from sso.db.statement import Statement
 
 if TYPE_CHECKING:
@@ -30,19 +32,23 @@ T = TypeVar("T")
 Row = Any
 
 QUEUE_S = 1.5  # how long a call waits for a free connection
-RUN_S = 5.0  # how long it may take once it has one
+STATEMENT_S = 2.0  # how long a single statement may take, with the wait for a connection
+TRANSACTION_S = 5.0  # how long several may take once they have one: they wait for each other's locks
 QUEUE_MOST = 2000  # calls that may wait; beyond them, saying no at once is kinder
 ATTEMPTS = 5
 PROBE_S = 10.0  # a listening connection is asked this often whether it still lives
 
+# The database gives up a little before we do: then it is known that nothing has happened.
 SERVER_SETTINGS = {
     "application_name": "sso",
     "timezone": "UTC",
     "jit": "off",
-    "statement_timeout": "4500",
-    "lock_timeout": "3000",
+    "statement_timeout": "1800",
+    "lock_timeout": "1500",
     "idle_in_transaction_session_timeout": "10000",
 }
+TRANSACTION_SETTINGS = {"statement_timeout": "4500", "lock_timeout": "3000"}
+_BEGIN = ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in TRANSACTION_SETTINGS.items())])
 
 _TRANSIENT = (
     asyncpg.SerializationError,
@@ -97,6 +103,7 @@ class Database:
         self._loop = loop
         self._slots = trio.Semaphore(size)
         self._free: list[Any] = []
+        self._pulse = Pulse()
         self._closed = False
 
     @classmethod
@@ -110,12 +117,12 @@ class Database:
                 with trio.CancelScope(shield=True), trio.move_on_after(2):
                     await loop.run_aio_coroutine(database._close())
 
-    async def transaction(self, work: Callable[[Transaction], Awaitable[T]], *, run_s: float = RUN_S) -> T:
+    async def transaction(self, work: Callable[[Transaction], Awaitable[T]], *, run_s: float = TRANSACTION_S) -> T:
         """Run ``work`` in one transaction; it is run again if it collided with another, so it must only read and write
         through what it is given."""
         for attempt in range(ATTEMPTS):
             try:
-                return await self._cross(partial(_transact, work), run_s)
+                return await self._cross(partial(_transact, work), QUEUE_S + run_s)
             except Conflict:
                 if attempt + 1 == ATTEMPTS:
                     raise Unavailable("too many conflicts") from None
@@ -135,12 +142,15 @@ class Database:
         return found[0] if found else None
 
     async def run_sql(self, sql: str, arguments: list[Any]) -> list[Row]:
-        return await self._cross(lambda connection: connection.fetch(sql, *arguments))
+        return await self._cross(lambda connection: connection.fetch(sql, *arguments), STATEMENT_S)
 
     async def ping(self) -> None:
         await self.run_sql("SELECT 1", [])
 
-    async def _cross(self, work: Callable[[Any], Awaitable[T]], run_s: float = RUN_S) -> T:
+    async def _cross(self, work: Callable[[Any], Awaitable[T]], call_s: float) -> T:
+        began = trio.current_time()
+        if not self._pulse.may_try(within=STATEMENT_S):
+            raise Unavailable("the database is away")
         if self._slots.statistics().tasks_waiting >= QUEUE_MOST:
             raise Unavailable("too many calls are waiting")
         try:
@@ -149,20 +159,25 @@ class Database:
         except trio.TooSlowError:
             raise Unavailable("no connection became free") from None
         try:
-            with trio.CancelScope(shield=True, relative_deadline=run_s):
-                result: T = await self._loop.run_aio_coroutine(self._with_connection(work))
+            with trio.CancelScope(shield=True, deadline=began + call_s):
+                result: T = await self._loop.run_aio_coroutine(self._with_connection(work, began))
                 return result
-            raise Unavailable("the database did not answer in time")
+            self._pulse.failed(began)
+            raise TooSlow("the database did not answer in time")
         finally:
             self._slots.release()
 
-    async def _with_connection(self, work: Callable[[Any], Awaitable[T]]) -> T:
+    async def _with_connection(self, work: Callable[[Any], Awaitable[T]], began: float) -> T:
         connection = None
         try:
             connection = self._idle() or await _connect(self._dsn, QUEUE_S)
             result = await work(connection)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             self._give_back(connection)
+            if connection is None:
+                self._pulse.failed(began)
+            elif not connection.is_closed():
+                self._pulse.answered()  # with a no
             _translate(error)
         except Exception:
             self._give_back(connection)  # the caller's own: what it began is rolled back
@@ -173,6 +188,7 @@ class Database:
                 connection.terminate()
             raise
         self._give_back(connection)
+        self._pulse.answered()
         return result
 
     def _idle(self) -> Any | None:
@@ -227,8 +243,15 @@ class Database:
 
 
 async def _transact(work: Callable[[Transaction], Awaitable[T]], connection: Any) -> T:
-    async with connection.transaction():
-        return await work(Transaction(connection))
+    await connection.execute(_BEGIN)
+    try:
+        result = await work(Transaction(connection))
+    except Exception:
+        if not connection.is_closed():
+            await connection.execute("ROLLBACK")
+        raise
+    await connection.execute("COMMIT")
+    return result
 
 
 async def _connect(dsn: str, timeout: float) -> Any:  # noqa: ASYNC109 - asyncio's own way of limiting
@@ -247,6 +270,8 @@ def _translate(error: BaseException) -> NoReturn:
         raise Conflict(type(error).__name__) from None
     if isinstance(error, _GONE) and not isinstance(error, asyncpg.DataError):
         raise Unavailable(type(error).__name__) from None
+    if isinstance(error, asyncpg.PostgresError):
+        error.detail = error.hint = None  # they quote whole rows, and this error is logged
     raise error
 
 

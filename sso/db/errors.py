@@ -9,6 +9,10 @@ class Unavailable(DatabaseError):
     """The database cannot be reached, is too busy or refuses to write: try again in a moment."""
 
 
+class TooSlow(Unavailable):
+    """It did not answer in time. Whether what it was asked has happened is not known."""
+
+
 class Conflict(DatabaseError):
     """Two transactions got in each other's way and this one was rolled back: run it again."""
 

@@ -4,9 +4,7 @@ A wake-up says "look again", never what there is to see. It may be lost with a c
 a reconnect, and every few seconds in any case: whoever waits only ever waits a little longer.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import structlog
 import trio
@@ -23,36 +21,58 @@ _NOTIFY = Statement("SELECT pg_notify('sso', :topics)")
 log = structlog.get_logger()
 
 
+class Watch:
+    """Both ends of a channel, as long as somebody listens. There may be ten thousand: small, and no generator."""
+
+    __slots__ = ("_in_doubt", "_receive", "_send", "_topic", "_wakeups")
+
+    def __init__(self, wakeups: "Wakeups", topic: str, in_doubt: bool) -> None:
+        self._wakeups = wakeups
+        self._topic = topic
+        self._send, self._receive = trio.open_memory_channel[None](1)
+        self._in_doubt = in_doubt
+
+    def __enter__(self) -> trio.MemoryReceiveChannel[None]:
+        watchers = self._wakeups._watchers
+        watchers[self._topic] = (*watchers.get(self._topic, ()), self)
+        if self._in_doubt:
+            self._wakeups._doubters.add(self)
+        return self._receive
+
+    def __exit__(self, *_: object) -> None:
+        watchers = self._wakeups._watchers
+        others = tuple(watch for watch in watchers[self._topic] if watch is not self)
+        if others:
+            watchers[self._topic] = others
+        else:
+            del watchers[self._topic]
+        self._wakeups._doubters.discard(self)
+        self._send.close()
+        self._receive.close()
+
+    def signal(self) -> None:
+        with suppress(trio.WouldBlock):  # one is already waiting to be taken
+            self._send.send_nowait(None)
+
+
 class Wakeups:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._watchers: defaultdict[str, set[trio.MemorySendChannel[None]]] = defaultdict(set)
-        self._doubters: set[trio.MemorySendChannel[None]] = set()
+        self._watchers: dict[str, tuple[Watch, ...]] = {}
+        self._doubters: set[Watch] = set()
         self.connected = trio.Event()
 
-    @contextmanager
-    def watch(self, topic: str, *, in_doubt: bool = True) -> Iterator[trio.MemoryReceiveChannel[None]]:
+    def watch(self, topic: str, *, in_doubt: bool = True) -> "Watch":
         """Signals for a topic; any number of wake-ups that came meanwhile are one.
 
         Not ``in_doubt``: no signal when a wake-up may have been lost. Somebody else then looks, for many at once.
         """
-        send, receive = trio.open_memory_channel[None](1)
-        with send, receive:
-            self._watchers[topic].add(send)
-            if in_doubt:
-                self._doubters.add(send)
-            try:
-                yield receive
-            finally:
-                self._doubters.discard(send)
-                self._watchers[topic].discard(send)
-                if not self._watchers[topic]:
-                    del self._watchers[topic]
+        return Watch(self, topic, in_doubt)
 
     def wake(self, topic: str) -> None:
         """Wake those of this process who watch a topic."""
-        for channel in self._watchers.get(topic, ()):
-            _signal(channel)
+        for watch in self._watchers.get(topic, ()):
+            watch.signal()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
@@ -87,13 +107,8 @@ class Wakeups:
             self.wake(topic)
 
     def wake_all(self) -> None:
-        for channel in self._doubters:
-            _signal(channel)
-
-
-def _signal(channel: trio.MemorySendChannel[None]) -> None:
-    with suppress(trio.WouldBlock):  # one is already waiting to be taken
-        channel.send_nowait(None)
+        for watch in self._doubters:
+            watch.signal()
 
 
 async def notify(runner: Runner, *topics: str) -> None:

@@ -1,5 +1,6 @@
 """Why a request about a game session is refused."""
 
+from sso.core.language import Text as _
 from sso.core.refused import Forbidden, Refused
 
 
@@ -24,4 +25,4 @@ class NoSession(Refused):
     """For the person at the browser."""
 
     status = 410
-    message = "this link does not work any more: it has expired or was used. Go back to the game and start again"
+    message = _("It has expired or was used. Go back to the game and start again.")

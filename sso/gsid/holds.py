@@ -1,8 +1,5 @@
 """The polls that this worker holds: woken one by one when something happens, all at once when the server leaves."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import structlog
 import trio
 
@@ -24,13 +21,11 @@ class Holds:
     def __len__(self) -> int:
         return len(self._held)
 
-    @contextmanager
-    def hold(self, turn: Turn) -> Iterator[None]:
+    def add(self, turn: Turn) -> None:
         self._held.add(turn)
-        try:
-            yield
-        finally:
-            self._held.discard(turn)
+
+    def discard(self, turn: Turn) -> None:
+        self._held.discard(turn)
 
     def drain(self) -> None:
         self.draining = True

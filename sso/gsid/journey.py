@@ -25,6 +25,7 @@ class GameJourney:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
+    ui_locales: str = ""
     page: str = "game_signin.html"
 
     @property

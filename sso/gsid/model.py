@@ -92,7 +92,7 @@ class Standing:
         return OVER.get(self.status) or (EXPIRED if not self.alive and self.status != DELIVERED else None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Turn:
     """One poll: its number, and how things stood when it came."""
 

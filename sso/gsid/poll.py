@@ -79,8 +79,11 @@ class Polls:
                 return Failed(turn.standing.error)
             if turn.standing.poll != turn.number:  # another one of the same moment is newer
                 return await self._retry(turn, turn.standing)
-            with self._holds.hold(turn):
+            self._holds.add(turn)
+            try:
                 outcome = await self._wait(turn, signals)
+            finally:
+                self._holds.discard(turn)
             return await self._retry(turn, outcome) if isinstance(outcome, Standing) else outcome
 
     async def give_back(self, turn: Turn) -> None:

@@ -17,7 +17,8 @@ from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.proof import Wrong
 from sso.web.fields import Request, validate
 from sso.web.http import address, body, read, reply
-from sso.web.wire import client_watched, if_not_written
+from sso.web.later import Later
+from sso.web.wire import Wire, wire
 
 Key = Annotated[str, StringConstraints(max_length=4096)]
 
@@ -61,15 +62,18 @@ def game_routes(game: GameLogin) -> Blueprint:
     async def get_gsid_result() -> Response:
         asked, _ = await about(About)
         admitted = await game.admission.admit(asked)
-        with client_watched():
+        return Later(result, asked.gsid, admitted.strike_key, asked.real, wire())
+
+    async def result(gsid: str, strike_key: bytes, real: Address, wire: Wire) -> Response:
+        with wire.watched():
             try:
-                outcome = await game.polls.wait_for_result(asked.gsid, admitted.strike_key)
+                outcome = await game.polls.wait_for_result(gsid, strike_key)
             except AlreadyDelivered:
                 wrong = Wrong("repeated attempt to obtain the data", "one delivery", "another poll")
-                raise await game.admission.refuse(asked, wrong) from None
+                raise await game.violations.refuse(gsid, wrong, real) from None
             if isinstance(outcome, Ready):
-                if_not_written(partial(game.polls.give_back, outcome.turn))
-        return reply(envelope(asked.gsid, outcome))
+                wire.undo = partial(game.polls.give_back, outcome.turn)
+        return reply(envelope(gsid, outcome))
 
     @routes.post(f"{BASE}/closeGsid")
     async def close_gsid() -> Response:

@@ -26,6 +26,7 @@ class _Member:
     signer: Signer
     public: PublicKey
     public_pem: str
+    side: bool
     starts_at: float  # on Trio's clock
 
 
@@ -34,13 +35,17 @@ class KeySet:
         self._store = store
         self._keyring = keyring
         self._members: dict[str, _Member] = {}
+        self._chains: dict[str, list[_Member]] = {}  # "" for the main keys, each in the order in which they sign
         self.jwks = b'{"keys":[]}'
 
-    def signer(self) -> Signer:
-        """The newest key that has been published long enough; the next one if all of those were retired."""
+    def signer(self, algorithm: str = "") -> Signer:
+        """The newest key that has been published long enough; the next one if all of those were retired.
+
+        With an ``algorithm``, of the side keys that sign with it; of the main ones, if there is none.
+        """
         now = trio.current_time()
-        by_start = sorted(self._members.values(), key=lambda member: member.starts_at)
-        return next((member for member in reversed(by_start) if member.starts_at <= now), by_start[0]).signer
+        chain = self._chains.get(algorithm) or self._chains[""]
+        return next((member for member in reversed(chain) if member.starts_at <= now), chain[0]).signer
 
     def find(self, kid: str) -> PublicKey | None:
         member = self._members.get(kid)
@@ -58,6 +63,10 @@ class KeySet:
         known = self._members
         stored = await self._store.published()
         self._members = {key.kid: self._member(key, known.get(key.kid)) for key in stored}
+        chains: dict[str, list[_Member]] = {}
+        for member in sorted(self._members.values(), key=lambda member: member.starts_at):
+            chains.setdefault(member.signer.algorithm if member.side else "", []).append(member)
+        self._chains = chains
         jwks = [material.public_jwk(member.public, kid) for kid, member in self._members.items()]
         self.jwks = orjson.dumps({"keys": jwks})
 
@@ -66,7 +75,8 @@ class KeySet:
             return known
         private = material.load_private(self._keyring.open(purpose(key.kid), key.private_sealed))
         signer = Signer(key.kid, private, key.algorithm)
-        return _Member(signer, private.public_key(), key.public_pem, trio.current_time() + key.starts_in)
+        starts_at = trio.current_time() + key.starts_in
+        return _Member(signer, private.public_key(), key.public_pem, key.side, starts_at)
 
     async def run(self, wakeups: Wakeups, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the set fresh for ever. A failed look keeps the set as it is: the next one is never far."""

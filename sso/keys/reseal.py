@@ -33,11 +33,15 @@ class Reseal:
     async def sealed_with_old(self) -> int:
         """How many values need a key other than the first."""
         first = self._keyring.keys[0].id
-        count = 0
-        for table, column in sealed_columns():
-            rows = await self._database.rows(_sealed_rows(table, column))
-            count += sum(key_id_of(row[column.name]) != first for row in rows)
-        return count
+
+        async def work(tx: Transaction) -> int:
+            count = 0
+            for table, column in sealed_columns():
+                rows = await tx.rows(_sealed_rows(table, column))
+                count += sum(key_id_of(row[column.name]) != first for row in rows)
+            return count
+
+        return await self._database.transaction(work, run_s=RESEAL_S)
 
     async def _reseal(self, tx: Transaction, table: Table, column: Column[Any], row: Any) -> None:
         key = _key_column(table)

@@ -1,10 +1,15 @@
 """The published key set, at both of its addresses."""
 
+from collections.abc import Mapping
+
 from quart import Blueprint, Response
 
 from sso.keys.keyset import KeySet
-from sso.web.http import reply_bytes
+from sso.web.http import JSON_TYPE, reply_bytes
+from sso.web.prepared import Prepared
+from sso.web.told import Told
 
+PATHS = ("/proxy/oauth/keys", "/api/permissions/keys")
 # Short enough that everybody has seen a new key before it signs.
 HEADERS = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
 
@@ -12,9 +17,14 @@ HEADERS = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin":
 def key_routes(keys: KeySet) -> Blueprint:
     routes = Blueprint("keys", __name__)
 
-    @routes.get("/proxy/oauth/keys")
-    @routes.get("/api/permissions/keys")
+    @routes.get(PATHS[0])
+    @routes.get(PATHS[1])
     async def jwks() -> Response:
         return reply_bytes(keys.jwks, headers=HEADERS)
 
     return routes
+
+
+def prepared_keys(keys: KeySet, headers: Mapping[str, str], told: Told) -> dict[str, Prepared]:
+    """Every token that is checked somewhere begins with a request for them."""
+    return {path: Prepared(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, told) for path in PATHS}

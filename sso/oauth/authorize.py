@@ -9,7 +9,7 @@ from sso.oauth.errors import Denied, Finished, NotTheirs
 from sso.oauth.issue import Tokens
 from sso.oauth.model import Client, Pending, Wanted
 from sso.oauth.redirects import Redirect, judge
-from sso.oauth.request import Parameters, check
+from sso.oauth.request import Parameters, ascii_of, check
 from sso.oauth.requests import Requests
 
 
@@ -50,7 +50,7 @@ class Authorize:
         """Who asks, and where an answer may go. Before this is known, nothing is answered anywhere: NotTheirs."""
         if parameters is None:
             raise NotTheirs
-        client_id, uri = (_ascii(parameters.only(name)) for name in ("client_id", "redirect_uri"))
+        client_id, uri = ascii_of(parameters, "client_id"), ascii_of(parameters, "redirect_uri")
         client = await self._clients.get(client_id) if uri else None
         if client is None or client.disabled:
             raise NotTheirs
@@ -90,6 +90,7 @@ class Authorize:
         """After a sign-in."""
         if session is None or not accepts(pending, session):
             if session and session.created >= pending.created and not _is_wanted(pending.wanted, session):
+                await self._requests.answer(pending.id)
                 raise Denied("login_required", "somebody else signed in")
             return SignIn(pending.id)
         consent = await self._must_consent(pending.wanted, session)
@@ -104,6 +105,7 @@ class Authorize:
             await self._requests.ask_for_another(pending.id)
             return SignIn(pending.id)
         if decision != "allow":
+            await self._requests.answer(pending.id)
             raise Denied("access_denied", "the user said no")
         if not accepts(pending, session):
             return SignIn(pending.id)
@@ -139,10 +141,3 @@ def _fits(wanted: Wanted, session: Session, now: datetime) -> bool:
     if "login" in wanted.prompts or not _is_wanted(wanted, session):
         return False
     return wanted.max_age is None or now - session.created <= timedelta(seconds=wanted.max_age)
-
-
-def _ascii(raw: bytes | None) -> str:
-    try:
-        return raw.decode("ascii") if raw else ""
-    except UnicodeDecodeError:
-        return ""

@@ -11,6 +11,7 @@ from sso.db.bridge import Database, Runner, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
 from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.redirects import judge
 
 _BY_IDS = Statement(
     """SELECT item.n, c.* FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS item (id, n)
@@ -24,9 +25,22 @@ _SET_SECRETS = Statement(
 _SET_DISABLED = Statement(
     "UPDATE oauth_clients SET disabled = :disabled WHERE client_id = :client_id RETURNING client_id"
 )
+_OUTSTANDING = ("oauth_requests", "oauth_codes", "oauth_grants")
 _END = tuple(
     Statement(f"DELETE FROM {table} WHERE client_id = :client_id")  # noqa: S608 - the names are ours
-    for table in ("oauth_requests", "oauth_codes", "oauth_grants")
+    for table in _OUTSTANDING
+)
+_ADDRESSES = Statement(
+    " UNION ".join(
+        f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id"  # noqa: S608 - the names are ours
+        for table in _OUTSTANDING
+    )
+)
+_END_AT = tuple(
+    Statement(
+        f"DELETE FROM {table} WHERE client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))"  # noqa: S608 - the names are ours
+    )
+    for table in _OUTSTANDING
 )
 
 
@@ -102,6 +116,26 @@ async def end_grants(tx: Runner, client_id: str) -> None:
     """Whatever the client was granted, or is being granted, has ended."""
     for statement in _END:
         await tx.value(statement, client_id=client_id)
+
+
+async def end_grants_elsewhere(tx: Runner, old: Client, new: Client) -> None:
+    """What was granted, or is being granted, at addresses that are the client's no more has ended.
+
+    The caller holds the client's row ``FOR UPDATE``: whoever is granting something waits, or is waited for.
+    """
+    rows = await tx.rows(_ADDRESSES, client_id=new.client_id)
+    gone = [row["redirect_uri"] for row in rows if not _is_still_theirs(row["redirect_uri"], old, new)]
+    if gone:
+        for statement in _END_AT:
+            await tx.value(statement, client_id=new.client_id, uris=gone)
+
+
+def _is_still_theirs(uri: str, old: Client, new: Client) -> bool:
+    if judge(uri, new.redirect_hosts, new.redirect_uris):
+        return True
+    # Then it was, and is, only because the service itself has no TLS.
+    never = judge(uri, old.redirect_hosts, old.redirect_uris) is None
+    return never and judge(uri, new.redirect_hosts, new.redirect_uris, any_http=True) is not None
 
 
 def secret_purpose(client_id: str, column: str = "secret_sealed") -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sso.core.language import LANGUAGES
 from sso.oauth.model import PROMPTS, SCOPES
 
 
@@ -31,7 +32,7 @@ def configuration(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
             "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "email", "email_verified", "nickname",
             "phone_verified",
         ],
-        "ui_locales_supported": ["en"],
+        "ui_locales_supported": list(LANGUAGES),
         "claims_parameter_supported": False,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,

@@ -1,5 +1,6 @@
 """Why a request is refused, in the words of OAuth."""
 
+from sso.core.language import Text
 from sso.core.refused import Refused
 
 
@@ -42,14 +43,14 @@ class InvalidAccess(Refused):
 class NotTheirs(Refused):
     """An authorization that must not be answered anywhere but here: nobody knows whose address it is."""
 
-    message = (
+    message = Text(
         "The site that sent you here is not known to us, or it wants the answer at an address that is not its own. "
         "Nobody was signed in. Go back to the site and try again; if this page comes again, tell them."
     )
 
 
 class Finished(Refused):
-    message = "This sign-in took too long or is already finished. Go back to the site and start again."
+    message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
 
 
 class Denied(Exception):

@@ -35,6 +35,6 @@ class Exchange:
         access = await require_access(self._grants, access_token)
         bound = factor if access.first_party else ""
         token = self._jwts.issue_exchanged(
-            access.user_id, access.nick, access.valid_from, access.exp, bound, access.grant_id
+            access.user_id, access.nick, access.valid_from, access.exp, bound, access.grant_id, vouched=access.now
         )
         return {"token": token}

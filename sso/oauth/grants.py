@@ -44,7 +44,8 @@ _REDEEM = Statement(
             AND c.client_id = k.client_id AND NOT c.disabled
         RETURNING item.n, item.grant_id, item.access, item.access_s, item.refresh_s, item.longest_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) THEN item.head END AS head,
-            k.client_id, c.profile, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce, k.auth_time, k.issued
+            k.client_id, c.profile, c.id_alg, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce,
+            k.auth_time, k.issued
     ), made AS (
         INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, issued, ends,
             head, head_issued, head_exp, last_used, expires)
@@ -125,12 +126,14 @@ _REVOKE_ACCESS = Statement(
     WHERE a.digest = :digest AND g.id = a.grant_id AND g.client_id = :client_id"""
 )
 _LOOK_UP = Statement(
-    """SELECT item.n, u.user_id, u.login, u.nick, u.email_verified, u.phone_verified, u.valid_from, g.scopes,
-        c.client_id, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, g.id AS grant_id
-    FROM unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
+    f"""WITH {CLOCK}
+    SELECT item.n, u.user_id, u.login, u.nick, u.email_verified, u.phone_verified, u.valid_from, g.scopes,
+        c.client_id, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
+        g.id AS grant_id
+    FROM clock, unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id
-    WHERE a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled"""
+    WHERE a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled"""  # noqa: S608 - the part is ours
 )
 
 

@@ -47,6 +47,10 @@ class SiteJourney:
     def details(self, address: Address) -> Mapping[str, Any]:
         return {}
 
+    @property
+    def ui_locales(self) -> str:
+        return self.pending.wanted.ui_locales
+
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
 

@@ -6,7 +6,8 @@ from sso.db.statement import Statement
 
 _ALIVE = Statement(
     """SELECT item.n FROM unnest(CAST(:ids AS text[])) WITH ORDINALITY AS item (id, n)
-    JOIN oauth_grants g ON g.id = item.id JOIN oauth_clients c ON c.client_id = g.client_id AND NOT c.disabled"""
+    JOIN oauth_grants g ON g.id = item.id JOIN oauth_clients c ON c.client_id = g.client_id AND NOT c.disabled
+    JOIN users u ON u.user_id = g.user_id AND g.issued >= u.valid_from"""
 )
 
 

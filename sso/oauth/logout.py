@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from sso.accounts.sessions import Session
 from sso.oauth.clients import Clients
-from sso.oauth.errors import NotTheirs
+from sso.oauth.errors import InvalidRequest, NotTheirs
 from sso.oauth.issue import Tokens
 from sso.oauth.redirects import Redirect, judge_after_logout
+from sso.oauth.request import STATE_MOST, Parameters, ascii_of
 
-PARAMETERS = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state")
+PARAMETERS = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "ui_locales")
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Leaving:
     sub: str | None
     site: str
     target: Redirect | None
-    state: str | None
+    state: bytes | None
 
     def may_end(self, session: Session) -> bool:
         """Without asking: the site holds an id_token of this very user."""
@@ -35,15 +36,17 @@ class Logout:
         self._tokens = tokens
         self._any_http = any_http
 
-    async def read(self, given: dict[str, str]) -> Leaving:
+    async def read(self, given: Parameters | None) -> Leaving:
         """NotTheirs if people would be sent to an address that is not the site's."""
-        hint = self._tokens.read_hint(given.get("id_token_hint", ""))
-        named = given.get("client_id", "")
+        if given is None or len(given.only("state") or b"") > STATE_MOST:
+            raise InvalidRequest("too many parameters, or state is too long")
+        hint = self._tokens.read_hint(ascii_of(given, "id_token_hint"))
+        named = ascii_of(given, "client_id")
         if hint and named and named != hint.client_id:
             raise NotTheirs
         client_id = hint.client_id if hint else named
         client = await self._clients.get(client_id) if client_id else None
-        uri = given.get("post_logout_redirect_uri", "")
+        uri = ascii_of(given, "post_logout_redirect_uri")
         target = None
         if uri:
             if client is None or client.disabled:
@@ -51,4 +54,4 @@ class Logout:
             target = judge_after_logout(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
             if target is None:
                 raise NotTheirs
-        return Leaving(hint.sub if hint else None, client.title if client else "", target, given.get("state") or None)
+        return Leaving(hint.sub if hint else None, client.title if client else "", target, given.only("state"))

@@ -7,8 +7,10 @@ from quart import Blueprint, Response, request
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session, SessionStore
 from sso.oauth.logout import PARAMETERS, Leaving, Logout
-from sso.web import browser
+from sso.oauth.request import Parameters, ui_locales
+from sso.web import browser, language
 from sso.web.browser import SESSION
+from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
 PATH = "/proxy/oauth/logout"
@@ -19,8 +21,7 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
 
     @routes.get(PATH)
     async def leave() -> Response:
-        given = {name: request.args[name] for name in PARAMETERS if name in request.args}
-        leaving = await logout.read(given)
+        leaving = await read(request.query_string)
         session = await visitor.session()
         if session is None:
             return await left(leaving)
@@ -28,28 +29,32 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
             return await end(session, leaving)
         return await page(
             "logout.html",
-            page_title="Sign out",
+            page_title=_("Sign out"),
             user=session.user,
             csrf=browser.csrf_token(session.secret),
             form_targets=(leaving.target.origin,) if leaving.target else (),
             action=PATH,
             site=leaving.site,
-            fields=given,
+            query=request.query_string.decode("ascii", "replace"),  # kept as it came: a state may be any bytes
         )
 
     @routes.post(PATH)
     async def confirm() -> Response:
         form = await form_fields()
-        given = {name: form[name] for name in PARAMETERS if name in form}
         if "csrf" not in form:
             # A site's own form: the browser sends no cookie along with it, but does with a GET.
-            return see_other(f"{PATH}?{urlencode(given)}")
-        leaving = await logout.read(given)
+            return see_other(f"{PATH}?{urlencode({name: form[name] for name in PARAMETERS if name in form})}")
+        leaving = await read(form.get("query", "").encode())
         session = await visitor.session()
         if session is None:
             return await left(leaving)
         browser.check_csrf(session.secret, form.get("csrf"))
         return await end(session, leaving)
+
+    async def read(query: bytes) -> Leaving:
+        given = Parameters.read(query)
+        language.asked_for(ui_locales(given))
+        return await logout.read(given)
 
     async def end(session: Session, leaving: Leaving) -> Response:
         await sessions.end(session.user.user_id, session.id)
@@ -62,11 +67,11 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
             return see_other(leaving.url)
         return await page(
             "message.html",
-            page_title="Signed out",
-            heading="You are signed out",
-            message="You can close this window.",
+            page_title=_("Signed out"),
+            heading=_("You are signed out"),
+            message=_("You can close this window."),
             link="/login",
-            link_text="Sign in again",
+            link_text=_("Sign in again"),
         )
 
     return routes

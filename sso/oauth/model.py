@@ -21,6 +21,7 @@ class Client:
     redirect_hosts: tuple[str, ...]
     redirect_uris: tuple[str, ...]
     profile: Profile
+    id_alg: str
     consent: bool
     first_party: bool
     disabled: bool
@@ -57,6 +58,7 @@ class Wanted:
     max_age: int | None = None
     login_hint: str = ""
     sub: str | None = None
+    ui_locales: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Issued:
     grant_id: str
     client_id: str
     profile: Profile
+    id_alg: str
     user_id: str
     login: str
     nick: str
@@ -109,6 +112,7 @@ class Access:
     client_id: str
     first_party: bool
     exp: int
+    now: int
     grant_id: str
 
     @classmethod

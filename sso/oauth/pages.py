@@ -5,7 +5,7 @@ from typing import assert_never
 from urllib.parse import quote
 
 from quart import Blueprint, Response, request
-from werkzeug.exceptions import MethodNotAllowed
+from quart.blueprints import BlueprintSetupState
 
 from sso.accounts.account_pages import known
 from sso.accounts.pages import Visitor
@@ -16,8 +16,9 @@ from sso.oauth.errors import Denied
 from sso.oauth.journey import PATH, form_targets
 from sso.oauth.model import Pending
 from sso.oauth.redirects import Redirect
-from sso.oauth.request import Parameters
-from sso.web import browser
+from sso.oauth.request import Parameters, ui_locales
+from sso.web import browser, language
+from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
 CONTINUE = f"{PATH}<request_id>"
@@ -28,9 +29,8 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
 
     @routes.get("/proxy/oauth/authorize")
     async def begin() -> Response:
-        if request.method != "GET":  # HEAD would come along by itself, and must not make codes
-            raise MethodNotAllowed(["GET", "OPTIONS"])
         parameters = Parameters.read(request.query_string)
+        language.asked_for(ui_locales(parameters))
         client, redirect = await authorize.recipient(parameters)
         assert parameters is not None
         try:
@@ -42,9 +42,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
 
     @routes.get(CONTINUE)
     async def resume(request_id: str) -> Response:
-        if request.method != "GET":
-            raise MethodNotAllowed(["GET", "POST", "OPTIONS"])
-        pending = await authorize.pending(request_id)
+        pending = await find(request_id)
         try:
             outcome = await authorize.resume(pending, await visitor.session())
         except (Denied, DatabaseError) as error:
@@ -58,12 +56,24 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
         if session is None:
             return await show(SignIn(request_id), see_other)
         browser.check_csrf(session.secret, form.get("csrf"))
-        pending = await authorize.pending(request_id)
+        pending = await find(request_id)
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
         except (Denied, DatabaseError) as error:
             return see_other(_told(pending.wanted.redirect, error, pending.wanted.state))
         return await show(outcome, see_other)
+
+    @routes.record
+    def without_head(state: BlueprintSetupState) -> None:
+        """It comes along with GET by itself, and must not make codes."""
+        for rule in state.app.url_map.iter_rules():
+            if rule.endpoint.startswith(f"{routes.name}.") and rule.methods:
+                rule.methods.discard("HEAD")
+
+    async def find(request_id: str) -> Pending:
+        pending = await authorize.pending(request_id)
+        language.asked_for(pending.wanted.ui_locales)
+        return pending
 
     async def show(outcome: Outcome, redirect: Callable[[str], Response]) -> Response:
         match outcome:
@@ -79,7 +89,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
     async def ask(pending: Pending, session: Session, consent: bool) -> Response:
         return await page(
             "authorize.html",
-            page_title="Continue",
+            page_title=_("Continue"),
             user=session.user,
             csrf=browser.csrf_token(session.secret),
             form_targets=form_targets(pending.wanted),

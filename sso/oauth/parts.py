@@ -46,7 +46,7 @@ def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet
         authorize=Authorize(clients, requests, tokens, any_http=any_http),
         journeys=SiteJourneys(requests),
         sites=SiteAccess(database),
-        token=TokenEndpoint(clients, grants, tokens),
+        token=TokenEndpoint(clients, grants, tokens, any_http=any_http),
         revocation=Revocation(clients, grants, tokens),
         exchange=Exchange(grants, tokens, jwts, settings.id_ttl_s),
         logout=Logout(clients, tokens, any_http=any_http),

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
+from sso.core.jwt import TOKEN_MOST
+from sso.core.language import in_ui_locales
 from sso.oauth.errors import Denied
 from sso.oauth.model import PROMPTS, SCOPES, Client, Wanted
 from sso.oauth.redirects import Redirect
 
 MOST_PARAMETERS = 100
-STATE_MOST, NONCE_MOST, HINT_MOST, TOKEN_MOST = 4096, 1024, 320, 8192
+STATE_MOST, NONCE_MOST, HINT_MOST = 4096, 1024, 320  # bytes, bytes, characters
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 KNOWN = (
     "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
@@ -62,6 +65,12 @@ class Parameters:
         return value
 
 
+def ascii_of(parameters: Parameters, name: str) -> str:
+    """The value as text; what is not there, or is no ASCII, as nothing."""
+    raw = parameters.only(name)
+    return raw.decode() if raw and raw.isascii() else ""
+
+
 def _decoded(encoded: bytes) -> bytes:
     return unquote_to_bytes(encoded.replace(b"+", b" "))
 
@@ -90,6 +99,7 @@ def check(
         max_age=_max_age(parameters),
         login_hint=_hint(parameters),
         sub=_subject(parameters, subject_of),
+        ui_locales=ui_locales(parameters),
     )
 
 
@@ -116,7 +126,10 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
 
 
 def _nonce(parameters: Parameters, client: Client) -> str | None:
-    nonce = parameters.text("nonce", NONCE_MOST)
+    nonce = parameters.text("nonce")
+    # It goes into every id_token, which must come back as a hint: control characters become six there.
+    if nonce is not None and (len(nonce.encode()) > NONCE_MOST or CONTROL.search(nonce)):
+        raise Denied("invalid_request", f"nonce is longer than {NONCE_MOST} bytes, or has control characters")
     if nonce is None and client.profile == "strict":
         raise Denied("invalid_request", "nonce is required")
     return nonce
@@ -159,6 +172,12 @@ def _hint(parameters: Parameters) -> str:
         return parameters.text("login_hint", HINT_MOST) or ""
     except Denied:
         return ""
+
+
+def ui_locales(parameters: Parameters | None) -> str:
+    """As far as it is understood. A wish: one that cannot be met is no reason to refuse anything."""
+    said = parameters.only("ui_locales") if parameters else None
+    return " ".join(in_ui_locales(said.decode("ascii", "replace"))) if said else ""
 
 
 def _subject(parameters: Parameters, subject_of: Callable[[str], str | None]) -> str | None:

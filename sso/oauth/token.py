@@ -12,12 +12,14 @@ from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
 from sso.oauth.grants import CODE_FAILURES, FoundCode, Grants, Turn
 from sso.oauth.issue import Presented, Tokens
 from sso.oauth.model import Client, Profile
+from sso.oauth.redirects import judge
 
 log = structlog.get_logger()
 
 
 class TokenEndpoint:
-    def __init__(self, clients: Clients, grants: Grants, tokens: Tokens) -> None:
+    def __init__(self, clients: Clients, grants: Grants, tokens: Tokens, *, any_http: bool) -> None:
+        self._any_http = any_http
         self._clients = clients
         self._grants = grants
         self._tokens = tokens
@@ -50,7 +52,10 @@ class TokenEndpoint:
             raise InvalidClient(given.scheme)
         if found.code_client is None:
             raise InvalidGrant
-        if found.code_client != found.client.client_id or not verifies(found.challenge, verifier):
+        client = found.client
+        if judge(redirect_uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http) is None:
+            raise InvalidGrant("redirect_uri is not the client's any more")
+        if found.code_client != client.client_id or not verifies(found.challenge, verifier):
             await self._count_failure(code, found.code_client)
             raise InvalidGrant
 
@@ -93,6 +98,8 @@ class TokenEndpoint:
         if turn.found and redirect_uri and not turn.same_uri:
             raise InvalidGrant("redirect_uri is not the one of the authorization")
         if not turn.proved:
+            if turn.found:
+                log.warning("oauth.refresh_not_authenticated", client=client.client_id, grant=presented.grant_id[:8])
             raise InvalidClient(given.scheme)
         if turn.found and turn.alive:
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])

@@ -35,4 +35,8 @@ class ExchangeJwt:
             fixed_ips=tuple(claims.get("ips", ())),
             jwt_public_key=claims.get("pub", ""),
         )
-        return self._jwts.issue(caller.user, options, claims["auth"], key.application_id)
+        try:
+            vouched = await self._jwts.vouch(caller)
+        except InvalidToken:
+            raise Unauthorized from None
+        return self._jwts.issue(caller.user, options, claims["auth"], key.application_id, vouched=vouched)

@@ -3,7 +3,9 @@
 import logging
 import math
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -11,41 +13,42 @@ import structlog
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config, Sockets
-from hypercorn.events import Closed, RawData
+from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol import h2, h11, ws_stream
 from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
 from hypercorn.trio import run as library
 from hypercorn.trio.tcp_server import TCPServer
-from wsproto.events import CloseConnection, Event, Ping
+from wsproto.events import CloseConnection, Ping
+from wsproto.events import Event as Frame
 
-KEEP_ALIVE_S = 75
+from sso.serve.lane.watch import has_left
+from sso.serve.limits import Limits
+from sso.web.wire import KEY
+
 RECEIVE_MOST = 64 * 1024
-HEADER_MOST = 32 * 1024
 MESSAGE_MOST = 64 * 1024  # of a WebSocket, whatever its route allows
 PING_S = 5.0  # a WebSocket that says nothing for so long is asked whether it lives
 PINGS_MOST = 3  # and is dead, if it has not answered any of these
 BYTES_A_SECOND = 16 * 1024  # of a WebSocket; who sends more is read more slowly
-DRAIN_S = 7.0  # for requests in flight, of the supervisor's 9
 CLOSE_AFTER_S = 0.05  # once accepting has stopped
 _log = structlog.get_logger()
 
 
-async def serve(app: Any, sockets: Sequence[socket.socket], stop: trio.Event, ready: Callable[[], None]) -> None:
+async def serve(
+    app: Any,
+    sockets: Sequence[socket.socket],
+    stop: trio.Event,
+    ready: Callable[[], None],
+    limits: Limits | None = None,
+) -> None:
     """Answer requests until ``stop`` is set; then take no more, finish those in flight, and return."""
-    config = Config()
-    config.include_server_header = False
-    config.keep_alive_timeout = KEEP_ALIVE_S
-    config.graceful_timeout = DRAIN_S
-    config.h11_max_incomplete_size = HEADER_MOST
-    config.websocket_max_message_size = MESSAGE_MOST
-    config.errorlog = logging.getLogger("hypercorn.error")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_close_when, stop, sockets)
         await nursery.start(
             partial(
                 library.worker_serve,
-                ASGIWrapper(_ending_well(app, stop)),
-                config,
+                ASGIWrapper(ending_well(app, stop)),
+                configuration(limits or Limits()),
                 sockets=Sockets([], list(sockets), []),
                 shutdown_trigger=stop.wait,
             )
@@ -53,18 +56,45 @@ async def serve(app: Any, sockets: Sequence[socket.socket], stop: trio.Event, re
         ready()
 
 
-class Connection(TCPServer):
-    """Hypercorn's, which kept a connection that its client had closed until it had been idle for KEEP_ALIVE_S, never
-    missed a WebSocket client that had vanished, and took the whole worker down with one that broke the protocol (by
-    sending frames before the handshake was done)."""
+def configuration(limits: Limits) -> Config:
+    config = Config()
+    config.include_server_header = False
+    config.keep_alive_timeout = limits.keep_alive_s
+    config.graceful_timeout = limits.drain_s
+    config.h11_max_incomplete_size = limits.head_most
+    config.websocket_max_message_size = MESSAGE_MOST
+    config.errorlog = logging.getLogger("hypercorn.error")
+    return config
 
+
+class Connection(TCPServer):
+    """Hypercorn's, which kept a connection that its client had closed until it had been idle for its time, waited for
+    ever for a client that does not read, told nobody that an answer was not written, never missed a WebSocket client
+    that had vanished, and took the whole worker down with one that broke the protocol (by sending frames before the
+    handshake was done)."""
+
+    write_s = Limits.drain_s  # it is shielded, and must not outlast the drain
+    lost = False
     _over = False
 
     async def run(self) -> None:
+        _connection.set(self)
         try:
             await super().run()
         except* Exception:
             _log.warning("connection failed", exc_info=True)
+
+    async def protocol_send(self, event: Event) -> None:
+        if not isinstance(event, RawData):
+            await super().protocol_send(event)
+            return
+        async with self.send_lock:
+            try:
+                with trio.fail_after(self.write_s, shield=True):
+                    await self.stream.send_all(event.data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError):
+                self.lost = True
+                await self.protocol.handle(Closed())
 
     async def _read_data(self) -> None:
         pace, pings = Pace(), 0
@@ -102,7 +132,7 @@ class Connection(TCPServer):
 class Socket(WSStream):
     """Hypercorn's, which closed a WebSocket with too large a message over the head of the application."""
 
-    async def _send_wsproto_event(self, event: Event) -> None:
+    async def _send_wsproto_event(self, event: Frame) -> None:
         too_large = self.state is ASGIWebsocketState.CONNECTED and self.buffer.length > MESSAGE_MOST
         if isinstance(event, CloseConnection) and too_large and self.app_put:
             await self.app_put(self.buffer.to_message())  # as much as has come: it will not be liked
@@ -131,9 +161,45 @@ library.TCPServer = Connection  # type: ignore[attr-defined]  # there is no othe
 h11.WSStream = h2.WSStream = Socket  # type: ignore[attr-defined]
 # Compressed frames are not taken: a small one can become a huge one.
 ws_stream.server_extensions_handshake = lambda *_: None  # type: ignore[attr-defined]
+_connection: ContextVar[Connection] = ContextVar("connection")  # of the task and those it starts
 
 
-def _ending_well(app: Any, stop: trio.Event) -> Any:
+class Wire:
+    """What a handler knows of its client (`sso.web.wire`)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.undo: Callable[[], Awaitable[None]] | None = None
+        self.gone = False
+        self._connection = connection
+        self._left: int | None = None
+        self._written = False
+
+    def watched(self) -> AbstractContextManager[None]:
+        return nullcontext()  # Quart hears of a client that left, and cancels its handler
+
+    def has_left(self) -> bool:
+        sock: socket.socket = self._connection.stream.socket
+        return self._connection.lost or sock.fileno() < 0 or has_left(sock)
+
+    def announced(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._left = next((int(value) for name, value in headers if name == b"content-length"), None)
+
+    def sent(self, size: int, last: bool) -> None:
+        """Handed to the system. A client that has all it waits for may leave before it is told that this was all."""
+        if self._left is not None:
+            self._left -= size
+        self._written = self._written or ((last or self._left == 0) and not self._connection.lost)
+
+    async def end(self, undo_s: float) -> None:
+        if self.undo is not None and not self._written:
+            with trio.move_on_after(undo_s, shield=True):
+                try:
+                    await self.undo()
+                except Exception:
+                    _log.exception("an answer that was not written could not be undone")
+
+
+def ending_well(app: Any, stop: trio.Event) -> Any:
     """The application, such that no connection is left open that nobody reads, nor closed without a word.
 
     Hypercorn says "disconnected" to the application while it still sends the end of the answer. Quart then cancels
@@ -143,6 +209,11 @@ def _ending_well(app: Any, stop: trio.Event) -> Any:
     """
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        wire = Wire(_connection.get())
+        scope["extensions"][KEY] = wire
         to_come = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope.get("headers", ()))
 
         async def receive_on() -> Any:
@@ -153,15 +224,28 @@ def _ending_well(app: Any, stop: trio.Event) -> Any:
 
         async def send_on(message: Any) -> None:
             match message["type"]:
-                case "http.response.start" if (stop.is_set() or to_come) and scope["http_version"].startswith("1"):
-                    await send(message | {"headers": [*message["headers"], (b"connection", b"close")]})
-                case "http.response.body" if not message.get("more_body"):
-                    with trio.CancelScope(shield=True):  # hypercorn itself does so for what waits on the client
+                case _ if wire.gone:
+                    pass  # nobody would get it
+                case "http.response.start" if wire.undo is not None and wire.has_left():
+                    wire.gone = True
+                case "http.response.start":
+                    wire.announced(message["headers"])
+                    if (stop.is_set() or to_come) and scope["http_version"].startswith("1"):
+                        message = message | {"headers": [*message["headers"], (b"connection", b"close")]}
+                    await send(message)
+                case "http.response.body":
+                    last = not message.get("more_body")
+                    # Hypercorn itself does so for what waits on the client. With HTTP/2 that may be for ever.
+                    with trio.CancelScope(shield=last and scope["http_version"].startswith("1")):
                         await send(message)
+                    wire.sent(len(message.get("body", b"")), last)
                 case _:
                     await send(message)
 
-        await app(scope, receive_on, send_on)
+        try:
+            await app(scope, receive_on, send_on)
+        finally:
+            await wire.end(Limits.undo_s)
 
     return run
 

@@ -12,11 +12,12 @@ from sso.accounts.users import end_everything
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring
-from sso.db.bridge import SERVER_SETTINGS, Database, Transaction
+from sso.db.bridge import TRANSACTION_SETTINGS, Database, Transaction
 from sso.db.errors import Duplicate
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
-from sso.oauth.clients import end_grants, secret_purpose
+from sso.oauth.clients import end_grants, end_grants_elsewhere, secret_purpose
+from sso.oauth.model import Client
 from sso.perm.access_keys import AccessKeys
 from sso.perm.application_store import NAME_TAKEN
 from sso.perm.audit import Actor
@@ -73,7 +74,7 @@ class Applier:
             nonlocal tally
             await tx.value(_WAIT, lock="60s", run="60s")
             await tx.value(_LOCK)
-            await tx.value(_WAIT, lock=SERVER_SETTINGS["lock_timeout"], run="60s")
+            await tx.value(_WAIT, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
             tally = Tally(warnings=list(document.warnings))
             for at, user in enumerate(document.users):
                 tally.place = f"users[{at}]"
@@ -185,6 +186,8 @@ class Applier:
         )
         if changed.get("disabled"):
             await end_grants(tx, part.client_id)
+        elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
+            await end_grants_elsewhere(tx, Client.from_row(old), Client.from_row({**old, **changed}))
         return "changed"
 
 

@@ -77,6 +77,7 @@ class ClientPart(_Part):
     redirect_hosts: list[Host] | None = None
     redirect_uris: list[Text] | None = None
     profile: Literal["strict", "oidc"] | None = None
+    id_alg: Literal["", "ES256", "EdDSA"] | None = None
     public: bool | None = None  # false: it has a secret, which an export leaves out
     consent: bool | None = None
     first_party: bool | None = None

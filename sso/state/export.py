@@ -14,7 +14,9 @@ from sso.state.sections import applications, groups, memberships, permissions, p
 
 _USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
 _CLIENTS = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
-CLIENT_FIELDS = ("client_id", "name", "redirect_hosts", "redirect_uris", "profile", "consent", "first_party")
+CLIENT_FIELDS = (
+    "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
+)  # fmt: skip
 
 
 async def export(database: Database) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from quart import Response, current_app, request
 
 from sso.core.ids import secret_token
+from sso.core.language import Text
 from sso.core.refused import Forbidden
 
 SESSION = "sso_session"  # somebody is signed in
@@ -19,7 +20,7 @@ SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 class BadForm(Forbidden):
-    message = "This form has expired or was not sent from our page. Go back, reload the page and try again."
+    message = Text("This form has expired or was not sent from our page. Go back, reload the page and try again.")
 
 
 def cookie(name: str) -> str:

@@ -8,6 +8,7 @@ from quart import Request as QuartRequest
 from quart import Response, Websocket, current_app, has_request_context, request, websocket
 from werkzeug.datastructures import Headers
 
+from sso.core.language import Text
 from sso.core.net import Address
 from sso.core.refused import Refused
 from sso.web.address import Proxies, client_address
@@ -37,15 +38,18 @@ async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int
 
 def asked() -> QuartRequest | Websocket:
     """What came: a request, or one for a socket."""
-    return request if has_request_context() else websocket
+    proxy: Any = request if has_request_context() else websocket
+    found: QuartRequest | Websocket = proxy._get_current_object()  # each use of a proxy looks it up again
+    return found
 
 
 def address() -> Address:
     """Of the client, as far as it can be known; what cannot be known is refused."""
     proxies: Proxies = current_app.config["PROXIES"]
-    peer = asked().scope.get("client")
+    here = asked()
+    peer = here.scope.get("client")
     try:
-        return client_address(peer[0] if peer else None, asked().headers.getlist, proxies)
+        return client_address(peer[0] if peer else None, here.headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
 
@@ -53,7 +57,7 @@ def address() -> Address:
 class UnknownClient(Refused):
     status = 403
     code = "access_denied"
-    message = "the client's address cannot be determined"
+    message = Text("The address that you come from cannot be determined.")
 
 
 def text_header(name: str) -> str | None:

@@ -5,6 +5,8 @@ from typing import Any
 
 from quart import Response, current_app, render_template
 
+from sso.core.language import reader
+from sso.web import language
 from sso.web.gate import BadBody
 from sso.web.headers import page_policy
 from sso.web.http import body
@@ -21,11 +23,15 @@ async def page(
     form_targets: Sequence[str] = (),
     **context: Any,
 ) -> Response:
-    """``form_targets``: origins to which the forms of this page may lead in the end, besides our own."""
-    names = {"lang": "en", "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
+    """In the language of the reader (``language.py``).
+
+    ``form_targets``: origins to which the forms of this page may lead in the end, besides our own.
+    """
+    language.choose()
+    names = {"lang": reader.get(), "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
     response = Response(await render_template(template, **names), status, content_type="text/html; charset=utf-8")
-    response.headers.update(headers or {})
+    response.headers.update({"Content-Language": reader.get(), "Vary": "Accept-Language", **(headers or {})})
     if form_targets:
         response.headers["Content-Security-Policy"] = page_policy(form_targets)
     return response
@@ -33,6 +39,7 @@ async def page(
 
 async def form_fields() -> dict[str, str]:
     """The fields of a form of ours: text only."""
+    language.choose()
     sent = await body(max_bytes=FORM_MOST)
     if not sent.is_form and sent.raw:
         raise BadBody("a form is expected", status=415)

@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 from quart import request
 
-KEY = "sso.wire"  # among the extensions of the ASGI scope
+# Among the extensions of the ASGI scope.
+KEY = "sso.wire"
+LEAN = "sso.lean"  # the head is within its limits; a body is read when asked for, and a client that leaves cancels
 
 
 class Wire(Protocol):
@@ -17,17 +19,16 @@ class Wire(Protocol):
         """Inside, a client that leaves ends the request: it is cancelled. Elsewhere its leaving need not be noticed."""
 
 
-def client_watched() -> AbstractContextManager[None]:
-    wire = _wire()
-    return wire.watched() if wire else nullcontext()
+class NoWire:
+    """Where nobody can tell, as in tests without a server."""
+
+    undo: Callable[[], Awaitable[None]] | None = None
+
+    def watched(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
-def if_not_written(undo: Callable[[], Awaitable[None]]) -> None:
-    """Undo what must not have happened if the client has not got the answer to this request."""
-    if wire := _wire():
-        wire.undo = undo
-
-
-def _wire() -> Wire | None:
+def wire() -> Wire:
+    """Of this request."""
     extensions: dict[str, Any] = request.scope.get("extensions") or {}
-    return extensions.get(KEY)
+    return extensions.get(KEY) or NoWire()

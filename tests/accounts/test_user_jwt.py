@@ -7,12 +7,16 @@ from typing import Any
 
 import jwt as pyjwt
 import pytest
+import trio
 
-from sso.accounts.model import LoginOptions, User
+from sso.accounts.errors import InvalidCredentials
+from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.user_jwt import Caller, factor_digest
+from sso.accounts.users import end_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
 from sso.core.net import parse_address
+from sso.db.bridge import Transaction
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
@@ -20,12 +24,13 @@ from sso.state.document import parse
 from tests.kit.builders import add_user
 
 HERE = parse_address("203.0.113.5")
+LATE = 2**40  # a moment of the database that is no limit
 SET_VALID_FROM = Statement("UPDATE users SET valid_from = :moment WHERE user_id = :user_id")
 
 
 def issue(services: Services, user: User, **options: Any) -> str:
     given = {"address": HERE, "factor": "device"} | options
-    return services.user_jwts.issue(user, LoginOptions(**given), "login")
+    return services.user_jwts.issue(user, LoginOptions(**given), "login", vouched=LATE)
 
 
 async def verify(services: Services, token: str, address: str = "203.0.113.5", **options: Any) -> Caller:
@@ -66,8 +71,9 @@ async def test_it_speaks_for_its_user(services: Services) -> None:
 async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -> None:
     user = await add_user(services, nick="Ünï 🎮")
     token = services.user_jwts.issue(
-        user, LoginOptions(HERE, factor="device", fixed_ips=("10.0.0.0/8",), jwt_public_key="KEY"), "otp", app_id=10
-    )
+        user, LoginOptions(HERE, factor="device", fixed_ips=("10.0.0.0/8",), jwt_public_key="KEY"), "otp", app_id=10,
+        vouched=LATE,
+    )  # fmt: skip
     claims = claims_of(token)
     assert claims == {
         "typ": "user_token",
@@ -271,3 +277,65 @@ async def test_the_clock_of_the_issuer_does_not_matter_much(
     ahead = issue(services, user)
     at(monkeypatch, now)
     assert await is_void(services, ahead)
+
+
+async def login(services: Services, user: User) -> str:
+    data = await services.auth_data.issue(SignedIn(user, "login"), LoginOptions(HERE, factor="device"))
+    return str(data["jwt"])
+
+
+@pytest.mark.parametrize("ahead", [-20, 0, 20])
+async def test_a_clock_that_is_off_lets_no_token_survive_a_password_change(
+    services: Services, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    user = await add_user(services)
+    at(monkeypatch, time.time() + ahead)
+    token = await login(services, user)
+    assert not await is_void(services, token)
+    changed = await services.users.set_password(user.user_id, "hash")
+    assert await is_void(services, token)
+    assert not await is_void(services, await login(services, changed))
+
+
+async def test_no_token_survives_a_password_change_within_its_second(services: Services) -> None:
+    """Around the boundary too: some of these fall on it."""
+    user = await add_user(services)
+    for _ in range(40):
+        user = await refreshed(services, user)
+        token = await login(services, user)
+        await services.users.set_password(user.user_id, "hash")
+        assert await is_void(services, token)
+        await trio.sleep(0.03)
+
+
+async def test_what_is_issued_while_a_password_is_being_changed_waits_for_it(services: Services) -> None:
+    """The moment of the change is chosen before it is committed: a token of in between would be younger."""
+    user = await add_user(services)
+    outcomes: list[object] = []
+
+    async def change(tx: Transaction) -> None:
+        await end_everything(tx, user.user_id)
+        changing.set()
+        await tx.value(Statement("SELECT pg_sleep(1.2)"))
+
+    async def issue_meanwhile() -> None:
+        await changing.wait()
+        with pytest.raises(InvalidCredentials):
+            await login(services, user)
+        outcomes.append(await services.users.vouch(user))
+
+    changing = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(issue_meanwhile)
+        await services.database.transaction(change)
+    assert outcomes == [None]
+
+
+async def test_the_database_vouches_with_its_own_clock(services: Services) -> None:
+    user = await add_user(services)
+    before = await services.database.value(Statement("SELECT CAST(floor(extract(epoch FROM now())) AS bigint)"))
+    moment = await services.users.vouch(user)
+    assert moment is not None
+    assert 0 <= moment - before <= 1
+    await services.users.set_disabled(user.user_id, disabled=True)
+    assert await services.users.vouch(user) is None

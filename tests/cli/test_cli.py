@@ -407,24 +407,35 @@ def test_a_document_may_be_far_larger_than_a_request(run: Program) -> None:
     assert run.ok("apply", "-", stdin=run.ok("export")).startswith("created 0, changed 0, ")
 
 
+def listed(run: Program) -> list[list[str]]:
+    """The signing keys: id, algorithm, state."""
+    return [line.split("\t") for line in run.ok("key", "list").splitlines()]
+
+
 def test_signing_keys_are_listed_rotated_and_retired(run: Program) -> None:
-    first, algorithm, state = run.ok("key", "list").rstrip("\n").split("\t")
-    assert (algorithm, state) == ("RS256", "signs")
+    keys = {line[1]: line for line in listed(run)}
+    first = keys["RS256"][0]
+    assert {algorithm: state for algorithm, (_, _, state) in keys.items()} == {
+        "RS256": "signs",
+        "ES256": "signs where it is asked for",
+        "EdDSA": "signs where it is asked for",
+    }
     assert run("key", "retire", first).failed_with("this is the key that signs", "sso key rotate")
     assert run("key", "retire", "unknown").failed_with("there is no key unknown in use")
 
     second, *words = run.ok("key", "rotate", "--alg", "EdDSA").split()
     assert " ".join(words) == "is published and signs in 15 seconds"
-    lines = [line.split("\t") for line in run.ok("key", "list").splitlines()]
-    assert lines[0] == [first, "RS256", "signs"]
-    assert lines[1][:2] == [second, "EdDSA"]
-    assert lines[1][2].startswith("published, signs in 1")
+    lines = listed(run)
+    assert [first, "RS256", "signs"] in lines
+    assert lines[-1][:2] == [second, "EdDSA"]
+    assert lines[-1][2].startswith("published, signs in 1")
 
     assert run.ok("key", "retire", first) == f"{first} is retired\n"
     assert run("key", "retire", first).failed_with(f"there is no key {first} in use")
     assert run("key", "retire", second).failed_with("sso key rotate")
-    states = {line.split("\t")[0]: line.split("\t")[2] for line in run.ok("key", "list").splitlines()}
-    assert states[first].startswith("retired ")
+    assert {kid: state for kid, _, state in listed(run)}[first].startswith("retired ")
+    assert "signs in 15 seconds" in run.ok("key", "rotate", "--alg", "ES256", "--side")
+    assert run("key", "rotate", "--side").code == 2
 
 
 def test_a_master_key_is_printed_that_can_be_used(run: Program) -> None:
@@ -442,11 +453,11 @@ def test_the_master_key_is_changed_and_the_old_one_dropped_only_when_nothing_nee
 
     # A key that was put into the file by hand, and nothing sealed with it yet.
     Keyring.from_file(path).put_first(MasterKey.generate())
-    assert run("key", "reseal", "--drop-old").failed_with("2 values are still sealed with an old key", "sso key reseal")
+    assert run("key", "reseal", "--drop-old").failed_with("4 values are still sealed with an old key", "sso key reseal")
     assert old in path.read_text()
 
     newest = run.ok("key", "reseal").split()
-    assert newest[:-1] == ["2", "values", "are", "sealed", "with", "the", "master", "key"]
+    assert newest[:-1] == ["4", "values", "are", "sealed", "with", "the", "master", "key"]
     assert len(path.read_text().split()) == 3
     assert run.ok("key", "reseal", "--drop-old") == "only the newest master key is kept\n"
     (kept,) = path.read_text().split()
@@ -461,7 +472,7 @@ def test_a_master_key_of_the_settings_is_changed_there(run: Program) -> None:
     old, new = MasterKey.generate(), MasterKey.generate()
     run.ok("key", "list", SSO_SECRET_KEY=old.text())
     both = f"{new.text()},{old.text()}"
-    assert run.ok("key", "reseal", SSO_SECRET_KEY=both) == f"1 values are sealed with the master key {new.id}\n"
+    assert run.ok("key", "reseal", SSO_SECRET_KEY=both) == f"3 values are sealed with the master key {new.id}\n"
     assert run("key", "reseal", "--drop-old", SSO_SECRET_KEY=both).failed_with("SSO_SECRET_KEY: change it there")
     run.ok("key", "list", SSO_SECRET_KEY=new.text())
     assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"the master key {new.id}, which is not here")

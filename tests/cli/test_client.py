@@ -23,6 +23,7 @@ def test_a_client_is_added_and_its_secret_shown_once(server: Server) -> None:
         "redirect_hosts": ["shop.example.com"],
         "redirect_uris": [],
         "profile": "strict",
+        "id_alg": "",
         "consent": False,
         "first_party": False,
         "disabled": False,

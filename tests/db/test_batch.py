@@ -7,7 +7,7 @@ from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 
 DOUBLE = Statement(
-    """SELECT item.n, item.value * 2 AS doubled, pg_sleep(0.02) FROM unnest(CAST(:values AS int[]))
+    """SELECT item.n, item.value * 2 AS doubled, pg_sleep(0.005) FROM unnest(CAST(:values AS int[]))
     WITH ORDINALITY AS item (value, n) WHERE item.value >= 0"""
 )
 CLAIM = Statement(

@@ -4,8 +4,10 @@ from functools import partial
 import pytest
 import trio
 
+from sso.db.batch import Batch
 from sso.db.bridge import Database, Transaction
-from sso.db.errors import Duplicate, Unavailable
+from sso.db.errors import Duplicate, TooSlow, Unavailable
+from sso.db.pulse import PAUSE_S
 from sso.db.statement import Statement
 
 COUNT = Statement("SELECT count(*) FROM throttle")
@@ -40,6 +42,14 @@ async def test_a_wrong_value_is_not_taken_for_a_lost_connection(database: Databa
     assert not isinstance(caught.value, Unavailable)
 
 
+async def test_an_error_that_nobody_expected_quotes_no_row(database: Database) -> None:
+    await database.run_sql("ALTER TABLE throttle ADD CHECK (failures < 100)", [])
+    with pytest.raises(Exception, match="throttle_failures_check") as caught:
+        await database.value(PUT, key=b"a secret", failures=100)
+    assert b"a secret".hex() not in str(caught.value)
+    assert "DETAIL" not in str(caught.value)
+
+
 async def put(key: bytes, tx: Transaction) -> None:
     await tx.value(PUT, key=key, failures=1)
 
@@ -61,10 +71,94 @@ async def test_a_cancelled_call_has_happened_wholly(database: Database) -> None:
 async def test_a_call_that_takes_too_long_is_given_up_and_its_connection_not_used_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sso.db.bridge.RUN_S", 0.2)
-    with pytest.raises(Unavailable):
+    await database.ping()
+    monkeypatch.setattr("sso.db.bridge.QUEUE_S", 0.2)
+    with pytest.raises(TooSlow):
         await database.transaction(lambda tx: tx.value(SLEEP, seconds=1.5), run_s=0.2)
+    await trio.sleep(PAUSE_S)
     assert await database.value(Statement("SELECT 7")) == 7
+
+
+async def test_a_single_statement_is_given_up_within_two_seconds(database: Database) -> None:
+    """By the database itself, which then knows that nothing has happened."""
+    add = Statement("UPDATE throttle SET failures = failures + 1 WHERE key = :key RETURNING pg_sleep(4)")
+    await database.value(PUT, key=b"a", failures=0)
+    began = trio.current_time()
+    with pytest.raises(Unavailable) as caught:
+        await database.value(add, key=b"a")
+    assert not isinstance(caught.value, TooSlow)
+    assert trio.current_time() - began < 3
+    await trio.sleep(3)
+    assert await database.value(Statement("SELECT sum(failures) FROM throttle")) == 0
+
+
+async def test_several_statements_have_longer(database: Database) -> None:
+    assert await database.transaction(lambda tx: tx.value(Statement("SELECT 7 FROM pg_sleep(2.2)"))) == 7
+    assert await database.value(Statement("SHOW statement_timeout")) == "1800ms"  # and then it is as before
+
+
+async def test_a_slow_statement_does_not_stand_in_the_way_of_others(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sso.db.bridge.STATEMENT_S", 0.5)
+    answered = 0
+
+    async def ask_on() -> None:
+        nonlocal answered
+        while True:
+            await database.ping()
+            answered += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask_on)
+        with pytest.raises(TooSlow):
+            await database.value(SLEEP, seconds=3)
+        before = answered
+        for _ in range(20):
+            await database.ping()
+        assert answered > before
+        nursery.cancel_scope.cancel()
+
+
+async def test_while_nothing_is_answered_all_but_one_are_refused_at_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sso.db.bridge.STATEMENT_S", 0.5)
+    with pytest.raises(TooSlow):
+        await database.value(SLEEP, seconds=1)
+    refused = 0
+    for _ in range(50):
+        with pytest.raises(Unavailable, match="away"):
+            await database.ping()
+        refused += 1
+    await trio.sleep(PAUSE_S)
+    await database.ping()  # is let through, and finds that all is well
+    await database.ping()
+    assert refused == 50
+
+
+async def test_who_waits_for_a_statement_that_gets_no_answer_is_told_with_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sso.db.bridge.STATEMENT_S", 0.5)
+    each = "FROM unnest(CAST(:ids AS int[])) WITH ORDINALITY AS item (id, n)"
+    slow = Batch(database, Statement(f"SELECT item.n, pg_sleep(2) {each}"))
+    ends: list[float] = []
+
+    async def one(number: int) -> None:
+        await trio.sleep(number / 100)
+        with pytest.raises(Unavailable):
+            await slow(number)
+        ends.append(trio.current_time() - began)
+
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for number in range(10):
+            nursery.start_soon(one, number)
+    assert len(ends) == 10
+    assert max(ends) < 1.0  # once through the half second, not twice
+    await trio.sleep(PAUSE_S)
+    assert await Batch(database, Statement(f"SELECT item.n {each}"))(1) is not None
 
 
 async def test_terminated_connections_are_replaced(database: Database) -> None:

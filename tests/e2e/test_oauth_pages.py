@@ -130,3 +130,35 @@ def test_no_leads_back_with_an_error(server: Server, shop: Site) -> None:
         return page.url
 
     assert "error=access_denied" in with_page(walk)
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr"])
+def test_longer_words_fit_on_a_phone(server: Server, shop: Site, language: str) -> None:
+    somebody = new_browser(server, totp_secret=TOTP_SECRET)
+
+    def walk(page: Page) -> None:
+        def shown(name: str, path: str = "") -> None:
+            if path:
+                page.goto(server.base_url + path)
+            assert page.locator("html").get_attribute("lang") == language
+            picture(page, f"{name}-{language}", "narrow")
+            fits(page)
+
+        wanted = shop.query(scope="openid email profile offline_access trust", ui_locales=language)
+        shown("sign-in", f"{AUTHORIZE}?{urlencode(wanted)}")
+        page.locator("#login").fill(somebody.login)
+        page.locator("#password").fill(PASSWORD)
+        page.locator("main button").first.click()
+        shown("code")
+        page.locator("#otp").fill(pyotp.TOTP(TOTP_SECRET).now())
+        page.locator("main button").first.click()
+        shown("consent")
+        page.locator("main button").first.click()
+        expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+        page.set_extra_http_headers({"Accept-Language": language})
+        shown("account", "/account")
+        shown("app", "/account/totp")
+        shown("logout", f"/proxy/oauth/logout?client_id={shop.client_id}")
+        shown("error", "/nowhere")
+
+    with_page(walk, "narrow")

@@ -15,6 +15,7 @@ from tests.faults import (
     PEOPLE,
     ROUNDS,
     SLACK,
+    descendants,
     is_alive,
     kill,
     leaked,
@@ -98,6 +99,39 @@ def go_and_come_back(setup: Setup) -> None:
     assert recovered < RECOVERED_S * SLACK
     assert lost(server.base_url, journal.tokens) == []
     assert leaked(logs(server), journal.secrets) == []
+
+
+def test_hanging_is_503_within_two_seconds_and_recovers_by_itself(setup: Setup) -> None:
+    server, database = setup
+    workers = server.workers()
+    postmaster = database.pid()
+    assert postmaster is not None
+    with Load(server.base_url, PEOPLE) as load:
+        load.wait_for(20)
+        everybody = descendants({postmaster})
+        kill(everybody, signal.SIGSTOP)
+        try:
+            hangs = time.monotonic()
+            time.sleep(6)
+            assert ask(server, "/healthz").status == 200
+            assert ask(server, "/login").status == 200
+        finally:
+            kill(everybody, signal.SIGCONT)
+        back = time.monotonic()
+        load.wait_for(20, since=back)
+        time.sleep(1)  # is it over?
+    journal = load.journal
+    refused = journal.answered(503)
+    meanwhile = [entry for entry in refused if hangs < entry.began and entry.ended < back]
+    recovered = max(0.0, max(entry.ended for entry in refused) - back)
+    print(f"{journal.count()}, slowest {journal.slowest():.2f} s, all well {recovered:.2f} s after its return")
+    assert len(meanwhile) > 20  # most of them at once
+    assert journal.statuses() == {200, 503}
+    assert journal.broken() == []
+    assert journal.slowest() < REFUSED_S * SLACK
+    assert recovered < RECOVERED_S * SLACK
+    assert server.workers() == workers
+    assert lost(server.base_url, journal.tokens) == []
 
 
 def test_all_connections_terminated_does_no_lasting_harm(setup: Setup) -> None:

@@ -115,6 +115,30 @@ async def test_the_last_key_cannot_be_retired(services: Services) -> None:
         await services.key_store.retire(new)
 
 
+async def test_a_side_key_signs_only_where_its_algorithm_is_asked_for(services: Services) -> None:
+    await services.key_store.ensure_first("ES256", sides=("ES256", "EdDSA"))
+    await services.keys.load()
+    main = services.keys.signer()
+    edwards, elliptic = services.keys.signer("EdDSA"), services.keys.signer("ES256")
+    assert (main.algorithm, edwards.algorithm, elliptic.algorithm) == ("ES256", "EdDSA", "ES256")
+    assert len({main.kid, edwards.kid, elliptic.kid}) == 3
+    assert services.keys.signer("RS256") == main  # there is none beside it
+
+
+async def test_rotating_a_side_key_leaves_the_others_as_they_are(services: Services, lead: float) -> None:
+    await services.key_store.ensure_first("ES256", sides=("EdDSA",))
+    await services.keys.load()
+    main, side = services.keys.signer().kid, services.keys.signer("EdDSA").kid
+    new = await services.key_store.rotate("EdDSA", 3600, side=True)
+    await services.keys.load()
+    assert services.keys.signer("EdDSA").kid == side
+    await trio.sleep(lead + 0.1)
+    assert (services.keys.signer().kid, services.keys.signer("EdDSA").kid) == (main, new)
+    with pytest.raises(LastKey):
+        await services.key_store.retire(new)
+    assert await services.key_store.retire(side)
+
+
 async def test_retiring_a_key_that_is_not_in_use_changes_nothing(services: Services) -> None:
     old = services.keys.signer().kid
     await services.key_store.rotate("ES256", 3600)
@@ -159,11 +183,15 @@ def kids(text: str) -> set[str]:
     return {key["kid"] for key in orjson.loads(text)["keys"]}
 
 
+def main(text: str) -> set[str]:
+    """Those that sign what no other algorithm is asked for."""
+    return {key["kid"] for key in orjson.loads(text)["keys"] if key["alg"] == "RS256"}
+
+
 def test_both_addresses_publish_the_same_set(rotating: Server) -> None:
     (text,) = sets(rotating)
-    (jwk,) = orjson.loads(text)["keys"]
-    assert set(jwk) == {"kid", "use", "alg", "kty", "n", "e"}
-    assert jwk["alg"] == "RS256"
+    by_algorithm = {jwk["alg"]: set(jwk) - {"kid", "use", "alg", "kty"} for jwk in orjson.loads(text)["keys"]}
+    assert by_algorithm == {"RS256": {"n", "e"}, "ES256": {"crv", "x", "y"}, "EdDSA": {"crv", "x"}}
     with rotating.client(verify=False) as client:
         for path in SETS:
             answer = client.get(path)
@@ -202,7 +230,7 @@ def test_a_rotation_is_seen_by_both_workers_and_no_token_has_a_kid_that_is_not_i
         stop.set()
         thread.join()
     assert all(kid in published_then for kid, published_then in seen)
-    assert {kid for kid, _ in seen} == kids(before) | {new}
+    assert {kid for kid, _ in seen} == main(before) | {new}
     assert rotating.workers() == workers  # nobody was started again
     (after,) = sets(rotating)
     assert kids(after) == kids(before) | {new}

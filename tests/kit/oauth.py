@@ -22,6 +22,8 @@ TOKEN = "/proxy/oauth/token"
 USERINFO = "/proxy/oauth/userinfo"
 REVOKE = "/proxy/oauth/token/revoke"
 
+ALGORITHMS = ["RS256", "ES256", "EdDSA"]
+
 
 @dataclass
 class Site:
@@ -87,7 +89,7 @@ class Site:
         """Verified with the published keys."""
         keys = pyjwt.PyJWKSet.from_dict(self.http.get("/proxy/oauth/keys").json())
         key = keys[pyjwt.get_unverified_header(token)["kid"]]
-        claims: dict[str, Any] = pyjwt.decode(token, key, algorithms=["RS256"], options={"verify_aud": False})
+        claims: dict[str, Any] = pyjwt.decode(token, key, algorithms=ALGORITHMS, options={"verify_aud": False})
         return claims
 
 
@@ -153,7 +155,7 @@ def new_site(server: Server, *, public: bool = False, **fields: Any) -> Site:
 
 
 def new_browser(server: Server, **fields: Any) -> Browser:
-    login = f"oauth{next(_numbers)}@example.com"
+    login = fields.pop("login", f"oauth{next(_numbers)}@example.com")
     server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
     return Browser(server, login)
 

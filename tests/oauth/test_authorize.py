@@ -154,6 +154,8 @@ def denied(answer: httpx.Response, error: str, state: str = "s-1") -> None:
         ({"nonce": ""}, "invalid_request"),
         ({"nonce": "n" * 2000}, "invalid_request"),
         ({"nonce": "a\x00b"}, "invalid_request"),
+        ({"nonce": "a\x1fb"}, "invalid_request"),
+        ({"nonce": "🎮" * 257}, "invalid_request"),
         ({"prompt": "maybe"}, "invalid_request"),
         ({"prompt": "none login"}, "invalid_request"),
         ({"max_age": "-1"}, "invalid_request"),
@@ -211,8 +213,30 @@ def test_public_clients_must_use_pkce(server: Server, browser: Browser) -> None:
 def test_only_get_is_allowed(site: Site, browser: Browser, method: str) -> None:
     answer = browser.http.request(method, f"{AUTHORIZE}?{urlencode(site.query())}")
     assert answer.status_code == 405
-    assert "GET" in answer.headers["Allow"]
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "OPTIONS"}
     assert "Location" not in answer.headers
+
+
+@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "PATCH"])
+def test_the_answer_to_an_authorization_is_a_get_or_a_post(browser: Browser, method: str) -> None:
+    answer = browser.http.request(method, f"{AUTHORIZE}/{'x' * 43}")
+    assert answer.status_code == 405
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "POST", "OPTIONS"}
+
+
+@pytest.mark.parametrize("nonce", ["🎮" * 256, '"' * 1024, "n" * 1024])
+def test_the_longest_id_token_is_good_as_a_hint(server: Server, oidc: Site, nonce: str) -> None:
+    """As long as a nonce, a nickname and an address may be."""
+    login = f"{'🎮' * 100}{len(nonce)}{nonce[0]}@{'🎮' * 200}"
+    somebody = new_browser(server, login=login, nick="🎮" * 1024)
+    somebody.sign_in()
+    hint = oidc.tokens(somebody, nonce=nonce, scope="openid email profile")["id_token"]
+    assert oidc.claims(hint)["nickname"] == "🎮" * 1024
+    assert oidc.claims(hint)["nonce"] == nonce
+    assert len(hint) > 8192 * 0.9
+    assert somebody.code(oidc, id_token_hint=hint, prompt="none")
+    left = somebody.http.get("/proxy/oauth/logout", params={"id_token_hint": hint})
+    assert "You are signed out" in left.text
 
 
 def test_what_is_sent_is_never_shown_raw(site: Site, browser: Browser) -> None:

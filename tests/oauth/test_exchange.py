@@ -145,7 +145,7 @@ def forged(site: Site, token: str) -> Iterator[tuple[str, str]]:
             yield f"{alg} {name}", f"{text}.{made}"
     jwk = pyjwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
     for more in ({"jwk": jwk}, {"jku": "http://127.0.0.1:1/"}, {"x5u": "http://127.0.0.1:1/"}, {"x5c": ["AA=="]}):
-        yield str(list(more)), pyjwt.encode(claims, key, algorithm="RS256", headers={**header, **more})
+        yield str(list(more)), pyjwt.encode(claims, key, algorithm="RS256", headers={**header, "alg": "RS256", **more})
     for kid in ("x", "../../../../dev/null", "a' OR '1'='1", "x" * 10_000):
         yield f"kid {kid[:9]}", pyjwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
     yield "no kid", pyjwt.encode(claims, key, algorithm="RS256")

@@ -24,6 +24,20 @@ def test_with_an_id_token_of_the_user_the_session_ends_at_once(server: Server, o
     assert not signed_in(browser)
 
 
+def test_the_bytes_of_a_state_come_back_unchanged_asked_or_not(server: Server, oidc: Site) -> None:
+    query = f"client_id={oidc.client_id}&post_logout_redirect_uri={BYE}&state=a%ff%fe+%20%2B"
+    browser = new_browser(server).sign_in()
+    answer = browser.submit(browser.http.get(f"{LOGOUT}?{query}"), {})
+    assert answer.headers["Location"] == f"{BYE}?state=a%FF%FE%20%20%2B"
+    assert not signed_in(browser)
+    assert browser.http.get(f"{LOGOUT}?{query}").headers["Location"] == f"{BYE}?state=a%FF%FE%20%20%2B"
+
+
+def test_too_long_a_state_is_refused(server: Server, oidc: Site) -> None:
+    params = {"client_id": oidc.client_id, "post_logout_redirect_uri": BYE, "state": "s" * 4097}
+    assert new_browser(server).http.get(LOGOUT, params=params).status_code == 400
+
+
 def test_without_one_people_are_asked(server: Server, oidc: Site) -> None:
     browser, other = new_browser(server).sign_in(), new_browser(server).sign_in()
     hint = oidc.tokens(other)["id_token"]

@@ -285,3 +285,16 @@ def test_a_bad_token_of_a_client_that_names_and_proves_itself_is_no_invalid_clie
         }
         answer = who.http.post("/proxy/oauth/token", data=form, headers=who.bearer())
         assert error_of(answer) == (400, code)
+
+
+def test_wrong_client_authentication_is_logged_and_uses_no_refresh_token_up(
+    server: Server, either: Site, browser: Browser
+) -> None:
+    token = either.tokens(browser)["refresh_token"]
+    before = len(server.log_events("oauth.refresh_not_authenticated"))
+    for _ in range(30):
+        answer = either.refresh(token, headers=either.bearer(secret="wrong"))
+        assert error_of(answer) == (401, "invalid_client")
+    assert either.refresh(token).status_code == 200
+    events = server.log_events("oauth.refresh_not_authenticated")[before:]
+    assert [event["client"] for event in events] == [either.client_id] * 30

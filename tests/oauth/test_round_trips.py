@@ -1,44 +1,19 @@
 """What every request of a busy site does costs one crossing to the database, two for a redemption."""
 
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv4Address
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from sso.db.bridge import Database
 from sso.oauth.authenticate import Evidence, sha1_bearer
-from sso.oauth.authorize import GoTo
-from sso.oauth.request import Parameters
 from sso.services import Services
-from sso.state.apply import Applier
-from sso.state.document import parse
-from tests.kit.builders import add_user
-
-SECRET = "a-secret-of-the-shop"
-URI = "https://shop.example.com/cb"
-GIVEN = Evidence(bearer=sha1_bearer(URI, SECRET).decode())
+from tests.oauth.shop import GIVEN, URI, new_code
 
 
 @pytest.fixture
 async def code(services: Services) -> str:
-    client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [client]}))
-    user = await add_user(services)
-    address = IPv4Address("127.0.0.1")
-    secret = await services.sessions.start(user, "login", address, "", replaces="")
-    query = {
-        "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI,
-        "scope": "openid offline_access", "nonce": "n",
-    }  # fmt: skip
-    parameters = Parameters.read(urlencode(query).encode())
-    assert parameters
-    authorize = services.oauth.authorize
-    wanted = authorize.check(parameters, *await authorize.recipient(parameters))
-    outcome = await authorize.begin(wanted, await services.sessions.look_up(secret, address))
-    assert isinstance(outcome, GoTo)
-    return parse_qs(urlsplit(outcome.url).query)["code"][0]
+    return await new_code(services)
 
 
 @pytest.fixture

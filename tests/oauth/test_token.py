@@ -64,6 +64,24 @@ def test_id_tokens_of_standard_clients_have_auth_time_too(oidc: Site, browser: B
     assert "nonce" not in oidc.claims(oidc.tokens(browser, nonce=None)["id_token"])
 
 
+@pytest.mark.parametrize("algorithm", ["ES256", "EdDSA"])
+def test_a_client_may_ask_for_id_tokens_that_are_cheaper_to_sign(
+    server: Server, browser: Browser, algorithm: str
+) -> None:
+    site = new_site(server, id_alg=algorithm)
+    tokens = site.tokens(browser)
+    assert pyjwt.get_unverified_header(tokens["id_token"])["alg"] == algorithm
+    assert set(site.claims(tokens["id_token"])) == ID_CLAIMS
+    again = site.refresh(tokens["refresh_token"]).json()
+    assert pyjwt.get_unverified_header(again["id_token"])["alg"] == algorithm
+
+
+def test_algorithms_without_a_word_of_the_client(site: Site, browser: Browser) -> None:
+    tokens = site.tokens(browser)
+    assert pyjwt.get_unverified_header(tokens["id_token"])["alg"] == "RS256"
+    assert pyjwt.get_unverified_header(tokens["refresh_token"])["alg"] == "EdDSA"  # which only we read
+
+
 def test_refresh_token_claims(site: Site, browser: Browser, server: Server) -> None:
     claims = site.claims(site.tokens(browser)["refresh_token"])
     assert set(claims) == {"typ", "aud", "azp", "iss", "exp", "iat", "kid", "sub", "scopes", "jti"}

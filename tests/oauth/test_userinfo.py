@@ -72,9 +72,9 @@ def test_discovery_is_complete_and_true(server: Server, path: str) -> None:
         assert client.get(config["authorization_endpoint"].removeprefix(server.base_url)).status_code == 400
         assert client.get(config["end_session_endpoint"].removeprefix(server.base_url)).status_code == 200
         keys = client.get(config["jwks_uri"].removeprefix(server.base_url)).json()["keys"]
-        assert {key["alg"] for key in keys} == set(config["id_token_signing_alg_values_supported"]) == {"RS256"}
-        for key in keys:
-            assert set(key) == {"kty", "n", "e", "kid", "alg", "use"}
+        parts = {key["alg"]: set(key) - {"kty", "kid", "alg", "use"} for key in keys}
+        assert parts == {"RS256": {"n", "e"}, "ES256": {"crv", "x", "y"}, "EdDSA": {"crv", "x"}}
+        assert set(config["id_token_signing_alg_values_supported"]) == set(parts)
     assert config["response_types_supported"] == ["code"]
     assert config["response_modes_supported"] == ["query"]
     assert config["code_challenge_methods_supported"] == ["S256"]

@@ -4,6 +4,7 @@ A few rounds in every run; RACE_ROUNDS=200 for the long one.
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
@@ -107,6 +108,30 @@ async def test_one_of_fifty_refreshes_of_a_token_wins(
         else:
             assert after.status_code == 400  # a token that was used twice ends the grant
             token = site.tokens(browser)["refresh_token"]
+
+
+@pytest.mark.parametrize("decisions", [("allow", "allow"), ("allow", "deny")])
+async def test_one_of_many_answers_to_an_authorization_wins(
+    server: Server, browser: Browser, crowd: list[httpx.AsyncClient], decisions: tuple[str, str]
+) -> None:
+    site = await trio.to_thread.run_sync(lambda: new_site(server, consent=True))
+    cookies = "; ".join(f"{name}={value}" for name, value in browser.http.cookies.items())
+    for _ in range(ROUNDS):
+        page = browser.authorize(site, prompt="consent").text
+        (path,) = set(re.findall(r'action="(/proxy/oauth/authorize/[^"]+)"', page))
+        (csrf,) = set(re.findall(r'name="csrf" value="([^"]+)"', page))
+        answers: list[httpx.Response] = []
+
+        async def one(
+            client: httpx.AsyncClient, decision: str, path: str, csrf: str, answers: list[httpx.Response]
+        ) -> None:
+            form = {"csrf": csrf, "decision": decision}
+            answers.append(await client.post(path, data=form, headers={"Cookie": cookies}))
+
+        async with trio.open_nursery() as nursery:
+            for number, client in enumerate(crowd):
+                nursery.start_soon(one, client, decisions[number % 2], path, csrf, answers)
+        assert Counter(answer.status_code for answer in answers) == {303: 1, 400: AT_ONCE - 1}
 
 
 async def test_a_revocation_holds_for_every_request_that_starts_after_its_answer(

@@ -122,7 +122,7 @@ def test_no_answer_may_be_framed_sniffed_or_kept(each: dict[str, httpx.Response]
 
 def test_no_page_runs_anything(each: dict[str, httpx.Response]) -> None:
     pages = {name: answer for name, answer in each.items() if "html" in answer.headers["Content-Type"]}
-    assert len(pages) == 14
+    assert len(pages) == 13  # a head that is too long is refused before it is known who asks
     for name, answer in pages.items():
         assert answer.headers["Content-Security-Policy"] == POLICY, name
         assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|javascript:", answer.text), name
@@ -261,7 +261,7 @@ HEAD = b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
         (b"GET /static/sso.css" + HEAD + b"Range: bytes=9-1,a\r\nIf-Modified-Since: \xff\r\n", {200, 416}),
         (b"GET /static/sso.css" + HEAD + b"If-None-Match: \xff\r\nIf-Range: \xff\r\n", {200}),
         (b"OPTIONS *" + HEAD, {404}),
-        (b"CONNECT evil.example:443" + HEAD, {404}),
+        (b"CONNECT evil.example:443" + HEAD, {400, 404}),
     ],
 )  # fmt: skip
 def test_a_bad_request_line_or_header_is_told_so(server: Server, request_: bytes, expected: set[int]) -> None:

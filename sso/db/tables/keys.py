@@ -2,13 +2,14 @@
 
 from sqlalchemy import Column, Table, Text
 
-from sso.db.tables.columns import SEALED, created, metadata, moment
+from sso.db.tables.columns import SEALED, created, flag, metadata, moment
 
 signing_keys = Table(
     "signing_keys",
     metadata,
     Column("kid", Text, primary_key=True),
     Column("algorithm", Text, nullable=False),
+    flag("side"),  # signs only where its algorithm is asked for; the others sign everything else
     Column("public_pem", Text, nullable=False),
     Column("private_sealed", Text, nullable=False, info=SEALED),
     created(),

@@ -14,6 +14,7 @@ oauth_clients = Table(
     words("redirect_hosts"),
     words("redirect_uris"),
     text_column("profile", "strict"),
+    text_column("id_alg"),  # of its id tokens; none: as the main key signs
     flag("consent"),
     flag("first_party"),
     flag("disabled"),
@@ -39,6 +40,7 @@ oauth_requests = Table(
     words("prompts"),
     text_column("login_hint"),
     Column("sub", Text),  # only this user will do (id_token_hint)
+    text_column("ui_locales"),
     moment("login_after", nullable=True),  # a sign-in before this moment does not count
     created(),
     moment("expires"),

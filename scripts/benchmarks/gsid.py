@@ -1,0 +1,165 @@
+"""What game sessions cost: many polls held at once, how long it takes to accept them, memory and CPU of each, and how
+soon an answer arrives after somebody has confirmed.
+
+The polls are held by raw sockets of this process. A login is confirmed from this process, too, by the statement that
+the browser's page uses: for the server it is a login on another worker.
+"""
+
+import random
+import select
+import socket
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import trio
+
+from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, show
+from sso.accounts.model import User
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+from sso.gsid.store import GameSessions
+from tests.kit import postgres
+from tests.kit.builders import PASSWORD
+from tests.kit.server import QUICK, Server, running
+
+HOLD_S = 600
+PAUSE_S = 0.01  # between two logins: the worker is idle when the next one comes
+PATH = "/proxy/api/gameSession/getGsidResult"
+# As getGsid does it, but ten thousand at once: registering is not what is measured here.
+_REGISTER = Statement(
+    """INSERT INTO game_sessions (gsid, location, address, ends, expires)
+    SELECT gsid, '', '127.0.0.1', now() + interval '20 minutes', now() + interval '30 minutes'
+    FROM unnest(CAST(:gsids AS text[])) AS gsid"""
+)
+_USER = Statement("SELECT * FROM users LIMIT 1")
+_HELD = Statement("SELECT count(*) FROM game_sessions WHERE poll > 0")
+
+
+@dataclass
+class Held:
+    """A poll that waits for its answer."""
+
+    gsid: str
+    connection: socket.socket
+
+
+class Game:
+    """All the games: one epoll for their connections."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
+        self._epoll = select.epoll()
+        self._held: dict[int, Held] = {}
+
+    def poll(self, gsid: str) -> None:
+        body = f'{{"gsid":"{gsid}"}}'
+        head = f"POST {PATH} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        connection = socket.create_connection(self._address, timeout=30)
+        connection.sendall(f"{head}\r\n\r\n{body}".encode())
+        self._held[connection.fileno()] = Held(gsid, connection)
+        self._epoll.register(connection.fileno(), select.EPOLLIN)
+
+    def answered(self, seconds: float) -> list[tuple[str, bytes]]:
+        """Those that have got an answer within this time."""
+        found = []
+        for number, _ in self._epoll.poll(seconds):
+            held = self._held.pop(number)
+            answer = held.connection.recv(65536)
+            while not answer.endswith(b"}"):  # some servers send the head by itself
+                answer += held.connection.recv(65536)
+            found.append((held.gsid, answer))
+            self._epoll.unregister(number)
+            held.connection.close()
+        return found
+
+    def close(self) -> None:
+        for held in self._held.values():
+            held.connection.close()
+        self._epoll.close()
+
+
+async def hold(server: Server, dsn: str, polls: int, logins: int) -> dict[str, Any]:
+    base = urlsplit(server.base_url)
+    game = Game((base.hostname or "", base.port or 0))
+    gsids = [str(uuid.uuid4()) for _ in range(polls)]
+    workers = server.workers()
+    async with Database.open(dsn, 2) as database:
+        await database.value(_REGISTER, gsids=gsids)
+        cpu, memory = cpu_seconds(workers), private_kb(workers)
+        began = time.perf_counter()
+        for at, gsid in enumerate(gsids):
+            game.poll(gsid)
+            if at % 500 == 0:
+                progress(f"{at} polls …")
+        while (held := await database.value(_HELD)) < polls:
+            progress(f"{held} of {polls} are held …")
+            await trio.sleep(0.02)
+        accepted = time.perf_counter() - began
+        await trio.sleep(2)  # until nothing is going on any more
+        cpu, memory = cpu_seconds(workers) - cpu, private_kb(workers) - memory
+        quiet = cpu_seconds(workers)
+        await trio.sleep(10)
+        quiet = cpu_seconds(workers) - quiet
+        took = await wake(game, GameSessions(database, 1, 1), await database.row(_USER), gsids, logins)
+    game.close()
+    return {
+        "workers": len(workers),
+        "held": polls,
+        "accepted s": accepted,
+        "kB each": memory / polls,
+        "CPU us each": cpu / polls * 1e6,
+        "CPU % while held": quiet * 10,
+        "wake p50 ms": statistics.median(took) * 1e3,
+        "wake p99 ms": statistics.quantiles(took, n=100)[98] * 1e3,
+        "wake max ms": max(took) * 1e3,
+    }
+
+
+async def wake(game: Game, sessions: GameSessions, row: Any, gsids: Sequence[str], logins: int) -> list[float]:
+    user = User.from_row(row)
+    took = []
+    for at, gsid in enumerate(random.sample(list(gsids), logins)):
+        progress(f"login {at} …")
+        began = time.perf_counter()
+        assert await sessions.confirm(gsid, user)
+        answers = game.answered(10)
+        took.append(time.perf_counter() - began)
+        assert [(found, b'"status":"OK"' in answer) for found, answer in answers] == [(gsid, True)], answers
+        await trio.sleep(PAUSE_S)
+    return took
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--polls", type=int, default=10_000, help="how many are held at once")
+    parser.add_argument("--logins", type=int, default=300, help="how many of them are then confirmed")
+    parser.add_argument("--http", default="lane,hypercorn", help="which servers")
+    given = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with postgres.running() as database:
+        for http in given.http.split(","):
+            for workers in (1, 2):
+                dsn = database.fresh()
+                settings = {
+                    "SSO_DATABASE_URL": dsn,
+                    "SSO_WORKERS": str(workers),
+                    "SSO_GSID_HOLD_S": str(HOLD_S),
+                    "SSO_LOG_LEVEL": "warning",
+                    "SSO_HTTP": http,
+                }
+                with tempfile.TemporaryDirectory() as folder, running(Path(folder), **QUICK, **settings) as server:
+                    server.apply({"users": [{"login": "ann@example.com", "password": PASSWORD}]})
+                    row = trio.run(hold, server, dsn, given.polls, given.logins)
+                    rows.append({"http": http, **row})
+    show(rows, given.out)
+
+
+if __name__ == "__main__":
+    main()

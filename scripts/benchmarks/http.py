@@ -1,0 +1,128 @@
+"""What HTTP costs: a constant JSON answer by a bare ASGI application and through Quart, by the lane and by hypercorn,
+in the same run and by turns; and what a poll that is held costs in memory.
+
+The CPU time of the server is the figure to look at: requests per second tell as much of the client and the machine.
+"""
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scripts.benchmarks.report import arguments, cpu_seconds, progress, show
+
+SERVERS = ("lane", "hypercorn")
+APPLICATIONS = ("bare", "quart")
+CONNECTIONS = 32
+WARM_S = 0.5
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Subject:
+    kind: str
+    what: str
+    process: subprocess.Popen[str]
+    port: int
+    us: list[float] = field(default_factory=list)
+    per_second: list[float] = field(default_factory=list)
+
+    def measure(self, seconds: float) -> None:
+        before = cpu_seconds([self.process.pid])
+        answers = load(self.port, seconds)
+        self.us.append((cpu_seconds([self.process.pid]) - before) / answers * 1e6)
+        self.per_second.append(answers / seconds)
+
+    def memory(self) -> int:
+        """Bytes that are this process's own."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * PAGE
+
+
+@contextmanager
+def serving(kind: str, what: str) -> Iterator[Subject]:
+    command = [sys.executable, "-m", "scripts.benchmarks.http_server", kind, what]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Subject(kind, what, process, int(process.stdout.readline()))
+        finally:
+            process.kill()
+
+
+def load(port: int, seconds: float) -> int:
+    """How many answers came in that time; by wrk where there is one, which leaves more of the machine to the server."""
+    if wrk := shutil.which("wrk"):
+        command = [wrk, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", f"http://127.0.0.1:{port}/"]
+        found = re.search(r"(\d+) requests in", output(command))
+        assert found is not None
+        return int(found[1])
+    return int(output([sys.executable, "-m", "scripts.benchmarks.http_load", "busy", str(port), "32", str(seconds)]))
+
+
+def output(command: list[str]) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def answers(rounds: int, seconds: float) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        subjects = {(kind, what): stack.enter_context(serving(kind, what)) for what in APPLICATIONS for kind in SERVERS}
+        for subject in subjects.values():
+            load(subject.port, WARM_S)
+        for number in range(rounds):
+            for subject in subjects.values():
+                progress(f"round {number + 1} of {rounds}: {subject.kind}, {subject.what} …")
+                subject.measure(seconds)
+        for what in APPLICATIONS:
+            lane, hypercorn = subjects["lane", what], subjects["hypercorn", what]
+            ratios = [theirs / ours for ours, theirs in zip(lane.us, hypercorn.us, strict=True)]
+            for subject in (lane, hypercorn):
+                row = {"application": what, "server": subject.kind, "CPU us": statistics.median(subject.us)}
+                row |= {"CPU us, spread": spread(subject.us), "per second": statistics.median(subject.per_second)}
+                if subject is lane:
+                    row |= {"ratio": statistics.median(ratios), "ratio, spread": spread(ratios)}
+                rows.append(row)
+    return rows
+
+
+def spread(values: list[float]) -> str:
+    return f"{min(values):,.1f} - {max(values):,.1f}"
+
+
+def held(kind: str, count: int) -> dict[str, Any]:
+    progress(f"{count} polls held by {kind} …")
+    with serving(kind, "quart") as subject:
+        load(subject.port, WARM_S)
+        before, worked = subject.memory(), cpu_seconds([subject.process.pid])
+        command = [sys.executable, "-m", "scripts.benchmarks.http_load", "hold", str(subject.port), str(count)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout is not None
+            seconds = float(client.stdout.readline())
+            each = (subject.memory() - before) / count
+            worked = (cpu_seconds([subject.process.pid]) - worked) / count * 1e6
+            client.kill()
+    row = {"application": "quart", "server": kind, "CPU us": worked, "held": count}
+    return row | {"accepted in s": seconds, "kB each": each / 1e3}
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--held", type=int, default=10_000, help="polls held by the lane; hypercorn gets a tenth")
+    given = parser.parse_args()
+    rows = answers(given.rounds, given.seconds)
+    rows += [held("lane", given.held), held("hypercorn", given.held // 10)]
+    names = ("application", "server", "CPU us", "CPU us, spread", "per second", "ratio", "ratio, spread", "held",
+             "accepted in s", "kB each")  # fmt: skip
+    show([{name: row.get(name) for name in names} for row in rows], given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""A server to be measured: ``python -m scripts.benchmarks.http_server lane|hypercorn bare|quart``.
+
+Says its port on standard output, and serves until SIGTERM. ``/hold`` waits as a poll does, until ``/release``.
+"""
+
+import signal
+import socket
+import sys
+from typing import Any
+
+import trio
+from quart import Response, request
+
+from sso.serve import hypercorn, process
+from sso.serve.lane import server as lane
+from sso.web.http import reply
+from sso.web.lean import LeanQuart
+from sso.web.wire import client_watched
+
+BODY = b'{"status":"OK"}'
+HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
+
+
+async def bare(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        for moment in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{moment}.complete"})
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+    await send({"type": "http.response.body", "body": BODY})
+
+
+def quart() -> LeanQuart:
+    app = LeanQuart("bench")
+    release = trio.Event()
+    held = 0
+
+    @app.get("/")
+    async def constant() -> Response:
+        return reply({"status": "OK"})
+
+    @app.post("/hold")
+    async def hold() -> Response:
+        nonlocal held
+        await request.get_data(cache=False)
+        held += 1
+        with client_watched():
+            await release.wait()
+        return reply({"status": "OK"})
+
+    @app.get("/held")
+    async def how_many() -> Response:
+        return reply({"held": held})
+
+    @app.get("/release")
+    async def let_go() -> Response:
+        release.set()
+        return reply({"status": "OK"})
+
+    return app
+
+
+async def main(kind: str, what: str) -> None:
+    process.prepare()
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
+        listener.setblocking(False)
+        stop = trio.Event()
+        serve = lane.serve if kind == "lane" else hypercorn.serve
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_on_signal, stop)
+            await serve(
+                bare if what == "bare" else quart(),
+                [listener],
+                stop,
+                lambda: print(listener.getsockname()[1], flush=True),
+            )
+            nursery.cancel_scope.cancel()
+
+
+async def _stop_on_signal(stop: trio.Event) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            stop.set()
+
+
+if __name__ == "__main__":
+    trio.run(main, sys.argv[1], sys.argv[2])

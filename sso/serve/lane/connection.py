@@ -1,0 +1,234 @@
+"""A connection: one request after the other, in one task, until somebody has had enough."""
+
+import socket
+from collections.abc import Awaitable
+from contextlib import AbstractContextManager, suppress
+from enum import Enum
+from typing import TYPE_CHECKING, NoReturn
+
+import structlog
+import trio
+from trio.lowlevel import checkpoint, wait_readable, wait_writable
+
+from sso.serve.lane.exchange import Exchange
+from sso.serve.lane.head import END, NotOurs, judge_beginning, read_head, too_long
+from sso.serve.lane.refused import Refused
+
+if TYPE_CHECKING:
+    from sso.serve.lane.server import Lane
+
+Address = tuple[str, int]
+NEVER = float("inf")
+READ_MOST = 64 * 1024
+HEAD_READ_MOST = 16 * 1024
+_log = structlog.get_logger()
+
+
+class Doing(Enum):
+    """What a deadline is for."""
+
+    IDLE = "idle"
+    HEAD = "head"
+    BODY = "body"
+    ANSWER = "answer"
+
+
+class Connection:
+    """Whatever ends it early cancels its scope: a deadline, a refusal, a client that left, the end of the drain."""
+
+    __slots__ = (
+        "_raw", "_refused", "_watching", "begun", "client", "doing", "due", "fresh", "lane", "rest", "scope",
+        "server", "sock", "unread",
+    )  # fmt: skip
+
+    def __init__(self, lane: "Lane", sock: socket.socket, client: Address | None, server: Address | None) -> None:
+        self.lane = lane
+        self.sock = sock
+        self.client = client
+        self.server = server
+        self.rest = b""  # read, and not yet understood
+        self._raw = b""  # of it, the head of the next request
+        self.scope = trio.CancelScope()
+        self.doing = Doing.IDLE
+        self.due = NEVER
+        self.fresh = True  # nothing was asked yet
+        self.begun = False  # some of the present answer may have been written
+        self.unread = False  # the client may still be sending what nobody wants
+        self._refused: Refused | None = None
+        self._watching = 0
+
+    async def run(self) -> None:
+        lane = self.lane
+        lane.connections.add(self)
+        not_ours = False
+        try:
+            with self.scope:
+                not_ours = await self._serve()
+            self.due = NEVER
+            if not_ours:
+                await lane.other.take(self.sock, self.rest)
+            elif self._refused or self.unread:
+                await self._end_with_a_word()
+        except Exception:
+            _log.exception("connection failed")
+        finally:
+            lane.connections.discard(self)
+            lane.door.leave(self.client)
+            self.sock.close()
+
+    async def _serve(self) -> bool:
+        """True when what comes is not for us."""
+        try:
+            while await self._next_head():
+                if not await self._exchange():
+                    break
+        except NotOurs:
+            return True
+        except Refused as refused:
+            self._refused = refused
+        return False
+
+    def _exchange(self) -> Awaitable[bool]:
+        """Whether the connection may go on after it. What was read is not kept: a request may wait for long."""
+        raw, self._raw = self._raw, b""
+        try:
+            head = read_head(raw, self.lane.limits.headers_most)
+        except NotOurs:
+            self.rest = raw + self.rest
+            raise
+        self.doing, self.due, self.fresh = Doing.ANSWER, NEVER, False
+        exchange = Exchange(self, head)
+        return exchange.run(self.lane.app(exchange.scope(head), exchange.receive, exchange.send))
+
+    async def _next_head(self) -> bool:
+        """All of it, and nothing else; False when there is none to come."""
+        limits, clock = self.lane.limits, self.lane.clock
+        self.begun = False
+        if self.rest:
+            await checkpoint()  # or a client that never waits would have this process to itself
+        elif self.lane.draining and not self.fresh:
+            return False
+        else:
+            self.doing, self.due = Doing.IDLE, clock.now + limits.keep_alive_s
+            self.rest = await self._read(HEAD_READ_MOST)
+            if not self.rest:
+                return False
+        self.doing, self.due = Doing.HEAD, clock.now + limits.head_s
+        if self.rest.startswith(b"\r\n"):
+            self.rest = self.rest[2:]  # some end a body with it (RFC 9112 section 2.2)
+        searched = 0
+        while (end := self.rest.find(END, searched)) < 0:
+            judge_beginning(self.rest, limits.head_most)
+            searched = max(0, len(self.rest) - len(END) + 1)
+            more = await self._read(HEAD_READ_MOST)
+            if not more:
+                return False
+            self.rest += more
+        end += len(END)
+        self._raw, self.rest = self.rest[:end], self.rest[end:]
+        if end > limits.head_most:
+            raise too_long(self._raw)
+        return True
+
+    # Its ends
+
+    def expire(self) -> None:
+        self.due = NEVER
+        if self.doing in (Doing.HEAD, Doing.BODY):
+            self.refuse(Refused(408, "the request did not come in time"))
+        else:
+            self.scope.cancel()
+
+    def refuse(self, refused: Refused) -> None:
+        """The present request, if nothing was answered yet; in any case it is the last."""
+        self._refused = refused
+        self.scope.cancel()
+
+    def client_left(self) -> None:
+        self.scope.cancel()
+
+    async def ended(self) -> NoReturn:
+        """Unless something shields it, what calls this is cancelled here."""
+        self.scope.cancel()
+        await checkpoint()
+        raise ConnectionResetError
+
+    async def _end_with_a_word(self) -> None:
+        """A socket that is closed while its client still sends loses the answer on the way."""
+        lane = self.lane
+        with suppress(OSError), trio.move_on_after(lane.limits.linger_s):
+            if self._refused:
+                _log.debug("refused", status=self._refused.status, reason=self._refused.reason)
+            if self._refused and not self.begun:
+                await self._write_on(lane.refusals.answer(self._refused, lane.clock.date))
+            self.sock.shutdown(socket.SHUT_WR)
+            left = lane.limits.linger_most
+            while left > 0 and (data := await self._read(READ_MOST)):
+                left -= len(data)
+
+    def watched(self) -> AbstractContextManager[None]:
+        return _Watch(self)
+
+    # The socket
+
+    async def read_more(self, due: float) -> None:
+        """More of a body."""
+        self.doing, self.due = Doing.BODY, due
+        data = await self._read(READ_MOST)
+        if not data:
+            await self.ended()
+        self.doing, self.due = Doing.ANSWER, NEVER
+        self.rest += data
+
+    async def write(self, data: bytes) -> None:
+        try:
+            sent = self.sock.send(data)
+            if sent < len(data):
+                self.due = self.lane.clock.now + self.lane.limits.write_s
+                await self._write_on(memoryview(data)[sent:])
+                self.due = NEVER
+        except BlockingIOError:
+            self.due = self.lane.clock.now + self.lane.limits.write_s
+            await self._write_on(data)
+            self.due = NEVER
+        except OSError:
+            await self.ended()
+
+    async def _write_on(self, data: bytes | memoryview) -> None:
+        left = memoryview(data)
+        while left:
+            await wait_writable(self.sock)
+            with suppress(BlockingIOError):
+                left = left[self.sock.send(left) :]
+
+    async def _read(self, most: int) -> bytes:
+        """Nothing when there is nothing to come."""
+        while True:
+            await wait_readable(self.sock)
+            try:
+                return self.sock.recv(most)
+            except BlockingIOError:
+                continue
+            except OSError:
+                return b""
+
+
+class _Watch:
+    """Several may be open at a time."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        connection = self._connection
+        if connection._watching == 0:
+            connection.lane.watcher.add(connection.sock.fileno(), connection)
+        connection._watching += 1
+
+    def __exit__(self, *_: object) -> None:
+        connection = self._connection
+        connection._watching -= 1
+        if connection._watching == 0:
+            connection.lane.watcher.remove(connection.sock.fileno())

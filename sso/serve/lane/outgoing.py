@@ -1,0 +1,121 @@
+"""The answer to a request, from the application's messages to the bytes on the wire."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from sso.serve.lane.answer import (
+    CHUNKED,
+    CLOSE,
+    KEEP,
+    LAST_CHUNK,
+    AnswerHead,
+    BadAnswer,
+    answer_head,
+    chunk,
+    has_body,
+)
+from sso.serve.lane.head import Head
+from sso.serve.lane.watch import has_left
+
+if TYPE_CHECKING:
+    from sso.serve.lane.connection import Connection
+
+
+class Outgoing:
+    __slots__ = (
+        "_chunked", "_connection", "_head", "_keep", "_keep_alive", "_left", "_method", "_status", "_version",
+        "finished", "undo", "written",
+    )  # fmt: skip
+
+    def __init__(self, connection: "Connection", asked: Head) -> None:
+        self._connection = connection
+        self._method = asked.method
+        self._version = asked.version
+        self._keep_alive = asked.keep_alive
+        self._head: AnswerHead | None = None
+        self._status = 0
+        self._keep = False
+        self._chunked = False
+        self._left: int | None = None  # of the length that the answer has announced
+        self.written = False  # as far as the client is concerned
+        self.finished = False
+        self.undo: Callable[[], Awaitable[None]] | None = None
+
+    async def send(self, message: dict[str, Any]) -> None:
+        match message["type"]:
+            case "http.response.body" if self._head is not None and not self.finished:
+                data = message.get("body", b"")
+                if message.get("more_body"):
+                    await self._stream(data)
+                else:
+                    await self._finish(data)
+            case "http.response.start" if self._head is None:
+                self._status = message["status"]
+                self._head = answer_head(self._status, message.get("headers", ()))
+            case kind:
+                raise BadAnswer(f"{kind} is not expected now")
+
+    async def _finish(self, data: bytes) -> None:
+        if self._connection.begun:
+            await self._write(self._framed(data) + (LAST_CHUNK if self._chunked else b""))
+        else:
+            await self._write(self._begun(data, len(data)) + self._framed(data))
+        if self._left:
+            raise BadAnswer("the answer is shorter than it says")
+        self.written = self.finished = True
+
+    async def _stream(self, data: bytes) -> None:
+        begin = b"" if self._connection.begun else self._begun(data, None)
+        await self._write(begin + self._framed(data))
+        self.written = self._left == 0  # the client has all that it waits for
+
+    def _begun(self, data: bytes, whole: int | None) -> bytes:
+        """The head, now that it is known whether the answer is whole: if so, its length."""
+        head = self._head
+        assert head is not None
+        body = has_body(self._method, self._status)
+        length = head.length
+        lines = [head.lines]
+        self._keep = self._all_read() and self._keep_alive and not head.close and not self._connection.lane.draining
+        if body and length is None:
+            if whole is not None:
+                length = whole
+                lines.append(b"content-length: %d\r\n" % whole)
+            elif self._version == "1.1":
+                self._chunked = True
+                lines.append(CHUNKED)
+            else:
+                self._keep = False  # its end is the end of the connection
+        if body and whole is not None and length != whole:
+            raise BadAnswer("the answer is not as long as it says")
+        self._left = length if body else 0
+        if not self._keep:
+            lines.append(CLOSE)
+        elif self._version == "1.0":
+            lines.append(KEEP)
+        lines += (self._connection.lane.clock.date, b"\r\n")
+        return b"".join(lines)
+
+    def _framed(self, data: bytes) -> bytes:
+        if self._chunked:
+            return chunk(data) if data else b""
+        if self._left is None:
+            return data
+        if not has_body(self._method, self._status):
+            return b""
+        self._left -= len(data)
+        if self._left < 0:
+            raise BadAnswer("the answer is longer than it says")
+        return data
+
+    async def _write(self, data: bytes) -> None:
+        connection = self._connection
+        if self.undo is not None and not connection.begun and has_left(connection.sock):
+            await connection.ended()
+        connection.begun = True
+        if data:
+            await connection.write(data)
+
+    def _all_read(self) -> bool:
+        """Whether the next request can be found."""
+        raise NotImplementedError

@@ -1,0 +1,132 @@
+"""The edge of the application: what every request gets at its beginning, and every answer and error at its end."""
+
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+import structlog
+from quart import Response, g
+from quart.typing import ResponseTypes
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException, RequestHeaderFieldsTooLarge
+
+from sso.core.ids import record_id
+from sso.core.refused import Refused
+from sso.db.errors import DatabaseError
+from sso.web.error_page import error_page
+from sso.web.errors import Family, error_body, family_of
+from sso.web.gate import BadBody
+from sso.web.headers import SecurityHeaders
+from sso.web.http import asked, reply
+from sso.web.later import Later
+from sso.web.told import Told
+from sso.web.wire import LEAN
+
+HEAD_MOST = 32 * 1024
+log = structlog.get_logger()
+
+
+class Beginning(NamedTuple):
+    """What is known of a request from its beginning, and needed at its end."""
+
+    method: str
+    route: str
+    request_id: str
+    started: float
+
+
+class Problem(NamedTuple):
+    """An error, as it is told."""
+
+    status: int
+    code: str
+    message: str
+    headers: dict[str, str]
+    extra: dict[str, Any]
+
+
+class Edge:
+    def __init__(self, security: SecurityHeaders, told: Told) -> None:
+        self._security = security
+        self._told = told
+
+    def register(self, app: QuartTrio) -> None:
+        app.before_request(self.begin)
+        app.before_websocket(self.begin)
+        app.after_request(self.end)
+        app.after_websocket(self.end_socket)
+        app.register_error_handler(Exception, self.show)
+
+    async def begin(self) -> None:
+        here = g._get_current_object()  # each use of a proxy looks it up again
+        here.started = time.perf_counter()
+        here.request_id = record_id()
+        structlog.contextvars.bind_contextvars(request=here.request_id)
+        if is_head_too_long(asked().scope):
+            raise RequestHeaderFieldsTooLarge
+
+    async def end(self, response: Response) -> Response:
+        here, what = g._get_current_object(), asked()
+        route = what.url_rule.rule if what.url_rule else "-"
+        beginning = Beginning(what.method, route, here.request_id, here.started)
+        if isinstance(response, Later):
+            response.finish = partial(self._end_later, beginning, family_of(what.path))
+            return response
+        return self._complete(beginning, response)
+
+    async def end_socket(self, response: ResponseTypes | None) -> ResponseTypes | None:
+        """There is a response only where no socket was opened."""
+        return await self.end(response) if isinstance(response, Response) else response
+
+    async def show(self, error: Exception) -> Response:
+        if isinstance(error, HTTPException) and 300 <= (error.code or 0) < 400:
+            return Response(b"", error.code, _kept(error))
+        family = family_of(asked().path)
+        problem = problem_of(error)
+        if family is Family.PAGE:
+            return await error_page(problem.status, problem.message, g.request_id, problem.headers)
+        return shown(problem, family)
+
+    def _end_later(self, beginning: Beginning, family: Family, outcome: Response | Exception) -> Response:
+        response = shown(problem_of(outcome), family) if isinstance(outcome, Exception) else outcome
+        return self._complete(beginning, response)
+
+    def _complete(self, beginning: Beginning, response: Response) -> Response:
+        self._security.add(response.headers)
+        response.headers.add("X-Request-Id", beginning.request_id)
+        self._told.request(beginning.method, beginning.route, response.status_code, beginning.started)
+        return response
+
+
+def is_head_too_long(scope: Any) -> bool:
+    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
+    if LEAN in (scope.get("extensions") or {}):
+        return False
+    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
+
+
+def problem_of(error: Exception) -> Problem:
+    match error:
+        case Refused():
+            return Problem(error.status, error.code, error.message, error.headers, error.extra)
+        case BadBody():
+            return Problem(error.status, "invalid_request", str(error), {}, {})
+        case DatabaseError():
+            log.warning("database", error=type(error).__name__, reason=str(error))
+            message = "the service is not available for a moment, try again"
+            return Problem(503, "temporarily_unavailable", message, {"Retry-After": "1"}, {})
+        case HTTPException():
+            name = (error.name or "error").lower()
+            return Problem(error.code or 500, "invalid_request", name, _kept(error), {})
+        case _:
+            log.error("request failed", error=type(error).__name__, exc_info=error)
+            return Problem(500, "server_error", "internal error", {}, {})
+
+
+def shown(problem: Problem, family: Family) -> Response:
+    """For a program."""
+    return reply(error_body(family, problem.code, problem.message, problem.extra), problem.status, problem.headers)
+
+
+def _kept(error: HTTPException) -> dict[str, str]:
+    return {name: value for name, value in error.get_headers() if name in ("Allow", "Location")}

@@ -1,0 +1,45 @@
+"""A refusal as a page for a person: what happened, and what they can do."""
+
+from collections.abc import Mapping
+
+from quart import Response
+
+from sso.core.language import Text
+from sso.web.language import _
+from sso.web.pages import page
+
+HEADINGS = {
+    400: _("That request was not understood"),
+    401: _("Please sign in again"),
+    403: _("That is not allowed"),
+    404: _("There is no such page"),
+    405: _("That is not how this page is used"),
+    410: _("This link has ended"),
+    413: _("That was too much"),
+    429: _("Too many attempts"),
+    431: _("That was too much"),
+    500: _("Something went wrong on our side"),
+    503: _("We will be right back"),
+}
+ADVICE = {
+    401: _("You have been signed out, or your password was changed meanwhile."),
+    404: _("The address is wrong, or what was there is gone."),
+    500: _("Please try again. If it happens again, tell support the reference below."),
+    503: _("The service is not available for a moment. Please try again."),
+}
+
+
+async def error_page(status: int, message: str, request_id: str, headers: Mapping[str, str]) -> Response:
+    """``message`` is shown if it is a text for people; what is meant for programs helps nobody here."""
+    heading = HEADINGS.get(status, _("Error"))
+    return await page(
+        "error.html",
+        status=status,
+        headers={"Referrer-Policy": "no-referrer", **headers},  # it has no form
+        page_title=heading,
+        heading=heading,
+        message=message if isinstance(message, Text) else ADVICE.get(status, _("Please go back and try again.")),
+        request_id=request_id,
+        back="/",
+        back_text=_("To the start page"),
+    )

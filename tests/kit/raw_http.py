@@ -1,0 +1,206 @@
+"""Both HTTP servers in this process with a small application, and a client that sends exactly what it is told to."""
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import trio
+
+from sso.serve import hypercorn
+from sso.serve.lane import server as lane
+from sso.serve.limits import Limits
+from sso.web.headers import data_headers
+
+SERVERS = ("lane", "hypercorn")
+SHORT = Limits(keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, fresh_s=0.1)
+ANSWER_S = 10.0
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+def application(handler: App) -> App:
+    """With the life that servers expect of an application around it."""
+
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await handler(scope, receive, send)
+            return
+        for moment in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{moment}.complete"})
+
+    return run
+
+
+async def body_of(receive: Any) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ConnectionResetError
+        body += bytes(message["body"])
+        if not message["more_body"]:
+            return body
+
+
+async def reply(send: Any, data: bytes, status: int = 200, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    length = (b"content-length", b"%d" % len(data))
+    await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
+    await send({"type": "http.response.body", "body": data})
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with what it was asked, as it was understood."""
+    names = ("method", "path", "http_version", "scheme")
+    told = {name: scope[name] for name in names}
+    told |= {name: scope[name].decode("latin1") for name in ("raw_path", "query_string")}
+    told["headers"] = [[name.decode("latin1"), value.decode("latin1")] for name, value in scope["headers"]]
+    told["body"] = (await body_of(receive)).decode("latin1")
+    await reply(send, orjson.dumps(told), headers=[(b"content-type", b"application/json")])
+
+
+@dataclass
+class Running:
+    address: Any
+    stop: trio.Event = field(default_factory=trio.Event)
+    over: trio.Event = field(default_factory=trio.Event)
+
+    async def open(self) -> "Raw":
+        if isinstance(self.address, str):
+            return Raw(await trio.open_unix_socket(self.address))
+        return Raw(await trio.open_tcp_stream(*self.address))
+
+    async def ask(self, request: bytes) -> "Answer":
+        """One request; the answer, and whatever follows up to the end of the connection."""
+        async with await self.open() as raw:
+            await raw.send(request)
+            return await raw.answer(head_only=request.startswith(b"HEAD "))
+
+    async def all_of(self, request: bytes) -> bytes:
+        """To the end of the connection."""
+        async with await self.open() as raw:
+            await raw.send(request)
+            return await raw.rest()
+
+
+@asynccontextmanager
+async def serving(
+    kind: str, handler: App = echo, limits: Limits | None = None, path: str | None = None
+) -> AsyncIterator[Running]:
+    listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+    listener.bind(path or ("127.0.0.1", 0))
+    listener.listen(128)
+    listener.setblocking(False)
+    running = Running(listener.getsockname())
+
+    async def serve(*, task_status: trio.TaskStatus[None]) -> None:
+        app = application(handler)
+        if kind == "lane":
+            headers = data_headers(https=False)
+            await lane.serve(app, [listener], running.stop, task_status.started, limits, headers)
+        else:
+            await hypercorn.serve(app, [listener], running.stop, task_status.started, limits)
+        running.over.set()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve)
+        yield running
+        running.stop.set()
+        nursery.cancel_scope.deadline = trio.current_time() + 5
+    listener.close()
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def told(self) -> Any:
+        return orjson.loads(self.body)
+
+
+class Raw:
+    """One connection."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self._buffer = b""
+
+    async def __aenter__(self) -> "Raw":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with trio.CancelScope(shield=True):
+            await self.stream.aclose()
+
+    async def send(self, *pieces: bytes, pause: float = 0.0) -> None:
+        for piece in pieces:
+            await self.stream.send_all(piece)
+            if pause:
+                await trio.sleep(pause)
+
+    async def rest(self) -> bytes:
+        """Everything, to the end."""
+        with trio.fail_after(ANSWER_S):
+            while data := await self._more():
+                self._buffer += data
+        data, self._buffer = self._buffer, b""
+        return data
+
+    async def answer(self, *, head_only: bool = False) -> Answer:
+        """The next one."""
+        with trio.fail_after(ANSWER_S):
+            head = await self._until(b"\r\n\r\n")
+            first, *lines = head.decode("latin1").split("\r\n")[:-2]
+            headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+            status = int(first.split(" ")[1])
+            if head_only or status in (204, 304) or status < 200:
+                body = b""
+            elif headers.get("transfer-encoding") == "chunked":
+                body = await self._chunks()
+            elif "content-length" in headers:
+                body = await self._exactly(int(headers["content-length"]))
+            else:
+                body = await self.rest()
+            return Answer(status, headers, body)
+
+    async def is_closed(self) -> bool:
+        """By the server, without another word."""
+        with trio.fail_after(ANSWER_S):
+            return not self._buffer and not await self._more()
+
+    async def _chunks(self) -> bytes:
+        body = b""
+        while size := int(await self._until(b"\r\n"), 16):
+            body += await self._exactly(size)
+            assert await self._exactly(2) == b"\r\n"
+        assert await self._exactly(2) == b"\r\n"
+        return body
+
+    async def _until(self, end: bytes) -> bytes:
+        while end not in self._buffer:
+            self._buffer += await self._some()
+        head, _, self._buffer = self._buffer.partition(end)
+        return head + end
+
+    async def _exactly(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            self._buffer += await self._some()
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
+        return data
+
+    async def _some(self) -> bytes:
+        data = await self._more()
+        assert data, f"the connection ended after {self._buffer!r}"
+        return data
+
+    async def _more(self) -> bytes:
+        try:
+            return bytes(await self.stream.receive_some())
+        except trio.BrokenResourceError:
+            return b""

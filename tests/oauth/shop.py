@@ -1,0 +1,36 @@
+"""A site without a server: what it needs to call the operations themselves."""
+
+from ipaddress import IPv4Address
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from sso.oauth.authenticate import Evidence, sha1_bearer
+from sso.oauth.authorize import GoTo
+from sso.oauth.request import Parameters
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+from tests.kit.builders import add_user
+
+SECRET = "a-secret-of-the-shop"
+URI = "https://shop.example.com/cb"
+GIVEN = Evidence(bearer=sha1_bearer(URI, SECRET).decode())
+
+
+async def new_code(services: Services) -> str:
+    """For somebody who is signed in."""
+    client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [client]}))
+    user = await add_user(services)
+    address = IPv4Address("127.0.0.1")
+    secret = await services.sessions.start(user, "login", address, "", replaces="")
+    query = {
+        "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI,
+        "scope": "openid offline_access", "nonce": "n",
+    }  # fmt: skip
+    parameters = Parameters.read(urlencode(query).encode())
+    assert parameters
+    authorize = services.oauth.authorize
+    wanted = authorize.check(parameters, *await authorize.recipient(parameters))
+    outcome = await authorize.begin(wanted, await services.sessions.look_up(secret, address))
+    assert isinstance(outcome, GoTo)
+    return parse_qs(urlsplit(outcome.url).query)["code"][0]

@@ -1,0 +1,174 @@
+"""A statement of redeem, refresh or revoke fails: nothing has happened, the answer is an error, and a retry is safe."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from quart import typing as quart_types
+from quart.wrappers import Response
+
+from sso.app import build_app
+from sso.db.bridge import Database
+from sso.health import Health
+from sso.metrics import Metrics
+from sso.oauth.authenticate import sha1_bearer
+from sso.services import Services
+from tests.oauth.shop import SECRET, URI, new_code
+
+TABLES = ("oauth_clients", "oauth_codes", "oauth_grants", "oauth_access_tokens")
+WORDS = "a row of the secret table"
+BEARER = {"Authorization": f"Bearer {sha1_bearer(URI, SECRET).decode()}"}
+CLIENT = {"client_id": "shop", "client_secret": SECRET}
+
+
+@dataclass
+class Shop:
+    """A site in front of the application itself, and a database that fails on demand."""
+
+    http: quart_types.TestClientProtocol
+    database: Database
+    code: str
+    tokens: dict[str, Any]
+
+    async def redeem(self) -> Response:
+        form = {"grant_type": "authorization_code", "code": self.code, "redirect_uri": URI}
+        return await self.http.post("/proxy/oauth/token", form=form, headers=BEARER)
+
+    async def refresh(self) -> Response:
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": self.tokens["refresh_token"],
+            "redirect_uri": URI,
+        }
+        return await self.http.post("/proxy/oauth/token", form=form, headers=BEARER)
+
+    async def revoke(self) -> Response:
+        form = CLIENT | {"refresh_token": self.tokens["refresh_token"]}
+        return await self.http.post("/proxy/oauth/token/revoke", form=form)
+
+    async def rows(self) -> dict[str, list[str]]:
+        found = {}
+        for table in TABLES:
+            sql = f"SELECT CAST(t AS text) FROM {table} t ORDER BY 1"
+            found[table] = [row[0] for row in await self.database.run_sql(sql, [])]
+        return found
+
+
+@pytest.fixture
+async def shop(services: Services) -> Shop:
+    app = build_app(services, Health(), Metrics(False))
+    return Shop(app.test_client(), services.database, await new_code(services), {})
+
+
+async def ready_to_redeem(shop: Shop) -> Callable[[], Awaitable[Response]]:
+    return shop.redeem
+
+
+async def ready_to_refresh(shop: Shop) -> Callable[[], Awaitable[Response]]:
+    shop.tokens = await (await shop.redeem()).get_json()
+    return shop.refresh
+
+
+async def ready_to_revoke(shop: Shop) -> Callable[[], Awaitable[Response]]:
+    shop.tokens = await (await shop.redeem()).get_json()
+    return shop.revoke
+
+
+# Each operation with every row that it writes.
+WRITES = [
+    (ready_to_redeem, "oauth_codes", "UPDATE"),
+    (ready_to_redeem, "oauth_grants", "INSERT"),
+    (ready_to_redeem, "oauth_access_tokens", "INSERT"),
+    (ready_to_refresh, "oauth_grants", "UPDATE"),
+    (ready_to_refresh, "oauth_access_tokens", "INSERT"),
+    (ready_to_revoke, "oauth_grants", "DELETE"),
+    (ready_to_revoke, "oauth_access_tokens", "DELETE"),
+]
+# And with every table that it reads.
+READS = [
+    (ready_to_redeem, "oauth_codes"),
+    (ready_to_redeem, "oauth_clients"),
+    (ready_to_refresh, "oauth_grants"),
+    (ready_to_refresh, "users"),
+    (ready_to_revoke, "oauth_clients"),
+    (ready_to_revoke, "oauth_grants"),
+]
+TIMES = {
+    "before": "CREATE TRIGGER fault BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION fault()",
+    "after": "CREATE TRIGGER fault AFTER {event} ON {table} FOR EACH ROW EXECUTE FUNCTION fault()",
+    "commit": "CREATE CONSTRAINT TRIGGER fault AFTER {event} ON {table} DEFERRABLE INITIALLY DEFERRED "
+    "FOR EACH ROW EXECUTE FUNCTION fault()",
+}
+# What the database says, and what that is to the client: broken, or to be tried again.
+STATES = {"P0001": 500, "23514": 500, "53100": 503, "40001": 503, "57014": 503}
+
+
+@asynccontextmanager
+async def failing(database: Database, table: str, event: str, when: str, state: str) -> AsyncIterator[None]:
+    function = f"""CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION '{WORDS}: %', TG_OP USING ERRCODE = '{state}'; END $$"""
+    await database.run_sql(function, [])
+    await database.run_sql(TIMES[when].format(event=event, table=table), [])
+    yield
+    await database.run_sql("DROP FUNCTION fault CASCADE", [])
+
+
+@asynccontextmanager
+async def gone(database: Database, table: str) -> AsyncIterator[None]:
+    await database.run_sql(f"ALTER TABLE {table} RENAME TO elsewhere", [])
+    yield
+    await database.run_sql(f"ALTER TABLE elsewhere RENAME TO {table}", [])
+
+
+async def assert_refused(answer: Response, status: int) -> None:
+    body = await answer.get_json()
+    assert (answer.status_code, set(body)) == (status, {"error", "error_description"})
+    assert body["error"] == ("temporarily_unavailable" if status == 503 else "server_error")
+    text = (await answer.get_data(as_text=True)).lower()
+    assert [word for word in (WORDS, "fault", "oauth_", "select", "traceback") if word in text] == []
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("when", TIMES)
+@pytest.mark.parametrize(
+    ("ready", "table", "event"), WRITES, ids=lambda given: getattr(given, "__name__", given).removeprefix("ready_to_")
+)
+async def test_a_write_that_fails_leaves_nothing_behind(
+    shop: Shop, ready: Callable[[Shop], Awaitable[Any]], table: str, event: str, when: str, state: str
+) -> None:
+    act = await ready(shop)
+    before = await shop.rows()
+    async with failing(shop.database, table, event, when, state):
+        await assert_refused(await act(), STATES[state])
+        assert await shop.rows() == before
+    answer = await act()
+    assert answer.status_code == 200, await answer.get_data(as_text=True)
+    assert await shop.rows() != before
+
+
+@pytest.mark.parametrize(
+    ("ready", "table"), READS, ids=lambda given: getattr(given, "__name__", given).removeprefix("ready_to_")
+)
+async def test_a_read_that_fails_is_no_refusal(shop: Shop, ready: Callable[[Shop], Awaitable[Any]], table: str) -> None:
+    """A client that is told "invalid_grant" throws its token away; "server_error" it tries again."""
+    act = await ready(shop)
+    before = await shop.rows()
+    async with gone(shop.database, table):
+        await assert_refused(await act(), 500)
+    assert await shop.rows() == before
+    answer = await act()
+    assert answer.status_code == 200, await answer.get_data(as_text=True)
+
+
+@pytest.mark.parametrize("when", TIMES)
+async def test_a_replay_is_no_success_when_what_it_should_end_cannot_be_ended(shop: Shop, when: str) -> None:
+    assert (await shop.redeem()).status_code == 200
+    before = await shop.rows()
+    async with failing(shop.database, "oauth_grants", "DELETE", when, "P0001"):
+        await assert_refused(await shop.redeem(), 500)
+        assert await shop.rows() == before
+    answer = await shop.redeem()
+    assert (answer.status_code, (await answer.get_json())["error"]) == (400, "invalid_grant")
+    assert (await shop.rows())["oauth_grants"] == []
