@@ -141,20 +141,27 @@ async def connect(server: Place, address: str = "127.0.0.1", worker: int | None 
     """A connection; if a worker is named, one that this worker has taken."""
     from tests.faults import ports_of
 
+    if worker is None:
+        return await Connection.open(server, address)
     others: list[Connection] = []
+    found: Connection | None = None
     try:
-        for _ in range(200):
-            connection = await Connection.open(server, address)
-            if worker is None:
-                return connection
-            assert (await connection.ask("/healthz")).status == 200
-            if connection.port in ports_of(worker):
-                return connection
-            others.append(connection)
+        for _ in range(50):
+            some = [await Connection.open(server, address) for _ in range(4)]
+            others += some
+            for connection in some:
+                await connection.send("/healthz")
+            for connection in some:
+                assert (await connection.receive()).status == 200
+            ports = ports_of(worker)
+            found = next((connection for connection in some if connection.port in ports), None)
+            if found is not None:
+                return found
         raise AssertionError("that worker takes no connection")
     finally:
         for other in others:
-            await other.close()
+            if other is not found:
+                await other.close()
 
 
 async def ask_once(
