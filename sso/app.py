@@ -30,6 +30,7 @@ from sso.web.edge import Edge, is_head_too_long
 from sso.web.headers import SecurityHeaders, data_headers
 from sso.web.lean import LeanQuart
 from sso.web.prepared import Prepared
+from sso.web.socket import SocketConnection
 from sso.web.told import Told
 
 BODY_S = 30
@@ -45,6 +46,7 @@ class OrjsonProvider(JSONProvider):
 
 
 class App(LeanQuart):
+    asgi_websocket_class = SocketConnection
     prepared: Mapping[str, Prepared] = {}
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]

@@ -49,11 +49,11 @@ class Batch:
     async def __call__(self, *arguments: Any) -> Row | None:
         """The row for this item, or None. The arguments are in the order in which the statement names them."""
         item = _Item(arguments)
-        self._waiting.append(item)
         if self._turns:
             self._turns -= 1
             item.state = "leading"
         else:
+            self._waiting.append(item)
             try:
                 await item.woken.wait()
             except trio.Cancelled:
@@ -77,7 +77,6 @@ class Batch:
             self._next_turn()
 
     def _take(self, leader: _Item) -> list[_Item]:
-        self._waiting.remove(leader)
         items = [leader]
         while self._waiting and len(items) < MOST:
             items.append(self._waiting.popleft())
@@ -109,16 +108,17 @@ class Batch:
 
     def _next_turn(self) -> None:
         if self._waiting:
-            self._waiting[0].state = "leading"
-            self._waiting[0].woken.set()
+            leader = self._waiting.popleft()  # nobody else may take it, or give it another turn
+            leader.state = "leading"
+            leader.woken.set()
         else:
             self._turns += 1
 
     def _dismiss(self) -> list[_Item]:
-        """All who wait, but not who has just been given a turn: that must not be lost."""
-        waiting = [item for item in self._waiting if item.state == "waiting"]
+        """All who wait; who has just been given a turn waits no more."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
         for item in waiting:
-            self._waiting.remove(item)
             item.state = "done"
             item.woken.set()
         return waiting

@@ -241,7 +241,8 @@ class Database:
                     raise Unavailable("the listening connection was lost")
                 # A connection whose other end silently went away looks alive until it is used.
                 await connection.fetchval("SELECT 1", timeout=3)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+            # An internal error: it was lost in the middle of being opened, or of being asked.
             _translate(error)
         finally:
             if connection is not None and not connection.is_closed():

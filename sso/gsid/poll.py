@@ -4,6 +4,7 @@ Subscribe, look, wait, claim: whoever confirms after the look wakes the wait, so
 database connection is held while waiting.
 """
 
+import random
 from contextlib import suppress
 
 import structlog
@@ -36,6 +37,10 @@ from sso.gsid.model import (
 )
 from sso.gsid.poll_store import Looked, PollStore
 
+GIVE_BACK_S = 120.0  # how long it is tried: longer than a database is away
+GIVE_BACK_LEAVING_S = 3.0  # by a server that leaves: shorter than its drain
+CONNECTED_S = 2.0
+AGAIN_S = 0.3  # what seems delivered may be on its way back: so long after, it is looked at once more
 TOLERANCE_S = 0.2  # clocks tick and packets travel: so much before its time a poll is not early
 AUTH = "gsid"  # in the words of the user JWT
 log = structlog.get_logger()
@@ -82,15 +87,29 @@ class Polls:
             return await self._retry(turn, outcome) if isinstance(outcome, Standing) else outcome
 
     async def give_back(self, turn: Turn) -> None:
-        """What was claimed has not reached the client: the next poll shall have it."""
+        """What was claimed, or may have been, has not reached the client: the next poll shall have it."""
         log.info("gsid.given_back", gsid=turn.gsid)
-        with suppress(DatabaseError):
-            await self._store.give_back(turn)
+        began = trio.current_time()
+        with trio.CancelScope(shield=True):
+            while True:
+                try:
+                    return await self._store.give_back(turn)
+                except DatabaseError as error:  # too busy, or away: until then, nobody shall be told to come again
+                    most = GIVE_BACK_LEAVING_S if self._holds.draining else GIVE_BACK_S
+                    if trio.current_time() - began > most:
+                        log.error("gsid.not_given_back", gsid=turn.gsid, reason=str(error))
+                        return None
+                with trio.move_on_after(CONNECTED_S):
+                    await self._wakeups.connected.wait()
+                await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads, hides nothing
 
     async def _begin(self, gsid: str) -> Turn:
         began = trio.current_time()
         turn = await self._store.extend(gsid)
         self._ease.took(trio.current_time() - began)
+        if turn is not None and turn.standing.status == DELIVERED:
+            await trio.sleep(AGAIN_S)
+            turn = await self._store.extend(gsid)
         if turn is None or turn.standing.status == DELIVERED:
             raise AlreadyDelivered
         return turn
@@ -100,29 +119,31 @@ class Polls:
         deadline = trio.current_time() + min(self._hold_s, turn.left_s)
         standing, in_doubt, time_is_up = turn.standing, False, False
         must_look = turn.standing.status == CONFIRMED
-        while True:
-            if must_look:
-                try:
-                    found = await self._look(turn)
-                except DatabaseError as error:  # whether it was claimed is then unknown, until the next look
-                    log.warning("gsid.look_failed", reason=str(error))
-                    in_doubt = True
-                else:
-                    in_doubt = False
-                    if not isinstance(found, Standing):
-                        return found
-                    standing = found
-            if time_is_up or self._holds.draining:
-                break
-            with trio.move_on_at(deadline) as limit:
-                await signals.receive()
-            must_look, time_is_up = True, limit.cancelled_caught
-        if in_doubt:
-            await self.give_back(turn)
-        return standing
+        try:
+            while True:
+                if must_look:
+                    try:
+                        found = await self._store.claim(turn)
+                    except DatabaseError as error:  # whether it was claimed is then unknown, until the next look
+                        log.warning("gsid.look_failed", reason=str(error))
+                        in_doubt = True
+                    else:
+                        in_doubt = False
+                        outcome = await self._judge(turn, found)
+                        if not isinstance(outcome, Standing):
+                            return outcome
+                        standing = outcome
+                if time_is_up or self._holds.draining:
+                    return standing
+                with trio.move_on_at(deadline) as limit:
+                    await signals.receive()
+                must_look, time_is_up = True, limit.cancelled_caught
+        finally:
+            if in_doubt:  # also when the client has left
+                await self.give_back(turn)
 
-    async def _look(self, turn: Turn) -> Outcome | Standing:
-        match await self._store.claim(turn):
+    async def _judge(self, turn: Turn, found: Claimed | Looked | None) -> Outcome | Standing:
+        match found:
             case None:
                 return Failed(EXPIRED)
             case Claimed() as claimed:
@@ -140,6 +161,10 @@ class Polls:
         except (LoginNotAllowed, InvalidCredentials):  # it was allowed when it was confirmed, a moment ago
             await self._store.deny(claimed.turn)
             return Failed(OVER[DENIED])
+        except DatabaseError as error:
+            log.warning("gsid.not_issued", reason=str(error))
+            await self.give_back(claimed.turn)
+            return Retry(claimed.standing, max(1, self._ease.delay()))
         except BaseException:
             await self.give_back(claimed.turn)
             raise

@@ -46,7 +46,8 @@ _EXTEND = """
         coalesce(e.started, 0) AS started, coalesce(e.last_seen, 0) AS last_seen, coalesce(e.ts, 0) AS ts
     FROM item JOIN before b USING (gsid) LEFT JOIN extended e USING (gsid) LEFT JOIN told USING (gsid)
 """
-# Once, and by the newest poll; by the same poll again, if it could not know whether it had succeeded.
+# Once, and by the newest poll; by the same poll again, if it could not know whether it had succeeded. An older poll of
+# the same session may be in the same batch: what was claimed is the newest one's alone.
 _CLAIM = Statement(
     f"""
     WITH item AS (
@@ -60,7 +61,7 @@ _CLAIM = Statement(
         FROM before b, users u
         WHERE s.gsid = b.gsid AND s.ends > now()
             AND u.user_id = s.user_id AND u.valid_from = s.valid_from AND NOT u.disabled
-        RETURNING s.gsid, s.socket
+        RETURNING s.gsid, s.claimed_poll AS number, s.socket
     ), told AS MATERIALIZED (
         SELECT gsid, {TELL_SOCKET} FROM claimed WHERE socket IS NOT NULL
     )
@@ -68,14 +69,19 @@ _CLAIM = Statement(
         s.status = 'confirmed' AND NOT EXISTS (
             SELECT 1 FROM users v WHERE v.user_id = s.user_id AND v.valid_from = s.valid_from AND NOT v.disabled
         ) AS void
-    FROM item JOIN game_sessions s USING (gsid) LEFT JOIN claimed c USING (gsid) LEFT JOIN told USING (gsid)
-    LEFT JOIN users u ON u.user_id = s.user_id AND c.gsid IS NOT NULL
+    FROM item JOIN game_sessions s USING (gsid) LEFT JOIN claimed c USING (gsid, number)
+    LEFT JOIN told ON told.gsid = c.gsid LEFT JOIN users u ON u.user_id = s.user_id AND c.gsid IS NOT NULL
     """  # noqa: S608 - the parts are ours
 )
+# The number is used up, so that a claim of it that nobody waits for any more, but that may still be under way, comes to
+# nothing. What the game has closed meanwhile stays closed.
 _GIVE_BACK = Statement(
     f"""WITH done AS (
-        UPDATE game_sessions SET status = 'confirmed', claimed_poll = NULL
-        WHERE gsid = :gsid AND status = 'delivered' AND claimed_poll = :number RETURNING gsid
+        UPDATE game_sessions SET poll = poll + 1, claimed_poll = NULL,
+            status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
+        WHERE gsid = :gsid AND poll = :number
+            AND (status IN ('pending', 'confirmed') OR (status = 'delivered' AND claimed_poll = :number))
+        RETURNING gsid
     ) SELECT gsid, {TELL_POLL} FROM done"""  # noqa: S608 - the parts are ours
 )
 _DENY_CLAIMED = Statement(
@@ -140,7 +146,7 @@ class PollStore:
         return Looked(standing, row["void"])
 
     async def give_back(self, turn: Turn) -> None:
-        """The claim of this poll, which has not reached its client: the next poll may have it."""
+        """What this poll has claimed, or may have, and has not reached its client: the next poll may have it."""
         with trio.CancelScope(shield=True):
             await self._database.value(_GIVE_BACK, gsid=turn.gsid, number=turn.number)
 

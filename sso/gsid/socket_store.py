@@ -26,7 +26,7 @@ _BEAT = Statement(
     f"""WITH item AS (
         SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:sockets AS text[])) AS item (gsid, socket)
     ), before AS (
-        SELECT s.gsid FROM game_sessions s JOIN item USING (gsid, socket)
+        SELECT s.gsid, s.socket FROM game_sessions s JOIN item USING (gsid, socket)
         WHERE s.ends > now() AND s.status IN ('pending', 'confirmed') ORDER BY s.gsid FOR UPDATE OF s
     ), beaten AS (
         UPDATE game_sessions s SET last_seen = now() FROM before b WHERE s.gsid = b.gsid
@@ -35,7 +35,7 @@ _BEAT = Statement(
     SELECT item.socket AS of, beaten.* FROM item JOIN beaten USING (gsid, socket)
     UNION ALL
     SELECT item.socket AS of, s.gsid, s.stage, s.socket, {STANDING} FROM item JOIN game_sessions s USING (gsid)
-    WHERE s.gsid NOT IN (SELECT gsid FROM before)"""  # noqa: S608 - the parts are ours
+    WHERE (item.gsid, item.socket) NOT IN (SELECT gsid, socket FROM before)"""  # noqa: S608 - the parts are ours
 )
 _CANCEL = Statement(
     f"""WITH done AS (

@@ -15,6 +15,7 @@ from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.heartbeats import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, Close, Line
 from sso.gsid.parts import GameLogin
 from sso.web.http import UnknownClient, address
+from sso.web.socket import client_has_left
 
 FRAME_MOST = 4096
 FRAMES_MOST, FRAMES_IN_S = 50, 10.0  # nothing need be said on this socket
@@ -28,11 +29,15 @@ def game_sockets(game: GameLogin) -> Blueprint:
     async def refresh(gsid: str) -> None:
         await websocket.accept()
         with Line(gsid) as line, game.wakeups.watch(f"socket:{gsid}", in_doubt=False) as signals:
-            if refused := await attach(line):
-                await say(line, refused)
-                return
-            with game.heartbeats.beating(line):
-                await speak(line, signals)
+            try:
+                if refused := await attach(line):
+                    await say(line, refused)
+                    return
+                with game.heartbeats.beating(line):
+                    await speak(line, signals)
+            except Exception:  # or it would be closed as if all were well
+                log.exception("gsid.socket_failed", gsid=gsid)
+                await say(line, Close(FAILED, "server error"))
 
     async def attach(line: Line) -> Close | None:
         try:
@@ -45,6 +50,11 @@ def game_sockets(game: GameLogin) -> Blueprint:
             )
             await game.admission.admit(asked, address_suffices=True)
             seen = await game.socket_store.attach(line.gsid, line.socket)
+            if seen is None:  # it is over, one way or the other
+                line.see(await game.socket_store.look(line.gsid))
+            else:
+                line.beat(seen)
+                line.see(seen)
         except UnknownSession as error:
             return Close(NOT_FOUND, error.message)
         except Violation as error:
@@ -53,11 +63,6 @@ def game_sockets(game: GameLogin) -> Blueprint:
             return Close(UNBOUND, (await game.violations.nowhere(line.gsid)).message)
         except DatabaseError:
             return Close(FAILED, "server error")
-        if seen is None:  # it is over, one way or the other
-            line.see(await game.socket_store.look(line.gsid))
-            return None
-        line.beat(seen)
-        line.see(seen)
         return None
 
     async def speak(line: Line, signals: trio.MemoryReceiveChannel[None]) -> None:
@@ -71,8 +76,8 @@ def game_sockets(game: GameLogin) -> Blueprint:
                         break
                 nursery.cancel_scope.cancel()
         finally:
-            # Ended by none of ours: the client has closed it, or is gone.
-            if not line.over:
+            # Ended by none of ours: neither told to close, nor called off because this worker goes down.
+            if client_has_left() and not line.over:
                 with trio.CancelScope(shield=True), suppress(DatabaseError):
                     await game.socket_store.cancel(line.gsid, line.socket)
 
@@ -88,7 +93,8 @@ async def read(line: Line) -> None:
     """What a client says is of no interest, but must be read, or nobody would notice that it has gone."""
     frames, since = 0, trio.current_time()
     while True:
-        if len(await websocket.receive()) > FRAME_MOST:
+        frame = await websocket.receive() or b""  # None is an empty one
+        if len(frame if isinstance(frame, bytes) else frame.encode()) > FRAME_MOST:
             line.tell(Close(TOO_LARGE, "frame too large"))
         if trio.current_time() - since > FRAMES_IN_S:
             frames, since = 0, trio.current_time()

@@ -84,7 +84,7 @@ class Violations:
 
     async def _write(self, gsid: str, wrong: Wrong, address: str) -> str:
         record = record_id()
-        gsid = gsid[:GSID_MOST]
+        gsid = gsid[:GSID_MOST].replace("\0", "\N{REPLACEMENT CHARACTER}")  # the one character that no text there holds
         log.warning(
             "gsid.violation",
             record=record,

@@ -14,11 +14,12 @@ import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config, Sockets
 from hypercorn.events import Closed, Event, RawData
-from hypercorn.protocol import ws_stream
-from hypercorn.protocol.ws_stream import WSStream
+from hypercorn.protocol import h2, h11, ws_stream
+from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
 from hypercorn.trio import run as library
 from hypercorn.trio.tcp_server import TCPServer
-from wsproto.events import Ping
+from wsproto.events import CloseConnection, Ping
+from wsproto.events import Event as Frame
 
 from sso.serve.lane.watch import has_left
 from sso.serve.limits import Limits
@@ -68,8 +69,9 @@ def configuration(limits: Limits) -> Config:
 
 class Connection(TCPServer):
     """Hypercorn's, which kept a connection that its client had closed until it had been idle for its time, waited for
-    ever for a client that does not read, told nobody that an answer was not written, and never missed a WebSocket
-    client that had vanished."""
+    ever for a client that does not read, told nobody that an answer was not written, never missed a WebSocket client
+    that had vanished, and took the whole worker down with one that broke the protocol (by sending frames before the
+    handshake was done)."""
 
     write_s = Limits.drain_s  # it is shielded, and must not outlast the drain
     lost = False
@@ -77,7 +79,10 @@ class Connection(TCPServer):
 
     async def run(self) -> None:
         _connection.set(self)
-        await super().run()
+        try:
+            await super().run()
+        except* Exception:
+            _log.warning("connection failed", exc_info=True)
 
     async def protocol_send(self, event: Event) -> None:
         if not isinstance(event, RawData):
@@ -124,6 +129,18 @@ class Connection(TCPServer):
             await super()._idle_timeout()
 
 
+class Socket(WSStream):
+    """Hypercorn's, which closed a WebSocket with too large a message over the head of the application."""
+
+    async def _send_wsproto_event(self, event: Frame) -> None:
+        too_large = self.state is ASGIWebsocketState.CONNECTED and self.buffer.length > MESSAGE_MOST
+        if isinstance(event, CloseConnection) and too_large and self.app_put:
+            await self.app_put(self.buffer.to_message())  # as much as has come: it will not be liked
+            self.buffer.clear()
+        else:
+            await super()._send_wsproto_event(event)
+
+
 class Pace:
     """A client that sends a flood of tiny frames is read no faster than this, and so costs no more."""
 
@@ -141,6 +158,7 @@ class Pace:
 
 
 library.TCPServer = Connection  # type: ignore[attr-defined]  # there is no other way to give it one
+h11.WSStream = h2.WSStream = Socket  # type: ignore[attr-defined]
 # Compressed frames are not taken: a small one can become a huge one.
 ws_stream.server_extensions_handshake = lambda *_: None  # type: ignore[attr-defined]
 _connection: ContextVar[Connection] = ContextVar("connection")  # of the task and those it starts

@@ -4,7 +4,7 @@ import time
 from typing import Any, NamedTuple
 
 import structlog
-from quart import Response, g
+from quart import Response, g, has_request_context
 from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, RequestHeaderFieldsTooLarge
@@ -94,7 +94,7 @@ class Edge:
             return Response(b"", error.code, _kept(error))
         family = family_of(asked().path)
         problem = problem_of(error)
-        if family is Family.PAGE:
+        if family is Family.PAGE and has_request_context():  # whoever wants a socket is a program
             return await error_page(problem.status, problem.message, g.request_id, problem.headers)
         return shown(problem, family)
 

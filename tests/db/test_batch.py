@@ -1,7 +1,7 @@
 import pytest
 import trio
 
-from sso.db.batch import Batch
+from sso.db.batch import TURNS, Batch
 from sso.db.bridge import Database
 from sso.db.errors import Unavailable
 from sso.db.statement import Statement
@@ -102,6 +102,27 @@ async def test_cancelled_callers_leave_the_others_alone(database: Database) -> N
     row = await double(21)
     assert row is not None
     assert row["doubled"] == 42
+
+
+async def test_two_turns_that_end_in_the_same_instant_go_on_as_two(database: Database) -> None:
+    """Each is handed to somebody of its own: else there would be one less from then on."""
+    double = Batch(database, DOUBLE)
+    started = 0
+
+    async def at_once(sql: str, arguments: list[list[int]]) -> list[dict[str, int]]:
+        nonlocal started
+        started += 1
+        await trio.sleep(0.01 if started <= 2 else 0)  # the first two end together
+        return [{"n": n, "doubled": value * 2} for n, value in enumerate(arguments[0], 1)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "run_sql", at_once)
+        for _ in range(20):
+            started = 0
+            async with trio.open_nursery() as nursery:
+                for value in range(6):
+                    nursery.start_soon(double, value)
+    assert double._turns == TURNS
 
 
 async def test_everybody_is_told_when_the_database_is_gone() -> None:

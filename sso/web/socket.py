@@ -1,0 +1,24 @@
+"""A WebSocket that remembers whether its client has left: what cancels a handler does not say why."""
+
+from typing import Any
+
+from quart import websocket
+from quart_trio.asgi import TrioASGIWebsocketConnection
+
+LEFT = "sso.left"  # among the extensions of the ASGI scope
+
+
+class SocketConnection(TrioASGIWebsocketConnection):
+    async def __call__(self, receive: Any, send: Any) -> None:
+        async def receive_on() -> Any:
+            message = await receive()
+            if message["type"] == "websocket.disconnect":
+                self.scope["extensions"][LEFT] = {}
+            return message
+
+        await super().__call__(receive_on, send)
+
+
+def client_has_left() -> bool:
+    """Closed its socket, or is gone; as opposed to a server that has had enough."""
+    return LEFT in websocket.scope["extensions"]

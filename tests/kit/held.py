@@ -1,0 +1,412 @@
+"""Games that wait, many of them at once: raw connections on Trio, each from an address of its own if it likes.
+
+Every game has a loopback address of its own, so that one is never blocked, cancelled or let in for another.
+"""
+
+import itertools
+import json
+import socket
+import struct
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, Self
+from urllib.parse import urlsplit
+
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
+
+from sso.db.bridge import Database
+from tests.kit.browser import Browser
+from tests.kit.server import Server
+
+GET_GSID, POLL, CLOSE, INFO = (
+    f"/proxy/api/gameSession/{name}" for name in ("getGsid", "getGsidResult", "closeGsid", "info")
+)
+SOCKET = "/ws/gameSession/refresh/"
+
+
+class Place(Protocol):
+    """Where a server is found."""
+
+    base_url: str
+
+
+ANSWER_S = 150.0  # beyond the longest hold of any test: what hangs shall be seen
+_numbers = itertools.count(1)
+
+
+def new_address() -> str:
+    number = next(_numbers)
+    return f"127.{1 + number // 60_000}.{number // 240 % 250}.{2 + number % 240}"
+
+
+class Answer(NamedTuple):
+    status: int  # 0: the connection broke before an answer came
+    data: dict[str, Any]
+    headers: dict[str, str]
+
+    @property
+    def told(self) -> str:
+        """What a poll came to, in one word."""
+        return str(self.data.get("status", self.status)) if self.status == 200 else str(self.status)
+
+
+BROKEN = Answer(0, {}, {})
+
+
+class Connection:
+    """One request after the other; what was sent can be left without waiting for the answer."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self._received = b""
+
+    @classmethod
+    async def open(cls, server: Place, address: str = "127.0.0.1") -> Self:
+        target = urlsplit(server.base_url)
+        sock = trio.socket.socket()
+        # Or the source ports of one address would be used up by many tests in a row.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        await sock.bind((address, 0))
+        await sock.connect((target.hostname, target.port))
+        return cls(trio.SocketStream(sock))
+
+    @property
+    def port(self) -> int:
+        return int(self.stream.socket.getsockname()[1])
+
+    async def send(
+        self, path: str, body: bytes | dict[str, Any] | None = None, headers: dict[str, str] | None = None
+    ) -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
+        lines = {"Host": "test", **({"Content-Length": str(len(content))} if body is not None else {})}
+        lines |= {"Content-Type": "application/json"} if isinstance(body, dict) else {}
+        head = "".join(f"{name}: {value}\r\n" for name, value in (lines | (headers or {})).items())
+        method = "GET" if body is None else "POST"
+        await self.stream.send_all(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + content)
+
+    async def receive(self) -> Answer:
+        try:
+            with trio.fail_after(ANSWER_S):
+                return await self._receive()
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, EOFError):
+            return BROKEN
+
+    async def _receive(self) -> Answer:
+        head = await self._until(lambda got: got.find(b"\r\n\r\n") + 4 if b"\r\n\r\n" in got else 0)
+        first, *lines = head.decode("latin1").rstrip().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        content = await self._until(lambda got: length if len(got) >= length else 0) if length else b""
+        is_json = headers.get("content-type", "") == "application/json"
+        return Answer(int(first.split()[1]), json.loads(content) if is_json else {}, headers)
+
+    async def _until(self, complete: Callable[[bytes], int]) -> bytes:
+        while not (end := complete(self._received)):
+            data = await self.stream.receive_some(65536)
+            if not data:
+                raise EOFError
+            self._received += data
+        found, self._received = self._received[:end], self._received[end:]
+        return found
+
+    async def ask(
+        self, path: str, body: bytes | dict[str, Any] | None = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        try:
+            await self.send(path, body, headers)
+        except (OSError, trio.BrokenResourceError):
+            return BROKEN
+        return await self.receive()
+
+    async def close(self) -> None:
+        await self.stream.aclose()
+
+    def reset(self) -> None:
+        """Hang up without a good-bye."""
+        self.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.stream.socket.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with trio.CancelScope(shield=True):
+            await self.close()
+
+
+async def connect(server: Place, address: str = "127.0.0.1", worker: int | None = None) -> Connection:
+    """A connection; if a worker is named, one that this worker has taken."""
+    from tests.faults import ports_of
+
+    if worker is None:
+        return await Connection.open(server, address)
+    others: list[Connection] = []
+    found: Connection | None = None
+    try:
+        for _ in range(50):
+            some = [await Connection.open(server, address) for _ in range(4)]
+            others += some
+            for connection in some:
+                await connection.send("/healthz")
+            for connection in some:
+                assert (await connection.receive()).status == 200
+            ports = ports_of(worker)
+            found = next((connection for connection in some if connection.port in ports), None)
+            if found is not None:
+                return found
+        raise AssertionError("that worker takes no connection")
+    finally:
+        for other in others:
+            if other is not found:
+                await other.close()
+
+
+async def ask_once(
+    server: Place,
+    path: str,
+    body: bytes | dict[str, Any] | None = None,
+    headers: dict[str, str] | None = None,
+    address: str = "127.0.0.1",
+) -> Answer:
+    async with await Connection.open(server, address) as connection:
+        return await connection.ask(path, body, headers)
+
+
+@dataclass
+class Game:
+    """A game with a registered session."""
+
+    server: Place
+    gsid: str
+    location: str
+    address: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def poll(self, worker: int | None = None) -> Answer:
+        """Ask, and wait for the answer."""
+        async with await connect(self.server, self.address, worker) as connection:
+            return await connection.ask(POLL, {"gsid": self.gsid}, self.headers)
+
+    async def begin_poll(self, worker: int | None = None) -> Connection:
+        """Ask, and leave the answer for later."""
+        connection = await connect(self.server, self.address, worker)
+        await connection.send(POLL, {"gsid": self.gsid}, self.headers)
+        return connection
+
+    async def close(self, status: str = "Success") -> Answer:
+        return await ask_once(
+            self.server, CLOSE, {"gsid": self.gsid, "status": status}, self.headers, address=self.address
+        )
+
+    async def info(self) -> dict[str, Any]:
+        answer = await ask_once(self.server, INFO, {"gsid": self.gsid})
+        assert answer.status == 200, answer
+        session: dict[str, Any] = answer.data["session"]
+        return session
+
+    @asynccontextmanager
+    async def socket(self, **options: Any) -> AsyncIterator["Socket"]:
+        async with open_socket(self.server, self.gsid, options.pop("address", self.address), **options) as opened:
+            yield opened
+
+
+async def new_game(server: Place, *, address: str | None = None, **fields: Any) -> Game:
+    address = address or new_address()
+    answer = await ask_once(server, GET_GSID, fields, address=address)
+    assert answer.status == 200, answer
+    return Game(server, answer.data["gsid"], answer.headers["location"], address)
+
+
+async def new_games(server: Place, count: int, **fields: Any) -> list[Game]:
+    """Over a few connections, which is far quicker for many."""
+    games: list[Game] = []
+
+    async def make(some: int) -> None:
+        address = new_address()
+        async with await Connection.open(server, address) as connection:
+            for _ in range(some):
+                answer = await connection.ask(GET_GSID, fields)
+                assert answer.status == 200, answer
+                games.append(Game(server, answer.data["gsid"], answer.headers["location"], address))
+
+    async with trio.open_nursery() as nursery:
+        for start in range(0, count, 50):
+            nursery.start_soon(make, min(50, count - start))
+    return games
+
+
+async def begin_polls(games: list[Game], at_once: int = 50) -> list[Connection]:
+    """A poll of each, on a connection of its own."""
+    found: list[Connection | None] = [None] * len(games)
+
+    async def begin(start: int) -> None:
+        for n in range(start, len(games), at_once):
+            found[n] = await games[n].begin_poll()
+
+    async with trio.open_nursery() as nursery:
+        for start in range(at_once):
+            nursery.start_soon(begin, start)
+    return [connection for connection in found if connection]
+
+
+async def receive_all(connections: list[Connection]) -> list[Answer]:
+    """In the order of the connections, which are closed then."""
+    answers = [BROKEN] * len(connections)
+
+    async def receive(n: int) -> None:
+        async with connections[n] as connection:
+            answers[n] = await connection.receive()
+
+    async with trio.open_nursery() as nursery:
+        for n in range(len(connections)):
+            nursery.start_soon(receive, n)
+    return answers
+
+
+class Socket:
+    """The game's end of its WebSocket."""
+
+    def __init__(self, connection: WebSocketConnection, stream: trio.SocketStream) -> None:
+        self.connection = connection
+        self.stream = stream
+
+    async def event(self, *, seconds: float = 10.0) -> dict[str, Any]:
+        with trio.fail_after(seconds):
+            found: dict[str, Any] = json.loads(await self.connection.get_message())
+        return found
+
+    async def next(self, name: str, *, seconds: float = 10.0) -> dict[str, Any]:
+        """The next event of this name; others are passed over."""
+        with trio.fail_after(seconds):
+            while True:
+                found = await self.event(seconds=seconds)
+                if found["event"] == name:
+                    return found
+
+    async def stage(self) -> str:
+        return str((await self.next("stage"))["stage"])
+
+    async def closed(self, *, seconds: float = 10.0) -> tuple[int, dict[str, Any]]:
+        """The code, and the last that was said."""
+        last: dict[str, Any] = {}
+        with trio.fail_after(seconds):
+            while True:
+                try:
+                    last = await self.event(seconds=seconds)
+                except ConnectionClosed as closed:
+                    return int(closed.reason.code) if closed.reason else 1006, last
+
+    def reset(self) -> None:
+        self.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.stream.socket.close()
+
+
+@asynccontextmanager
+async def open_socket(
+    server: Place,
+    gsid: str,
+    address: str = "127.0.0.1",
+    *,
+    query: str = "",
+    headers: dict[str, str] | None = None,
+    worker: int | None = None,
+) -> AsyncIterator[Socket]:
+    connection = await connect(server, address, worker)
+    sent = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+    async with trio.open_nursery() as nursery:
+        websocket = await wrap_client_stream(
+            nursery, connection.stream, "test", SOCKET + gsid + query, extra_headers=sent
+        )
+        try:
+            yield Socket(websocket, connection.stream)
+        finally:
+            with trio.move_on_after(1, shield=True):
+                await websocket.aclose()
+            with trio.CancelScope(shield=True):
+                await connection.close()
+            nursery.cancel_scope.cancel()
+
+
+class Player:
+    """A person who is signed in, at a browser: confirms and denies, as often and as many at once as they are told."""
+
+    def __init__(self, server: Server, login: str) -> None:
+        self.server = server
+        with Browser(server) as browser:
+            assert browser.sign_in(login).status_code == 303
+            browser.open_account()
+            self._csrf = browser.form("/logout")["csrf"]
+            self._cookies = "; ".join(f"{name}={value}" for name, value in browser.http.cookies.items())
+
+    async def _post(self, path: str) -> int:
+        headers = {
+            "Cookie": self._cookies,
+            "Origin": self.server.base_url,
+            "Sec-Fetch-Site": "same-origin",
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Host": urlsplit(self.server.base_url).netloc,
+        }
+        answer = await ask_once(self.server, path, f"csrf={self._csrf}".encode(), headers)
+        return answer.status
+
+    async def confirm(self, gsid: str) -> int:
+        return await self._post(f"/game/{gsid}/continue")
+
+    async def deny(self, gsid: str) -> int:
+        return await self._post(f"/game/{gsid}/deny")
+
+    async def confirm_all(self, games: list[Game], at_once: int = 20) -> None:
+        async def confirm(start: int) -> None:
+            for game in games[start::at_once]:
+                assert await self.confirm(game.gsid) == 303
+
+        async with trio.open_nursery() as nursery:
+            for start in range(at_once):
+                nursery.start_soon(confirm, start)
+
+
+class Rows:
+    """The rows of sessions, behind the server's back."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(self, gsid: str) -> Any:
+        (row,) = await self._database.run_sql("SELECT * FROM game_sessions WHERE gsid = $1", [gsid])
+        return row
+
+    async def status(self, gsid: str) -> str:
+        return str((await self.of(gsid))["status"])
+
+    async def run(self, sql: str, *values: Any) -> list[Any]:
+        return await self._database.run_sql(sql, list(values))
+
+    async def until(self, gsid: str, condition: Callable[[Any], bool], seconds: float = 10.0) -> Any:
+        end = time.monotonic() + seconds
+        while not condition(row := await self.of(gsid)):
+            assert time.monotonic() < end, dict(row)
+            await trio.sleep(0.01)
+        return row
+
+    async def until_polled(self, gsid: str, number: int = 1) -> None:
+        """So many polls have come."""
+        await self.until(gsid, lambda row: row["poll"] >= number)
+        await trio.sleep(0.05)  # the answer to the statement that we have seen
+
+    async def until_held(self, count: int, seconds: float = 60.0) -> None:
+        """So many sessions have been polled."""
+        end = time.monotonic() + seconds
+        sql = "SELECT count(*) FROM game_sessions WHERE poll > 0"
+        while (found := (await self._database.run_sql(sql, []))[0][0]) < count:
+            assert time.monotonic() < end, f"{found} of {count} polls have come"
+            await trio.sleep(0.1)
+        await trio.sleep(0.2)
+
+
+@asynccontextmanager
+async def rows_of(server: Server) -> AsyncIterator[Rows]:
+    async with Database.open(server.settings["SSO_DATABASE_URL"], 2) as database:
+        yield Rows(database)
