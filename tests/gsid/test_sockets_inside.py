@@ -13,7 +13,7 @@ from sso.app import build_app
 from sso.db.errors import Unavailable
 from sso.health import Health
 from sso.metrics import Metrics
-from sso.serve import hypercorn
+from sso.serve import hypercorn, hypercorn_connection
 from sso.services import Services
 from tests.kit.builders import add_user
 from tests.kit.held import SOCKET, Game, connect, new_game, receive_all
@@ -44,7 +44,7 @@ class Inside:
 
 @pytest.fixture
 async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Inside]:
-    monkeypatch.setattr(hypercorn, "PING_S", PING_S)
+    monkeypatch.setattr(hypercorn_connection, "PING_S", PING_S)
     listener = socket.create_server(("127.0.0.1", 0))
     app = build_app(services, Health(), Metrics(enabled=False))
     stop, ready = trio.Event(), trio.Event()
@@ -98,7 +98,7 @@ async def test_a_client_that_says_nothing_but_answers_pings_stays(server: Inside
 
 async def test_after_twenty_seconds_without_a_pong_a_client_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert hypercorn.PING_S * (hypercorn.PINGS_MOST + 1) == 20
+    assert hypercorn_connection.PING_S * (hypercorn_connection.PINGS_MOST + 1) == 20
 
 
 async def test_an_error_of_ours_is_1011_and_cancels_nothing(

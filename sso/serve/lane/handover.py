@@ -9,6 +9,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from sso.serve import hypercorn
+from sso.serve.hypercorn_connection import Connection
 from sso.serve.limits import Limits
 
 
@@ -44,7 +45,7 @@ class Other:
 
     async def take(self, sock: socket.socket, read: bytes) -> None:
         stream: Any = Resumed(sock, read)
-        await hypercorn.Connection(self._app, self._config, self._context, ConnectionState({}), stream)
+        await Connection(self._app, self._config, self._context, ConnectionState({}), stream)
 
     async def drain(self) -> None:
         """Those that do nothing are closed, the others when they have done."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from sso.serve.hypercorn import Connection
+from sso.serve.hypercorn_connection import Connection
 from tests.kit.raw_http import SERVERS, SHORT, body_of, reply, serving
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
