@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import trio
 
-from sso.serve import hypercorn
 from tests.kit.browser import new_user
 from tests.kit.held import POLL, Answer, Connection, Game, Player, Rows, connect, new_game, receive_all, rows_of
 from tests.kit.server import Server
@@ -185,7 +184,6 @@ async def test_of_two_who_confirm_at_once_one_is_the_one(server: Server, players
     print(dict(winners))
 
 
-@pytest.mark.skipif(not hasattr(hypercorn, "Wire"), reason="an answer that was not written is not noticed yet")
 async def test_an_answer_that_a_leaving_client_did_not_get_is_kept_for_its_next_poll(
     server: Server, players: list[Player], rows: Rows
 ) -> None:
