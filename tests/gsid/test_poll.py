@@ -175,11 +175,10 @@ def test_a_service_jwt_may_be_a_header_which_wins(game: Game, server: Server, se
     header = {"Service-Jwt": service.sign(server, 22)}
     for fields in ({}, {"service_jwt": ""}, {"service_jwt": "x"}, {"service_jwt": service.sign(server, 23)}):
         assert game.register(header, **fields).row("app_id")["app_id"] == 22
-    for headers, fields in (
-        (header, {"app_id": 23, "service_jwt": service.sign(server, 23)}),
-        ({"Service-Jwt": "x"}, {"service_jwt": service.sign(server, 22)}),
+    for answer in (
+        game.get_gsid(header, app_id=23, service_jwt=service.sign(server, 23)),
+        game.get_gsid({"Service-Jwt": "x"}, service_jwt=service.sign(server, 22)),
     ):
-        answer = game.get_gsid(headers, **fields)
         assert answer.status_code == 400
         assert answer.json()["error"].startswith("service_jwt: ")
 
