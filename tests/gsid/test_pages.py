@@ -149,6 +149,7 @@ def test_the_second_factor_confirms(game: Game, server: Server) -> None:
         browser.follow(sign_in_at(browser, session, login, PASSWORD))
         assert session.status == "pending"
         assert session.match in browser.page.text
+        assert buttons(browser.page.text)[0] == "Continue to Tanks"
         assert browser.submit("/login/code", otp=app.wrong()).status_code == 401
         assert session.match in browser.page.text
         assert session.status == "pending"
