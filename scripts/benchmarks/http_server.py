@@ -14,8 +14,9 @@ from quart import Response, request
 from sso.serve import hypercorn, process
 from sso.serve.lane import server as lane
 from sso.web.http import reply
+from sso.web.later import Later
 from sso.web.lean import LeanQuart
-from sso.web.wire import wire
+from sso.web.wire import Wire, wire
 
 BODY = b'{"status":"OK"}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
@@ -45,7 +46,10 @@ def quart() -> LeanQuart:
         nonlocal held
         await request.get_data(cache=False)
         held += 1
-        with wire().watched():
+        return Later(released, wire())
+
+    async def released(wire: Wire) -> Response:
+        with wire.watched():
             await release.wait()
         return reply({"status": "OK"})
 

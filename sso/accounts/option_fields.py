@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from pydantic import AliasChoices, Field, StringConstraints
+from werkzeug.datastructures import Headers
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions
@@ -20,7 +21,7 @@ class OptionFields(Request):
     jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = ""
     app_id: AppId = 0
     gapp_id: AppId = 0
-    service_jwt: str = ""
+    service_jwt: str = ""  # deprecated: better as a header
     with_email: Short = ""
     nojwt: Flag = False
     short_token: Flag = False
@@ -32,17 +33,17 @@ class OptionFields(Request):
 
 
 async def checked_options(
-    fields: OptionFields, real: Address, said: str | None, signature: str | None, applications: ApplicationsAtLogin
+    fields: OptionFields, headers: Headers, real: Address, said: str | None, applications: ApplicationsAtLogin
 ) -> LoginOptions:
-    """``said`` and ``signature``: the headers by which a server says for which client it acts."""
+    """``said``: the client's address, by a server that acts for it. Its signature, and a service JWT, are headers."""
     check_jwt_public_key(fields.jwt_public_key)
     named = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
     app_id = fields.app_id
-    if fields.service_jwt:
-        named = await applications.of_service(fields.service_jwt, named)
+    if service_jwt := headers.get("Service-Jwt", fields.service_jwt):
+        named = await applications.of_service(service_jwt, named)
         app_id = fields.app_id if fields.app_id or fields.gapp_id else named[0]
     await applications.check_exist(named)
-    client = await applications.client_address(real, said, signature, named)
+    client = await applications.client_address(real, said, headers.get("Signature"), named)
     return LoginOptions(
         address=client,
         factor=fields.factor,

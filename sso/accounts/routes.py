@@ -38,9 +38,7 @@ def login_routes(
     async def login() -> Response:
         form = await read(LoginRequest)
         real = address()
-        options = await checked_options(
-            form, real, request.headers.get("Ip"), request.headers.get("Signature"), applications
-        )
+        options = await checked_options(form, request.headers, real, request.headers.get("Ip"), applications)
         if form.token:
             source = await tokens.sign_in(form.token, options.address)
             return reply(await auth_data.issue(source.signed_in, options, source))

@@ -49,8 +49,8 @@ class Admission:
 
     async def admit(self, asked: Asked, *, address_suffices: bool = False) -> Admitted:
         """Violation, if the request is not about a session of its own."""
-        keys = AddressKeys.of(asked.real)
-        found = await self._find(asked, keys)
+        early = AddressKeys.of(asked.real).early
+        found = await self._find(asked, early)
         if found.blocked:
             raise await self._violations.blocked(asked.gsid, asked.real)
         facts, standing = await self._known(asked, found)
@@ -64,21 +64,21 @@ class Admission:
         if wrong := check(facts, evidence, self._location_url, address_suffices=address_suffices):
             raise await self.refuse(asked, wrong)
         by_key = facts.key_digest if evidence.signatures else None
-        return Admitted(facts, standing, by_key or keys.early)
+        return Admitted(facts, standing, by_key or early)
 
     async def look(self, asked: Asked) -> tuple[Facts, Standing, str]:
         """For those who need no proof: the session, and the state in which it was closed."""
-        found = await self._find(asked, AddressKeys.of(asked.real))
+        found = await self._find(asked, AddressKeys.of(asked.real).early)
         facts, standing = await self._known(asked, found)
         return facts, standing, found.state
 
     async def refuse(self, asked: Asked, wrong: Wrong) -> Violation:
         return await self._violations.refuse(asked.gsid, wrong, asked.real)
 
-    async def _find(self, asked: Asked, keys: AddressKeys) -> Found:
+    async def _find(self, asked: Asked, early: bytes) -> Found:
         # What cannot be a gsid is looked for all the same: a refusal takes the same time for all.
         gsid = asked.gsid if GSID.fullmatch(asked.gsid) else ""
-        return await self._sessions.find(gsid, keys, signs=bool(asked.evidence.signatures))
+        return await self._sessions.find(gsid, early, signs=bool(asked.evidence.signatures))
 
     async def _known(self, asked: Asked, found: Found) -> tuple[Facts, Standing]:
         if found.facts is None or found.standing is None:

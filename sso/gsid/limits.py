@@ -1,7 +1,8 @@
 """How often is too often: new sessions, early polls and refused requests, counted by the minute in the database.
 
-Counts are the same for all workers. A client that is blocked is found out with the session it asks for, in the same
-statement; this file only counts.
+Counts are the same for all workers. A client that is blocked for early polls is found out with the session it asks
+for, in the same statement; this file only counts. Refused requests block nobody: who asks rightly from an address has
+nothing to do with those who do not.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.gsid.errors import TooManySessions
 
-REFUSALS = 100  # of one address in a minute: the 403 of whoever guesses
+REFUSALS = 100  # of one address in a minute that have a record each
+NEVER = 2**31 - 1
 
 _COUNT = Statement(
     """
@@ -63,7 +65,7 @@ class Counts:
         """TooManySessions, beyond what an address may register in a minute."""
         most = self._limits.new_sessions
         if most:
-            row = await self._count(digest(f"getgsid:{network_of(address)}"), 2**31 - 1, 0.0)
+            row = await self._count(digest(f"getgsid:{network_of(address)}"), NEVER, 0.0)
             assert row is not None
             if row["count"] > most:
                 raise TooManySessions(max(1, row["left_s"]))
@@ -73,13 +75,13 @@ class Counts:
 
     async def refused(self, key: bytes) -> bool:
         """False, beyond what is written down one by one."""
-        row = await self._count(key, REFUSALS, float(self._limits.block_s))
+        row = await self._count(key, NEVER, 0.0)
         return row is not None and row["count"] <= REFUSALS
 
 
 @dataclass(frozen=True)
 class AddressKeys:
-    """Under which an address is counted, and blocked."""
+    """Under which an address is counted: its early polls, for which it may be blocked, and its refused requests."""
 
     early: bytes
     refused: bytes

@@ -8,16 +8,17 @@ from sso.gsid.confirm import Confirm, View
 from sso.gsid.journey import decision_path, front_path
 from sso.web import browser
 from sso.web.http import address
+from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
 PATH = "/game/<gsid>"
 LOOK_AGAIN_S = "2"
 TITLES = {
-    "done": "Back to your game",
-    "waiting": "Back to your game",
-    "gone": "Back to your game",
-    "used": "Used already",
-    "stopped": "Stopped",
+    "done": _("Back to your game"),
+    "waiting": _("Back to your game"),
+    "gone": _("Back to your game"),
+    "used": _("Used already"),
+    "stopped": _("Stopped"),
 }
 
 
@@ -35,7 +36,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
         allowed = await confirm.is_allowed(gsid, session.user)
         return await page(
             "game.html",
-            page_title="Continue to your game",
+            page_title=_("Continue to your game"),
             user=session.user,
             csrf=browser.csrf_token(session.secret),
             game=view,

@@ -49,7 +49,7 @@ def game_routes(game: GameLogin) -> Blueprint:
         await game.counts.new_session(real)
         try:
             said = only(asking.said_addresses(request.headers))
-            options = await checked_options(fields, real, said, request.headers.get("Signature"), game.applications)
+            options = await checked_options(fields, request.headers, real, said, game.applications)
         except Forbidden as error:
             raise await game.violations.refuse("", Wrong("Ip header", found=error.message), real) from None
         made = await game.register.register(options, asking.public_keys(request.headers, fields.public_key))

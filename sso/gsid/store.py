@@ -8,7 +8,6 @@ from sso.core.ids import digest
 from sso.db.batch import Batch
 from sso.db.bridge import Database
 from sso.db.statement import Statement
-from sso.gsid.limits import AddressKeys
 from sso.gsid.model import Facts, Standing
 
 REMEMBERED = "interval '10 minutes'"  # an ended session, so that its own client is told
@@ -24,16 +23,15 @@ TELL_POLL = "pg_notify('sso', 'poll:' || gsid)"
 TELL_SOCKET = "pg_notify('sso', 'socket:' || gsid)"
 TELL = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
 
-# A client that signs is blocked by its key, any other by its address: a key is public, and whoever registers the key of
-# somebody else, and polls by other evidence, must not have it blocked.
+# For early polls a client that signs is blocked by its key, any other by its address: a key is public, and whoever
+# registers the key of somebody else, and polls by other evidence, must not have it blocked.
 _FIND = Statement(
     f"""SELECT item.n, {FACTS}, {STANDING}, s.state, EXISTS (
-        SELECT 1 FROM throttle t WHERE t.blocked_until > now() AND t.key = ANY (
-            CASE WHEN item.signs AND s.public_key IS NOT NULL THEN ARRAY[sha256(s.public_key)]
-                ELSE ARRAY[item.early, item.refused] END)
+        SELECT 1 FROM throttle t WHERE t.blocked_until > now()
+            AND t.key = CASE WHEN item.signs AND s.public_key IS NOT NULL THEN sha256(s.public_key) ELSE item.early END
         ) AS blocked
-    FROM unnest(CAST(:gsids AS text[]), CAST(:early AS bytea[]), CAST(:refused AS bytea[]), CAST(:signs AS boolean[]))
-        WITH ORDINALITY AS item (gsid, early, refused, signs, n)
+    FROM unnest(CAST(:gsids AS text[]), CAST(:early AS bytea[]), CAST(:signs AS boolean[]))
+        WITH ORDINALITY AS item (gsid, early, signs, n)
     LEFT JOIN game_sessions s ON s.gsid = item.gsid AND s.ends > now() - {REMEMBERED}"""  # noqa: S608 - the parts are ours
 )
 _CREATE = Statement(
@@ -84,7 +82,7 @@ _SHOW = Statement(
 
 @dataclass(frozen=True)
 class Found:
-    """Of a request about a session: the session, if there is one, and whether the client is blocked."""
+    """Of a request about a session: the session, if there is one, and whether the client is blocked for early polls."""
 
     blocked: bool
     facts: Facts | None
@@ -136,8 +134,9 @@ class GameSessions:
         )
         return created, life
 
-    async def find(self, gsid: str, keys: AddressKeys, *, signs: bool) -> Found:
-        row = await self._find(gsid, keys.early, keys.refused, signs)
+    async def find(self, gsid: str, early: bytes, *, signs: bool) -> Found:
+        """``early``: under which early polls of the client's address are counted."""
+        row = await self._find(gsid, early, signs)
         assert row is not None  # there is one for every item
         if row["gsid"] is None:
             return Found(row["blocked"], None, None, "")

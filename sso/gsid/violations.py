@@ -14,11 +14,11 @@ from sso.db.bridge import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.gsid.errors import Violation
-from sso.gsid.limits import AddressKeys, Counts
+from sso.gsid.limits import REFUSALS, AddressKeys, Counts
 from sso.gsid.proof import Wrong
 
 KEPT_DAYS = 7
-BLOCKS_MOST = 10_000
+SHARED_MOST = 10_000
 GSID_MOST = 64  # of what was sent in its place
 
 _RECORD = Statement(
@@ -32,6 +32,8 @@ _RECORD = Statement(
     )
     SELECT item.n FROM item JOIN done USING (id)"""  # noqa: S608 - the parts are ours
 )
+TOO_EARLY = Wrong("blocked", "a poll after the delay that RETRY named", "too many that were early")
+TOO_MANY = Wrong("blocked", f"at most {REFUSALS} refused requests in a minute", "more")
 _READ = Statement("SELECT * FROM game_violations WHERE id = :id AND expires > now()")
 log = structlog.get_logger()
 
@@ -53,38 +55,45 @@ class Violations:
         self._record = Batch(database, _RECORD)
         self._counts = counts
         self._block_s = block_s
-        self._blocks: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        self._shared: OrderedDict[bytes, tuple[str, float]] = OrderedDict()  # records, and until when
 
     async def refuse(self, gsid: str, wrong: Wrong, address: Address) -> Violation:
-        """What to raise. It is counted against the address, and written down unless there were too many."""
-        if await self._counts.refused(AddressKeys.of(address).refused):
-            return Violation(await self._write(gsid, wrong, str(address)))
-        return await self.blocked(gsid, address)
+        """What to raise. It is counted against the address; beyond so many in a minute they share a record."""
+        key = AddressKeys.of(address).refused
+        if self._shared_record(key) or not await self._counts.refused(key):
+            return await self._share(key, gsid, TOO_MANY, address)
+        return Violation(await self._write(gsid, wrong, str(address)))
 
     async def nowhere(self, gsid: str) -> Violation:
         """For a client whose address cannot be told: what its proxy says of it is no address."""
         return Violation(await self._write(gsid, Wrong("address unknown", "an address", "none"), "unknown"))
 
     async def blocked(self, gsid: str, address: Address) -> Violation:
-        """For a client that may not ask at the moment. One record for many refusals: it must not fill the database."""
-        key = AddressKeys.of(address).early
-        record, until = self._blocks.get(key, ("", 0.0))
-        if until < time.monotonic():
-            wrong = Wrong("blocked", "a poll after the delay that RETRY named", "too many that were early or refused")
-            record = await self._write(gsid, wrong, str(address))
-            self._blocks[key] = (record, time.monotonic() + self._block_s)
-            self._blocks.move_to_end(key)
-            if len(self._blocks) > BLOCKS_MOST:
-                self._blocks.popitem(last=False)
-        return Violation(record)
+        """For a client that may not ask at the moment, because its polls were early."""
+        return await self._share(AddressKeys.of(address).early, gsid, TOO_EARLY, address)
 
     async def find(self, violation_id: str) -> Record | None:
         row = await self._database.row(_READ, id=violation_id)
         return Record(**{name: row[name] for name in Record.__dataclass_fields__}) if row else None
 
-    async def _write(self, gsid: str, wrong: Wrong, address: str) -> str:
+    async def _share(self, key: bytes, gsid: str, wrong: Wrong, address: Address) -> Violation:
+        """One record for many refusals: they must not fill the database."""
+        if record := self._shared_record(key):
+            return Violation(record)
         record = record_id()
-        gsid = gsid[:GSID_MOST].replace("\0", "\N{REPLACEMENT CHARACTER}")  # the one character that no text there holds
+        self._shared[key] = (record, time.monotonic() + self._block_s)  # before it is written: many come at once
+        self._shared.move_to_end(key)
+        if len(self._shared) > SHARED_MOST:
+            self._shared.popitem(last=False)
+        return Violation(await self._write(gsid, wrong, str(address), record))
+
+    def _shared_record(self, key: bytes) -> str:
+        record, until = self._shared.get(key, ("", 0.0))
+        return record if time.monotonic() < until else ""
+
+    async def _write(self, gsid: str, wrong: Wrong, address: str, record: str = "") -> str:
+        record = record or record_id()
+        gsid = gsid[:GSID_MOST].replace("\0", "\N{REPLACEMENT CHARACTER}")  # the one that no text there can hold
         log.warning(
             "gsid.violation",
             record=record,

@@ -6,9 +6,10 @@ In templates ``{{ _("Sign in") }}`` and ``{% trans site=site %}to <bdi>{{ site }
 """
 
 from jinja2 import Environment
-from quart import g, request
+from quart import g
 
 from sso.core.language import SOURCE, Text, first_of, in_accept_language, in_ui_locales, reader, translate
+from sso.web.http import asked
 
 _ = Text
 
@@ -42,6 +43,6 @@ def _reads() -> dict[str, str | None]:
     """Who reads what, in the order in which it counts."""
     found: dict[str, str | None] | None = g.get("reads")
     if found is None:
-        browser = first_of(in_accept_language(request.headers.get("Accept-Language", "")))
+        browser = first_of(in_accept_language(asked().headers.get("Accept-Language", "")))
         found = g.reads = {"site": None, "browser": browser, "user": None}
     return found

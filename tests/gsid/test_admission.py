@@ -1,6 +1,7 @@
 """Under which name a client is counted and blocked."""
 
 import pytest
+import trio
 
 from sso.accounts.model import LoginOptions
 from sso.core.keys import public_der
@@ -19,6 +20,7 @@ _BLOCK = Statement(
     """INSERT INTO throttle (key, failures, since, blocked_until, expires)
     VALUES (:key, 1, now(), now() + interval '1 min', now() + interval '1 min') RETURNING 1"""
 )
+_KEPT = Statement("SELECT id FROM game_violations WHERE address = :address")
 
 
 async def register(services: Services, *, key: bool) -> tuple[str, str]:
@@ -69,10 +71,26 @@ async def test_a_blocked_key_stops_those_who_sign_and_a_blocked_address_the_othe
 
 
 async def test_an_address_that_is_blocked_does_not_stop_those_who_sign(services: Services) -> None:
-    for key in (AddressKeys.of(HOME).early, AddressKeys.of(HOME).refused):
-        await services.database.value(_BLOCK, key=key)
+    await services.database.value(_BLOCK, key=AddressKeys.of(HOME).early)
     keyed, _ = await register(services, key=True)
     await services.game.admission.admit(asked(keyed, signed=True))
+
+
+async def test_refusals_that_come_together_share_a_record(services: Services) -> None:
+    """Those beyond the first hundred, also if none has been written when the next one comes."""
+    records = []
+
+    async def guess() -> None:
+        with pytest.raises(Violation) as refused:
+            await services.game.admission.admit(asked("x"))
+        records.append(refused.value.message)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(150):
+            nursery.start_soon(guess)
+    assert len(set(records)) == 101
+    kept = await services.database.rows(_KEPT, address=str(HOME))
+    assert {row["id"] for row in kept} == set(records)
 
 
 async def test_0_switches_the_limit_of_new_sessions_off(services: Services) -> None:

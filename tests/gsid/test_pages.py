@@ -10,7 +10,8 @@ from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
 from tests.kit.server import Server
 
-GONE = "link does not work any more"
+GONE = "This link has ended"
+NEAR, FAR = "same network as this browser", "started in another network than the one you are in now"
 PAYLOADS = (
     "<img src=x onerror=alert(1)>", '"onfocus=alert(1) autofocus="', "</script><script>alert(1)</script>", "{{7*7}}",
     "+ADw-script+AD4-", "\u202eevil\u2066", "javascript:alert(1)", "' onclick='x",
@@ -61,11 +62,11 @@ def test_a_young_session_is_less_than_a_minute_old(game: Game, browser: Browser)
 def test_the_page_tells_whether_game_and_browser_are_in_the_same_place(
     game: Game, browser: Browser, server: Server
 ) -> None:
-    assert "another network than this browser" in browser.follow(browser.get(game.register().page)).text
     with Game(server, "127.0.0.1") as near:
-        shown = browser.follow(browser.get(near.register().page)).text
-        assert "the same network as this browser" in shown
-        assert "somewhere else" not in shown
+        for session, said, not_said in ((game.register(), FAR, NEAR), (near.register(), NEAR, FAR)):
+            shown = browser.follow(browser.get(session.page)).text
+            assert said in shown
+            assert not_said not in shown
 
 
 def test_who_is_not_signed_in_gets_the_form_on_that_very_page(game: Game, server: Server, ann: str) -> None:
@@ -77,7 +78,7 @@ def test_who_is_not_signed_in_gets_the_form_on_that_very_page(game: Game, server
         assert "<script" not in shown.text
         answer = browser.submit("/login", login=ann, password=PASSWORD)
         assert answer.headers["Location"] == session.decision
-        assert "has to fetch it now" in text_of(browser.follow(answer).text) or "has gone" in browser.page.text
+        assert "The game has gone" in browser.follow(answer).text  # nobody has polled yet
         assert session.status == "confirmed"
         assert outcome(session.poll())[0] == "OK"
         assert "You are signed in" in browser.get(session.decision).text
@@ -87,6 +88,38 @@ def test_who_is_not_signed_in_gets_the_form_on_that_very_page(game: Game, server
 def test_without_an_application_the_button_says_your_game(game: Game, server: Server) -> None:
     with Browser(server) as browser:
         assert buttons(browser.get(game.register().page).text) == ["Sign in and continue to your game"]
+
+
+@pytest.mark.parametrize(
+    ("language", "button", "decide", "end"),
+    [
+        ("de", "Anmelden und {} fortsetzen", "Anmeldung für {} bestätigen?", "Geh zurück in {}."),
+        ("es", "Iniciar sesión y continuar en {}", "¿Continuar en {}?", "Vuelve a {}."),
+        ("fr", "Se connecter et continuer vers {}", "Continuer vers {} ?", "Retournez dans {}."),
+    ],
+)
+def test_the_pages_are_in_the_readers_language_and_the_words_of_the_game_are_not(
+    game: Game, server: Server, language: str, button: str, decide: str, end: str
+) -> None:
+    session, headers = game.register(app_id=10), {"Accept-Language": language}
+    with Browser(server, headers=headers) as nobody:
+        nobody.get(session.page)
+        assert buttons(nobody.page.text) == [button.format("Tanks")]
+        assert f'<p class="words" lang="en">{session.match}</p>' in nobody.page.text
+    login = new_user(server)
+    with fresh_browser(server, login, headers=headers) as reader:
+        assert decide.format("Tanks") in text_of(reader.follow(reader.get(session.page)).text)
+        assert session.match in reader.page.text
+        press_continue(reader, session)
+        assert outcome(session.poll())[0] == "OK"
+        shown = reader.get(session.decision)
+        assert end.format("Tanks") in text_of(shown.text)
+        assert shown.headers["Content-Language"] == language
+
+
+def test_a_game_without_a_name_is_the_readers_game(game: Game, server: Server) -> None:
+    with Browser(server, headers={"Accept-Language": "de"}) as browser:
+        assert buttons(browser.get(game.register().page).text) == ["Anmelden und dein Spiel fortsetzen"]
 
 
 def test_a_wrong_password_confirms_nothing_and_shows_the_page_again(game: Game, server: Server, ann: str) -> None:
@@ -116,6 +149,7 @@ def test_the_second_factor_confirms(game: Game, server: Server) -> None:
         browser.follow(sign_in_at(browser, session, login, PASSWORD))
         assert session.status == "pending"
         assert session.match in browser.page.text
+        assert buttons(browser.page.text)[0] == "Continue to Tanks"
         assert browser.submit("/login/code", otp=app.wrong()).status_code == 401
         assert session.match in browser.page.text
         assert session.status == "pending"
@@ -201,7 +235,7 @@ def test_who_may_not_log_in_is_told_so_and_the_session_stays_pending(
     session = game.register(app_id=12)
     shown = browser.follow(browser.get(session.page))
     assert "you may not log in to this game" in shown.text
-    assert buttons(shown.text)[-2:] == ["This was not me", "Use another account"]
+    assert buttons(shown.text)[-2:] == ["Use another account", "This was not me"]
     form = browser.form(f"{session.decision}/deny")
     assert "you may not log in" in browser.follow(browser.post(f"{session.decision}/continue", form)).text
     assert session.status == "pending"

@@ -171,6 +171,18 @@ def test_a_service_jwt_sets_the_application(game: Game, browser: Browser, server
         assert dict(row) == {"app_id": 0, "gapp_id": 0} | named
 
 
+def test_a_service_jwt_may_be_a_header_which_wins(game: Game, server: Server, service: ServiceKey) -> None:
+    header = {"Service-Jwt": service.sign(server, 22)}
+    for fields in ({}, {"service_jwt": ""}, {"service_jwt": "x"}, {"service_jwt": service.sign(server, 23)}):
+        assert game.register(header, **fields).row("app_id")["app_id"] == 22
+    for answer in (
+        game.get_gsid(header, app_id=23, service_jwt=service.sign(server, 23)),
+        game.get_gsid({"Service-Jwt": "x"}, service_jwt=service.sign(server, 22)),
+    ):
+        assert answer.status_code == 400
+        assert answer.json()["error"].startswith("service_jwt: ")
+
+
 def test_a_service_jwt_of_another_application_or_a_bad_one_is_refused(
     game: Game, server: Server, service: ServiceKey
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sso.cli.why import lines
 from sso.gsid.violations import Record
 from tests.kit.browser import Browser, query
-from tests.kit.game import Game, Session, press_continue, public_text, reasons, rsa_key, sign, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, reasons, rsa_key, sign, violation
 from tests.kit.server import Server
 
 
@@ -137,10 +137,29 @@ def test_a_refusal_says_the_same_whatever_the_reason(game: Game, other: Game) ->
 
 @pytest.mark.parametrize("what", ["info", "getGsidResult"])
 def test_whoever_is_refused_without_end_does_not_fill_the_database(game: Game, server: Server, what: str) -> None:
-    """Neither where nobody need be blocked, nor by a bad signature, for which the key would be."""
+    """Whether the gsid is known or not, whatever the evidence."""
     session = game.register(public_key=public_text(rsa_key()))
-    records = [violation(game.ask(what, session.gsid, {"Sign": "x"})) for _ in range(130)]
+    ways: list[tuple[str, dict[str, str]]] = [(session.gsid, {"Sign": "x"}), (session.gsid, {}), ("x", {})]
+    records = [violation(game.ask(what, *ways[number % len(ways)])) for number in range(130)]
     kept = query(server, "SELECT id, reason FROM game_violations WHERE address = $1", game.address)
     assert len(kept) <= 100 + 2  # of each worker one for all that follow
     assert set(records) == {row["id"] for row in kept}
     assert {row["id"] for row in kept if row["reason"] == "blocked"} == set(records[100:])
+    told = why(server, records[-1])
+    assert (told["reason"], told["expected"]) == ("blocked", "at most 100 refused requests in a minute")
+
+
+def test_whoever_is_refused_without_end_stops_nobody_else_at_the_same_address(
+    game: Game, browser: Browser, server: Server
+) -> None:
+    """Many are behind one address, and one of them may guess."""
+    session, keyed = game.register(), game.register(public_key=public_text(rsa_key()))
+    records = [violation(game.ask("getGsidResult", "x")) for _ in range(130)]
+    assert len(set(records)) <= 100 + 2
+    assert outcome(session.poll())[0] == "RETRY"
+    assert outcome(session.poll({"Location": session.secret}))[0] == "RETRY"
+    assert outcome(keyed.signed(rsa_key()))[0] == "RETRY"
+    assert violation(keyed.poll()) in records[100:]  # what is wrong stays refused, and costs no record
+    press_continue(browser, session)
+    assert outcome(session.poll())[0] == "OK"
+    assert outcome(game.register().close())[0] == "OK"

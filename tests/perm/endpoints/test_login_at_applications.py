@@ -105,6 +105,18 @@ def test_a_service_jwt_sets_the_application_or_must_be_of_a_named_one(studio: St
     assert login(studio, person, service_jwt=service_jwt(studio, other, key))[0] == 400
 
 
+def test_a_service_jwt_may_be_a_header_which_wins(studio: Studio) -> None:
+    tanks, key = application_with_key(studio, private_data=MUTE)
+    other, other_key = application_with_key(studio)
+    person = studio.person()
+    header, in_body = {"Service-Jwt": service_jwt(studio, tanks, key)}, service_jwt(studio, other, other_key)
+    assert login(studio, person, service_jwt=in_body)[1]["permissions"] == {str(other): []}
+    for fields in ({}, {"service_jwt": in_body}, {"service_jwt": "x"}):
+        assert login(studio, person, header, **fields)[1]["permissions"] == {str(tanks): ["chat.mute"]}
+    assert login(studio, person, header, app_id=other, service_jwt=in_body)[0] == 400
+    assert login(studio, person, {"Service-Jwt": "x"}, service_jwt=in_body)[0] == 400
+
+
 def signed(key: dict[str, Any], address: str, at: int | None = None) -> dict[str, str]:
     moment = at or int(time.time())
     made = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
