@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     """User and system time of these processes so far."""
     total = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
+        with suppress(OSError):  # one that has ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
     return total / TICK
 
 
@@ -56,3 +58,17 @@ def show(rows: list[dict[str, Any]], out: Path | None) -> None:
 
 def _cell(value: Any) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it, as they are now."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(folder.name))
+    found = [pid]
+    for member in found:
+        found += children.get(member, [])
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
@@ -44,6 +44,23 @@ def algorithm_of(key: PublicKey) -> str:
         case ed25519.Ed25519PublicKey():
             return "EdDSA"
     raise UnusableKey("a key must be RSA, EC P-256 or Ed25519")
+
+
+def signature_with(key: PrivateKey) -> Callable[[bytes], bytes]:
+    """What signs with this key and its one algorithm, in the form that a JWS has (RFC 7518 section 3, RFC 8037)."""
+    match key:
+        case rsa.RSAPrivateKey():
+            scheme, digest = padding.PKCS1v15(), hashes.SHA256()
+            return lambda text: key.sign(text, scheme, digest)
+        case ec.EllipticCurvePrivateKey():
+            algorithm = ec.ECDSA(hashes.SHA256())
+            return lambda text: _joined(*utils.decode_dss_signature(key.sign(text, algorithm)))
+        case ed25519.Ed25519PrivateKey():
+            return key.sign
+
+
+def _joined(r: int, s: int) -> bytes:
+    return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
 
 def load_public(pem: str) -> PublicKey:

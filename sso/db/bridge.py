@@ -43,6 +43,7 @@ SERVER_SETTINGS = {
     "application_name": "sso",
     "timezone": "UTC",
     "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
     "statement_timeout": "1800",
     "lock_timeout": "1500",
     "idle_in_transaction_session_timeout": "10000",

@@ -51,6 +51,11 @@ class KeySet:
         member = self._members.get(kid)
         return member.public if member else None
 
+    def find_signer(self, kid: str) -> Signer | None:
+        """For tokens of our own that come back."""
+        member = self._members.get(kid)
+        return member.signer if member else None
+
     def find_pem(self, kid: str) -> str | None:
         member = self._members.get(kid)
         return member.public_pem if member else None

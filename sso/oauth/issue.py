@@ -95,7 +95,7 @@ class Tokens:
     def read_refresh(self, token: str) -> Presented | None:
         """None unless we signed it. Whether it is too old is the database's to say, by its own clock."""
         try:
-            claims = self._refresh.verify(token, self._keys.find, time.time(), expired_for=HINT_OLD_S)
+            claims = self._refresh.verify_own(token, self._keys.find_signer, time.time(), expired_for=HINT_OLD_S)
             grant_id, _, head = claims["jti"].partition(".")
             return Presented(claims["azp"], grant_id, head)
         except (InvalidToken, KeyError, AttributeError):

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,9 +19,10 @@ _numbers = itertools.count(1)
 class Postgres:
     """The server of this run. Databases are copies of one that was migrated once, which is far quicker."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, pid: Callable[[], int] = int) -> None:
         self._dsn = dsn
         self._template = ""
+        self.pid = pid  # of the postmaster
 
     def fresh(self) -> str:
         if not self._template:
@@ -38,7 +39,7 @@ class Postgres:
     def _create(self, template: str) -> str:
         name = f"t{os.getpid()}_{next(_numbers)}"
         self._run(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
-        return self._dsn.replace("/sso?", f"/{name}?", 1)
+        return self._dsn.replace(f"/{self._name(self._dsn)}?", f"/{name}?", 1)
 
     def _name(self, dsn: str) -> str:
         return dsn.partition("?")[0].rpartition("/")[2]
@@ -61,7 +62,7 @@ def running() -> Iterator[Postgres]:
         Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which must get in
         server = embedded.join(Path(folder) / "data")
         try:
-            yield Postgres(server.dsn())
+            yield Postgres(server.dsn(), lambda: server.pid() or 0)
         finally:
             server.close()
             _wait_until_gone(server)

@@ -1,0 +1,218 @@
+"""Clients for load that costs little itself: journeys of requests, many at a time, by one thread and one epoll.
+
+A journey is a generator: it yields a request and is sent the answer. When it returns, it has succeeded.
+"""
+
+import re
+import select
+import socket
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+ANSWER_S = 15.0
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
+_CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
+_COOKIE = re.compile(r"^set-cookie: *([^=;]+)=([^;]*)(.*)$", re.IGNORECASE | re.MULTILINE)
+_LOCATION = re.compile(r"^location: *(\S+)", re.IGNORECASE | re.MULTILINE)
+
+
+class Failed(Exception):
+    """An answer that a journey cannot go on with."""
+
+
+class Answer(NamedTuple):
+    status: int
+    head: str
+    body: bytes
+
+    @property
+    def location(self) -> str:
+        found = _LOCATION.search(self.head)
+        if not found:
+            raise Failed(f"{self.status} without a Location")
+        return found[1]
+
+
+Journey = Generator[bytes, Answer, None]
+
+
+@dataclass
+class Tally:
+    """What a load came to. ``took`` has the seconds of each journey that succeeded."""
+
+    seconds: float
+    took: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def quantile(self, share: float) -> float:
+        took = sorted(self.took)
+        return took[min(len(took) - 1, int(len(took) * share))] if took else 0.0
+
+
+class Jar(dict[str, str]):
+    """The cookies of one browser at one site; paths are not looked at."""
+
+    def take(self, answer: Answer) -> None:
+        for name, value, rest in _COOKIE.findall(answer.head):
+            if "max-age=0" in rest.lower() or "1970" in rest:
+                self.pop(name, None)
+            else:
+                self[name] = value
+
+    def headers(self) -> dict[str, str]:
+        return {"Cookie": "; ".join(f"{name}={value}" for name, value in self.items())} if self else {}
+
+
+def get(path: str, headers: Mapping[str, str] | None = None) -> bytes:
+    return _request("GET", path, headers or {})
+
+
+def post(path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> bytes:
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    return _request("POST", path, {**kind, **(headers or {})}, urlencode(form).encode())
+
+
+def post_json(path: str, body: bytes) -> bytes:
+    return _request("POST", path, {"Content-Type": "application/json"}, body)
+
+
+def _request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: bench", *(f"{name}: {value}" for name, value in headers.items())]
+    if method == "POST":
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+class _Client:
+    """One connection, and the journey on it."""
+
+    def __init__(self, address: tuple[str, int], journey: Journey) -> None:
+        self._address = address
+        self.sock = socket.create_connection(address, timeout=ANSWER_S)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._read = b""
+        self.begin(journey)
+
+    def begin(self, journey: Journey) -> None:
+        self._journey = journey
+        self.began = time.perf_counter()
+        self.sock.sendall(next(journey))
+
+    def came(self) -> bool:
+        """Something was sent to us. True when the journey has ended."""
+        data = self.sock.recv(65536)
+        if not data:
+            raise Failed("the connection was closed")
+        self._read += data
+        answer = _whole(self._read)
+        if answer is None:
+            return False
+        self._read = b""
+        try:
+            self.sock.sendall(self._journey.send(answer))
+        except StopIteration:
+            return True
+        return False
+
+
+def _whole(data: bytes) -> Answer | None:
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    head, body = data[:end], data[end + 4 :]
+    if _CLOSE.search(head):
+        raise Failed("the server ends the connection")
+    if found := _LENGTH.search(head):
+        if len(body) < int(found[1]):
+            return None
+    elif _CHUNKED.search(head):
+        if not body.endswith(b"0\r\n\r\n"):
+            return None
+        body = _joined(body)
+    text = head.decode("latin-1").replace("\r\n", "\n")
+    return Answer(int(text[9:12]), text, body)
+
+
+def _joined(chunks: bytes) -> bytes:
+    pieces = []
+    while True:
+        size, _, rest = chunks.partition(b"\r\n")
+        length = int(size.split(b";")[0], 16)
+        if not length:
+            return b"".join(pieces)
+        pieces.append(rest[:length])
+        chunks = rest[length + 2 :]
+
+
+def run(base_url: str, connections: int, seconds: float, journey: Callable[[int], Journey]) -> Tally:
+    """Journeys one after the other on each connection, until the time is up; what is begun then is not counted."""
+    numbers = range(connections)
+    return _drive(base_url, seconds, {number: _endless(journey, number) for number in numbers})
+
+
+def run_all(base_url: str, journeys: Iterable[Journey], connections: int, seconds: float) -> Tally:
+    """Each of these journeys once, as far as the time goes."""
+    left = iter(journeys)
+    return _drive(base_url, seconds, dict.fromkeys(range(connections), left))
+
+
+def run_once(base_url: str, journeys: Iterable[Journey], connections: int = 8) -> None:
+    """All of them; that one fails is an error."""
+    tally = run_all(base_url, journeys, connections, 60.0)
+    if tally.failures:
+        raise SystemExit(f"the load could not be prepared: {tally.failures[0]}")
+
+
+def _endless(journey: Callable[[int], Journey], number: int) -> Generator[Journey, None, None]:
+    while True:
+        yield journey(number)
+
+
+def _drive(base_url: str, seconds: float, sources: Mapping[int, Iterable[Journey]]) -> Tally:
+    parts = urlsplit(base_url)
+    address = (parts.hostname or "", parts.port or 80)
+    tally, began = Tally(seconds), time.perf_counter()
+    end = began + seconds
+    with ExitStack() as stack, select.epoll() as epoll:
+        clients: dict[int, tuple[_Client, Iterable[Journey]]] = {}
+
+        def start(source: Iterable[Journey]) -> None:
+            journey = next(iter(source), None)
+            if journey is not None:
+                client = _Client(address, journey)
+                stack.callback(client.sock.close)
+                clients[client.sock.fileno()] = client, source
+                epoll.register(client.sock, select.EPOLLIN)
+
+        for source in sources.values():
+            start(source)
+        while clients and time.perf_counter() < end:
+            for number, _ in epoll.poll(0.5):
+                client, source = clients[number]
+                try:
+                    if not client.came():
+                        continue
+                    tally.took.append(time.perf_counter() - client.began)
+                    following = next(iter(source), None)
+                    if following is not None:
+                        client.begin(following)
+                        continue
+                except (Failed, OSError, AssertionError) as error:
+                    tally.failures.append(f"{type(error).__name__}: {error}")
+                    if len(tally.failures) > 1000:
+                        raise SystemExit(f"too much fails: {tally.failures[0]}") from None
+                    epoll.unregister(client.sock)
+                    client.sock.close()
+                    del clients[number]
+                    start(source)
+                    continue
+                epoll.unregister(client.sock)
+                client.sock.close()
+                del clients[number]
+        tally.seconds = time.perf_counter() - began
+    return tally

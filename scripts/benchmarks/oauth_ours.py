@@ -1,0 +1,48 @@
+"""Our own service as a target of the OAuth benchmarks."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scripts.benchmarks.oauth_work import Target
+from tests.kit.server import QUICK, Server, running
+
+USERS = 64
+PASSWORD = "password-of-the-benchmark"
+REDIRECT_URI = "http://127.0.0.1:9999/cb"
+CLIENT = {
+    "client_id": "bench",
+    "client_secret": "bench-secret-0123456789abcdef0123456789",
+    "name": "Benchmark",
+    "profile": "oidc",
+    "redirect_hosts": ["127.0.0.1"],
+    "redirect_uris": [REDIRECT_URI],
+    "consent": False,
+}
+# No limit, and no line in the log, for the one address that all of it comes from.
+SETTINGS = QUICK | {"SSO_RATE_LOGIN": "0", "SSO_LOG_LEVEL": "warning"}
+
+
+@contextmanager
+def ours(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
+    with tempfile.TemporaryDirectory() as folder:
+        with running(Path(folder), **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server:
+            logins = [f"u{number}@example.com" for number in range(USERS)]
+            people: list[dict[str, Any]] = [
+                {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
+            ]
+            server.apply({"users": people, "clients": [CLIENT]})
+            yield server, Target(
+                base_url=server.base_url,
+                jwks="/proxy/oauth/keys",
+                userinfo="/proxy/oauth/userinfo",
+                token="/proxy/oauth/token",
+                authorize="/proxy/oauth/authorize",
+                client_id="bench",
+                client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
+                redirect_uri=REDIRECT_URI,
+                users=logins,
+                password=PASSWORD,
+            )
