@@ -80,6 +80,9 @@ class Connection:
         """True when what comes is not for us."""
         try:
             while await self._next_head():
+                self.doing, self.due = Doing.ANSWER, NEVER
+                if not self.lane.turns.begin():
+                    await self.lane.turns.wait()
                 if not await self._exchange():
                     break
         except NotOurs:
@@ -96,7 +99,7 @@ class Connection:
         except NotOurs:
             self.rest = raw + self.rest
             raise
-        self.doing, self.due, self.fresh = Doing.ANSWER, NEVER, False
+        self.fresh = False
         exchange = Exchange(self, head)
         return exchange.run(self.lane.app(exchange.scope(head), exchange.receive, exchange.send))
 

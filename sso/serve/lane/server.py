@@ -17,6 +17,7 @@ from sso.serve.lane.clock import Clock
 from sso.serve.lane.connection import Connection, Doing
 from sso.serve.lane.handover import Other
 from sso.serve.lane.refused import Refusals, Refused
+from sso.serve.lane.turns import Turns
 from sso.serve.lane.watch import Watcher
 from sso.serve.limits import Limits
 
@@ -51,6 +52,7 @@ class Lane:
         self.refusals = refusals
         self.clock = Clock(limits, self.connections)
         self.watcher = Watcher()
+        self.turns = Turns()
         self.other = Other(app, stop, limits)
         self.draining = False
         self._stop = stop
@@ -61,6 +63,7 @@ class Lane:
             async with trio.open_nursery() as background:
                 await background.start(self.clock.run)
                 background.start_soon(self.watcher.run)
+                background.start_soon(self.turns.run)
                 async with trio.open_nursery() as inside:
                     welcome = partial(self._welcome, inside)
                     await self._accept(sockets, welcome, ready)
