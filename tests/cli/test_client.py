@@ -37,7 +37,9 @@ def test_a_client_is_added_and_its_secret_shown_once(server: Server) -> None:
 def test_a_client_says_what_its_id_tokens_are_signed_with(server: Server) -> None:
     server.sso("client", "add", "cli8", "--host", "a.example.com", "--id-alg", "EdDSA")
     assert json.loads(server.sso("client", "show", "cli8").stdout)["id_alg"] == "EdDSA"
-    assert server.sso("client", "add", "cli9", "--host", "a.example.com", "--id-alg", "none", check=False).returncode == 2
+    assert (
+        server.sso("client", "add", "cli9", "--host", "a.example.com", "--id-alg", "none", check=False).returncode == 2
+    )
 
 
 def test_a_secret_may_be_given_on_standard_input(server: Server) -> None:
