@@ -168,3 +168,19 @@ def test_every_page_of_somebody_who_is_signed_in(
     assert answer
     assert answer.status == 410
     shot("expired")
+
+
+@pytest.mark.usefixtures("games")
+def test_longer_words_of_other_languages_fit(page: Page, server: Server, ann: str, shot: Shot) -> None:
+    gsid = begin(server, **GAME)
+    for language in ("de", "es", "fr"):
+        page.set_extra_http_headers({"Accept-Language": language})
+        page.goto(f"{server.base_url}/?gsid={gsid}")
+        shot(f"sign-in-{language}")
+    page.set_extra_http_headers({})
+    sign_in(page, server, ann)
+    for language in ("de", "es", "fr"):
+        page.set_extra_http_headers({"Accept-Language": language})
+        page.goto(f"{server.base_url}/?gsid={gsid}")
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        shot(f"continue-as-{language}")
