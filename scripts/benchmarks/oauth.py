@@ -90,7 +90,9 @@ def alone(work: Sequence[str], given: argparse.Namespace) -> list[dict[str, Any]
     return [figures[name].row(OURS, name) for name in work]
 
 
-def compared(peers: Peers, names: Sequence[str], work: Sequence[str], given: argparse.Namespace) -> list[dict[str, Any]]:
+def compared(
+    peers: Peers, names: Sequence[str], work: Sequence[str], given: argparse.Namespace
+) -> list[dict[str, Any]]:
     figures = {(name, what): Figures() for name in (OURS, *names) for what in work}
     with peers.database() as base:
         databases = postgres.Postgres(f"{base}/postgres?")

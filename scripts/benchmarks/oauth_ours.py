@@ -34,15 +34,18 @@ def ours(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
                 {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
             ]
             server.apply({"users": people, "clients": [CLIENT]})
-            yield server, Target(
-                base_url=server.base_url,
-                jwks="/proxy/oauth/keys",
-                userinfo="/proxy/oauth/userinfo",
-                token="/proxy/oauth/token",
-                authorize="/proxy/oauth/authorize",
-                client_id="bench",
-                client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
-                redirect_uri=REDIRECT_URI,
-                users=logins,
-                password=PASSWORD,
+            yield (
+                server,
+                Target(
+                    base_url=server.base_url,
+                    jwks="/proxy/oauth/keys",
+                    userinfo="/proxy/oauth/userinfo",
+                    token="/proxy/oauth/token",
+                    authorize="/proxy/oauth/authorize",
+                    client_id="bench",
+                    client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
+                    redirect_uri=REDIRECT_URI,
+                    users=logins,
+                    password=PASSWORD,
+                ),
             )

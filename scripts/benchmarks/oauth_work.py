@@ -185,9 +185,7 @@ def redeem(target: Target, connections: int, seconds: float) -> Load:
 
 def flow(target: Target, connections: int, seconds: float) -> Load:
     turns = itertools.cycle(target.users)
-    return lambda: run(
-        target.base_url, connections, seconds, lambda _: login(target, next(turns), lambda _: None)
-    )
+    return lambda: run(target.base_url, connections, seconds, lambda _: login(target, next(turns), lambda _: None))
 
 
 WORK: dict[str, Callable[[Target, int, float], Load]] = {

@@ -26,7 +26,9 @@ def find_spy() -> str:
     here = Path(sysconfig.get_path("scripts")) / "py-spy"
     found = str(here) if here.is_file() else shutil.which("py-spy")
     if not found:
-        raise SystemExit("py-spy is not here, and could not be installed: pip install py-spy, for Linux on x86-64 or ARM")
+        raise SystemExit(
+            "py-spy is not here, and could not be installed: pip install py-spy, for Linux on x86-64 or ARM"
+        )
     return found
 
 

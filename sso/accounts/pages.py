@@ -62,7 +62,8 @@ def signin_pages(
         session = await visitor.session()
         if journey is None:
             return see_other("/account" if session else "/login")
-        return see_other(journey.onward) if session else await show_login(next_path=journey.path)
+        language.asked_for(journey.ui_locales)
+        return see_other(journey.onward) if session else await show_login(journey, journey.path)
 
     @routes.get("/login")
     async def login_form() -> Response:
@@ -72,26 +73,27 @@ def signin_pages(
         if session and (journey is None or journey.accepts(session)):
             return see_other(journey.onward if journey else browser.safe_next(next_path))
         hint = journey.login_hint if journey else ""
-        return await show_login(next_path=next_path, login=hint)
+        return await show_login(journey, next_path, login=hint)
 
     @routes.post("/login")
     async def login() -> Response:
         form = await form_fields()
         browser.check_csrf(browser.cookie(VISIT), form.get("csrf"))
-        if journey := await journey_to(form.get("next")):
+        journey = await journey_to(form.get("next"))
+        if journey:
             await journey.reached("signing_in")
         name, password = form.get("login", ""), form.get("password", "")
         try:
             outcome = await signin.with_password(name, password, address())
         except InvalidCredentials:
-            return await show_login(next_path=form.get("next"), login=name, problem=WRONG, status=401)
+            return await show_login(journey, form.get("next"), login=name, problem=WRONG, status=401)
         except TooManyAttempts as error:
             return await show_login(
-                next_path=form.get("next"), login=name, problem=too_many(error), status=429, headers=error.headers
+                journey, form.get("next"), login=name, problem=too_many(error), status=429, headers=error.headers
             )
         if isinstance(outcome, SecondFactorNeeded):
             return await ask_for_code(outcome.user, form.get("next"))
-        return await enter(outcome, form.get("next"))
+        return await enter(outcome, journey, form.get("next"))
 
     @routes.get("/login/code")
     async def code_form() -> Response:
@@ -107,16 +109,15 @@ def signin_pages(
         browser.check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged(secret)
         if user is None:
-            return await show_login(
-                next_path=form.get("next"), problem=_("That took too long. Please sign in again."), status=401
-            )
+            late = _("That took too long. Please sign in again.")
+            return await show_login(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
         try:
             outcome = await signin.with_code(user, form.get("otp", "").replace(" ", ""), address())
         except InvalidCredentials:
             return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
         except TooManyAttempts as error:
             return await show_code(user, form.get("next"), problem=too_many(error), status=429, headers=error.headers)
-        return await enter(outcome, form.get("next"))
+        return await enter(outcome, await journey_to(form.get("next")), form.get("next"))
 
     @routes.post("/login/code/resend")
     async def resend() -> Response:
@@ -147,9 +148,10 @@ def signin_pages(
         browser.drop_cookie(response, VISIT)
         return response
 
-    async def show_login(*, next_path: str | None, status: int = 200, **context: Any) -> Response:
+    async def show_login(
+        journey: Journey | None, next_path: str | None, *, status: int = 200, **context: Any
+    ) -> Response:
         secret, is_new = browser.visit()
-        journey = await journey_to(next_path)
         response = await page(
             journey.page if journey else "signin.html",
             status=status,
@@ -194,9 +196,8 @@ def signin_pages(
             **context,
         )
 
-    async def enter(signed_in: SignedIn, next_path: str | None) -> Response:
+    async def enter(signed_in: SignedIn, journey: Journey | None, next_path: str | None) -> Response:
         """A new session with a new name; whatever the browser came with is worth nothing any more."""
-        journey = await journey_to(next_path)
         secret = await sessions.start(
             signed_in.user,
             signed_in.auth,

@@ -11,7 +11,10 @@ from sso.db.statement import Statement
 from sso.db.tables import users
 
 _BY_ID = Statement(select(users).where(users.c.user_id == bindparam("user_id")))
-_BY_LOGIN = Statement(select(users).where(users.c.login_key == bindparam("login_key")))
+_BY_LOGINS = Statement(
+    """SELECT item.n, u.* FROM unnest(CAST(:login_keys AS text[])) WITH ORDINALITY AS item (login_key, n)
+    JOIN users u ON u.login_key = item.login_key"""
+)
 _LIST = Statement(
     """SELECT * FROM users WHERE :search = '' OR login_key LIKE :pattern OR user_id = :search
     ORDER BY length(user_id), user_id LIMIT :most OFFSET :skip"""
@@ -57,13 +60,14 @@ class UserStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._by_id = Batch(database, _BY_IDS)
+        self._by_login = Batch(database, _BY_LOGINS)
 
     async def get(self, user_id: str) -> User | None:
         row = await self._by_id(user_id)
         return User.from_row(row) if row else None
 
     async def by_login(self, login: str) -> User | None:
-        row = await self._database.row(_BY_LOGIN, login_key=login_key(login))
+        row = await self._by_login(login_key(login))
         return User.from_row(row) if row else None
 
     async def find(self, id_or_login: str) -> User | None:

@@ -1,6 +1,7 @@
 """Clients in the database, and their secrets. One method, one promise."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sqlalchemy import select
 
@@ -42,12 +43,15 @@ _END_AT = tuple(
     )
     for table in _OUTSTANDING
 )
+SECRETS_MOST = 1024
 
 
 class Clients:
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
         self._keyring = keyring
+        # A sealed text is always the same secret, so what was opened once need not be opened again.
+        self._open = lru_cache(SECRETS_MOST)(keyring.open)
         self._by_id = Batch(database, _BY_IDS)
 
     async def get(self, client_id: str) -> Client | None:
@@ -61,7 +65,7 @@ class Clients:
         """The secrets that are valid now, each with the sealed form it is known by in the database."""
         columns = (("secret_sealed", client.secret_sealed), ("second_sealed", client.second_sealed))
         return [
-            (self._keyring.open(secret_purpose(client.client_id, column), sealed), sealed)
+            (self._open(secret_purpose(client.client_id, column), sealed), sealed)
             for column, sealed in columns
             if sealed is not None
         ]

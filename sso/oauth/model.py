@@ -1,9 +1,11 @@
 """The words of this room: clients, what they ask for, what was granted."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 
 from sso.oauth.redirects import Redirect
 
@@ -39,9 +41,11 @@ class Client:
 
     @classmethod
     def from_row(cls, row: Any) -> "Client":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
-        lists = {name: tuple(values[name]) for name in ("redirect_hosts", "redirect_uris")}
-        return cls(**{**values, **lists})
+        client_id, name, hosts, uris, *rest = _CLIENT(row)
+        return cls(client_id, name, tuple(hosts), tuple(uris), *rest)
+
+
+_CLIENT = itemgetter(*Client.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,7 @@ class Pending:
     login_after: datetime | None
 
 
-@dataclass(frozen=True)
-class Issued:
+class Issued(NamedTuple):
     """What the tokens are made from, read in the statement that granted them. Moments are the database's."""
 
     grant_id: str
@@ -83,7 +86,7 @@ class Issued:
     user_id: str
     login: str
     nick: str
-    scopes: tuple[str, ...]
+    scopes: Sequence[str]
     nonce: str | None
     auth_time: int
     now: int
@@ -94,12 +97,13 @@ class Issued:
 
     @classmethod
     def from_row(cls, row: Any) -> "Issued":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
-        return cls(**{**values, "scopes": tuple(values["scopes"])})
+        return cls._make(_ISSUED(row))
 
 
-@dataclass(frozen=True)
-class Access:
+_ISSUED = itemgetter(*Issued._fields)
+
+
+class Access(NamedTuple):
     """Who and what a good access token stands for."""
 
     user_id: str
@@ -108,7 +112,7 @@ class Access:
     email_verified: bool
     phone_verified: bool
     valid_from: int
-    scopes: tuple[str, ...]
+    scopes: Sequence[str]
     client_id: str
     first_party: bool
     exp: int
@@ -117,5 +121,7 @@ class Access:
 
     @classmethod
     def from_row(cls, row: Any) -> "Access":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
-        return cls(**{**values, "scopes": tuple(values["scopes"])})
+        return cls._make(_ACCESS(row))
+
+
+_ACCESS = itemgetter(*Access._fields)

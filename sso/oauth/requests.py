@@ -4,6 +4,7 @@ from typing import Any
 
 from sso.accounts.sessions import Session
 from sso.core.ids import digest, secret_token
+from sso.db.batch import Batch
 from sso.db.bridge import Database, Row
 from sso.db.statement import Statement
 from sso.oauth.errors import Finished, NotTheirs
@@ -18,10 +19,11 @@ _KEEP = Statement(
         now() - make_interval(secs => CAST(:max_age AS float)), now() + make_interval(secs => :life))"""
 )
 _FIND = Statement(
-    """SELECT c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
+    """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
         r.ui_locales, r.login_after, r.created AS begun, r.expires
-    FROM oauth_requests r JOIN oauth_clients c USING (client_id)
-    WHERE r.digest = :digest AND r.expires > now() AND NOT c.disabled"""
+    FROM unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
+    JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
+    WHERE r.expires > now() AND NOT c.disabled"""
 )
 _ASK_FOR_ANOTHER = Statement("UPDATE oauth_requests SET login_after = now(), sub = NULL WHERE digest = :digest")
 # Once: who comes second finds nothing.
@@ -65,6 +67,7 @@ class Requests:
         self._database = database
         self._life_s = life_s
         self._any_http = any_http
+        self._find = Batch(database, _FIND)
 
     async def keep(self, wanted: Wanted) -> str:
         """The id under which the authorization goes on once somebody has signed in or agreed."""
@@ -89,7 +92,7 @@ class Requests:
 
     async def find(self, request_id: str) -> Pending | None:
         """None if it is too old. The redirect URI is judged again: the client may have changed meanwhile."""
-        row = await self._database.row(_FIND, digest=digest(request_id))
+        row = await self._find(digest(request_id))
         if row is None:
             return None
         return Pending(request_id, self._wanted(row), row["begun"], row["expires"], row["login_after"])
