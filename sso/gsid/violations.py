@@ -19,6 +19,7 @@ from sso.gsid.proof import Wrong
 
 KEPT_DAYS = 7
 SHARED_MOST = 10_000
+NOWHERE = b"nowhere"  # in place of the key of an address
 GSID_MOST = 64  # of what was sent in its place
 
 _RECORD = Statement(
@@ -66,7 +67,7 @@ class Violations:
 
     async def nowhere(self, gsid: str) -> Violation:
         """For a client whose address cannot be told: what its proxy says of it is no address."""
-        return Violation(await self._write(gsid, Wrong("address unknown", "an address", "none"), "unknown"))
+        return await self._share(NOWHERE, gsid, Wrong("address unknown", "an address", "none"), "unknown")
 
     async def blocked(self, gsid: str, address: Address) -> Violation:
         """For a client that may not ask at the moment, because its polls were early."""
@@ -76,7 +77,7 @@ class Violations:
         row = await self._database.row(_READ, id=violation_id)
         return Record(**{name: row[name] for name in Record.__dataclass_fields__}) if row else None
 
-    async def _share(self, key: bytes, gsid: str, wrong: Wrong, address: Address) -> Violation:
+    async def _share(self, key: bytes, gsid: str, wrong: Wrong, address: object) -> Violation:
         """One record for many refusals: they must not fill the database."""
         if record := self._shared_record(key):
             return Violation(record)
