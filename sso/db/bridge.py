@@ -21,6 +21,7 @@ import orjson
 import trio
 import trio_asyncio
 
+from sso.db.busy import Busy
 from sso.db.errors import Conflict, Duplicate, TooSlow, Unavailable
 from sso.db.pulse import Pulse
 from sso.db.statement import Statement
@@ -106,6 +107,7 @@ class Database:
         self._slots = trio.Semaphore(size)
         self._free: list[Any] = []
         self._pulse = Pulse()
+        self._busy = Busy()
         self._closed = False
 
     @classmethod
@@ -113,9 +115,11 @@ class Database:
     async def open(cls, dsn: str, size: int = 8) -> AsyncIterator["Database"]:
         async with trio_asyncio.open_loop() as loop:
             database = cls(dsn, loop, size)
+            trio.lowlevel.add_instrument(database._busy)
             try:
                 yield database
             finally:
+                trio.lowlevel.remove_instrument(database._busy)
                 with trio.CancelScope(shield=True), trio.move_on_after(2):
                     await loop.run_aio_coroutine(database._close())
 
@@ -166,13 +170,16 @@ class Database:
                 await self._slots.acquire()
         except trio.TooSlowError:
             raise Unavailable("no connection became free") from None
+        limit = trio.CancelScope(shield=True, deadline=began + call_s)
+        self._busy.limits.add(limit)
         try:
-            with trio.CancelScope(shield=True, deadline=began + call_s):
+            with limit:
                 result: T = await self._loop.run_aio_coroutine(self._with_connection(work, began))
                 return result
             self._pulse.failed(began)
             raise TooSlow("the database did not answer in time")
         finally:
+            self._busy.limits.discard(limit)
             self._slots.release()
 
     async def _with_connection(self, work: Callable[[Any], Awaitable[T]], began: float) -> T:
