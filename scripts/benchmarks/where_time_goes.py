@@ -8,7 +8,6 @@ the right to look at another process, it says so.
 import argparse
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections import Counter
@@ -88,4 +87,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

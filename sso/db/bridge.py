@@ -43,7 +43,6 @@ SERVER_SETTINGS = {
     "application_name": "sso",
     "timezone": "UTC",
     "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
     "statement_timeout": "1800",
     "lock_timeout": "1500",
     "idle_in_transaction_session_timeout": "10000",
@@ -159,13 +158,11 @@ class Database:
         began = trio.current_time()
         if not self._pulse.may_try(within=STATEMENT_S):
             raise Unavailable("the database is away")
-        if self._slots.statistics().tasks_waiting >= QUEUE_MOST:
-            raise Unavailable("too many calls are waiting")
+        await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            with trio.fail_after(QUEUE_S):
-                await self._slots.acquire()
-        except trio.TooSlowError:
-            raise Unavailable("no connection became free") from None
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            await self._wait_for_slot()
         try:
             with trio.CancelScope(shield=True, deadline=began + call_s):
                 result: T = await self._loop.run_aio_coroutine(self._with_connection(work, began))
@@ -174,6 +171,15 @@ class Database:
             raise TooSlow("the database did not answer in time")
         finally:
             self._slots.release()
+
+    async def _wait_for_slot(self) -> None:
+        if self._slots.statistics().tasks_waiting >= QUEUE_MOST:
+            raise Unavailable("too many calls are waiting")
+        try:
+            with trio.fail_after(QUEUE_S):
+                await self._slots.acquire()
+        except trio.TooSlowError:
+            raise Unavailable("no connection became free") from None
 
     async def _with_connection(self, work: Callable[[Any], Awaitable[T]], began: float) -> T:
         connection = None

@@ -5,6 +5,7 @@ statement; this file only counts.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_network
 
 from sso.core.ids import digest
@@ -14,6 +15,7 @@ from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.gsid.errors import TooManySessions
 
+ADDRESSES_MOST = 4096  # remembered
 REFUSALS = 100  # of one address in a minute: the 403 of whoever guesses
 
 _COUNT = Statement(
@@ -85,6 +87,7 @@ class AddressKeys:
     refused: bytes
 
     @classmethod
+    @lru_cache(ADDRESSES_MOST)
     def of(cls, address: Address) -> "AddressKeys":
         network = network_of(address)
         return cls(digest(f"poll:{network}"), digest(f"refused:{network}"))

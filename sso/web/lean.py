@@ -117,7 +117,7 @@ class LeanTemplates(Environment):
 
 class LeanQuart(QuartTrio):
     asgi_http_class = LeanHTTPConnection
-    jinja_environment = LeanTemplates
+    jinja_environment = LeanTemplates  # type: ignore[assignment]
 
     def app_context(self) -> AppContext:
         return LeanAppContext(self)
