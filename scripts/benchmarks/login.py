@@ -31,7 +31,8 @@ def operation(target: Target, user: str) -> Journey:
 
 def browser(target: Target, user: str) -> Journey:
     """The form, and its answer."""
-    jar, page = Jar(), yield get("/login")
+    page = yield get("/login")
+    jar = Jar()
     jar.take(page)
     path, fields = filled(page, "/login", user, target.password)
     answer = yield post(urljoin("/login", path), fields, jar.headers())
