@@ -15,7 +15,7 @@ from sso.serve import hypercorn, process
 from sso.serve.lane import server as lane
 from sso.web.http import reply
 from sso.web.lean import LeanQuart
-from sso.web.wire import client_watched
+from sso.web.wire import wire
 
 BODY = b'{"status":"OK"}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
@@ -45,7 +45,7 @@ def quart() -> LeanQuart:
         nonlocal held
         await request.get_data(cache=False)
         held += 1
-        with client_watched():
+        with wire().watched():
             await release.wait()
         return reply({"status": "OK"})
 
