@@ -139,7 +139,7 @@ def _whole(data: bytes) -> Answer | None:
 
 
 def _joined(chunks: bytes) -> bytes:
-    pieces = []
+    pieces: list[bytes] = []
     while True:
         size, _, rest = chunks.partition(b"\r\n")
         length = int(size.split(b";")[0], 16)

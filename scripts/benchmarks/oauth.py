@@ -7,8 +7,9 @@ SSO_PEERS and PEERS_DIR say where their scripts are and where they are installed
 """
 
 import argparse
+import itertools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,9 @@ class Figures:
     p99: list[float] = field(default_factory=list)
     failures: int = 0
 
+    def whole_us(self) -> list[float]:
+        return [own + database for own, database in zip(self.us, self.database_us, strict=True)]
+
     def row(self, name: str, work: str) -> dict[str, Any]:
         return {
             "server": name,
@@ -58,18 +62,26 @@ class Figures:
 
 def measure(subject: Subject, work: str, connections: int, seconds: float, into: Figures) -> None:
     load = WORK[work](subject.target, connections, seconds)
-    databases = subject.database()
-    before, database_before = cpu_seconds(subject.pids), cpu_seconds(databases)
+    database_before = {pid: cpu_seconds([pid]) for pid in subject.database()}
+    before = cpu_seconds(subject.pids)
     tally = load()
     answers = len(tally.took)
     if not answers:
         raise SystemExit(f"nothing succeeded: {tally.failures[:1]}")
     into.per_second.append(answers / tally.seconds)
     into.us.append((cpu_seconds(subject.pids) - before) / answers * 1e6)
-    into.database_us.append((cpu_seconds(databases) - database_before) / answers * 1e6)
+    into.database_us.append(sum(now - was for was, now in _still_there(database_before)) / answers * 1e6)
     into.p50.append(tally.quantile(0.5) * 1e3)
     into.p99.append(tally.quantile(0.99) * 1e3)
     into.failures += len(tally.failures)
+
+
+def _still_there(before: Mapping[int, float]) -> Iterator[tuple[float, float]]:
+    """PostgreSQL starts and ends processes as it likes: what those used that have ended is not known any more."""
+    for pid, was in before.items():
+        now = cpu_seconds([pid])
+        if now >= was:
+            yield was, now
 
 
 @contextmanager
@@ -93,38 +105,39 @@ def alone(work: Sequence[str], given: argparse.Namespace) -> list[dict[str, Any]
 def compared(
     peers: Peers, names: Sequence[str], work: Sequence[str], given: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    figures = {(name, what): Figures() for name in (OURS, *names) for what in work}
+    """Each peer by turns with ours, a few seconds each: what else goes on meanwhile is the same for both."""
+    figures = {(name, what): Figures() for name in names for what in work}
+    beside = {(name, what): Figures() for name in names for what in work}  # ours, at the same time
     with peers.database() as base:
         databases = postgres.Postgres(f"{base}/postgres?")
-        for turn in range(given.rounds):
-            for name in (OURS, *names):
-                with starting(name, peers, databases) as subject:
+        dsn = databases.fresh()
+        with our_own(dsn, peers.database_pid) as mine:
+            for turn, name in itertools.product(range(given.rounds), names):
+                peer, _, store = name.partition(":")
+                with peers.running(peer, store) as (target, pids):
+                    theirs = Subject(target, pids, mine.database)
                     for what in work:
                         progress(f"round {turn + 1} of {given.rounds}, {name}, {what} …")
-                        WORK[what](subject.target, given.connections, WARM_S)()
-                        measure(subject, what, given.connections, given.seconds, figures[name, what])
-    rows = []
-    for what in work:
-        for name in (OURS, *names):
-            pairs = zip(figures[OURS, what].per_second, figures[name, what].per_second, strict=True)
-            ratios = [mine / theirs for mine, theirs in pairs]
-            ratio = {"ratio": statistics.median(ratios), "from": min(ratios), "to": max(ratios)}
-            shown = {key: f"{value:.2f}" for key, value in ratio.items()} if name != OURS else dict.fromkeys(ratio)
-            rows.append(figures[name, what].row(name, what) | shown)
-    return rows
-
-
-@contextmanager
-def starting(name: str, peers: Peers, databases: postgres.Postgres) -> Iterator[Subject]:
-    if name == OURS:
-        dsn = databases.fresh()
-        with our_own(dsn, peers.database_pid) as subject:
-            yield subject
+                        for subject in (mine, theirs) if turn == 0 else ():
+                            WORK[what](subject.target, given.connections, WARM_S)()
+                        measure(mine, what, given.connections, given.seconds, beside[name, what])
+                        measure(theirs, what, given.connections, given.seconds, figures[name, what])
         databases.drop(dsn)
-    else:
-        peer, _, store = name.partition(":")
-        with peers.running(peer, store) as (target, pids):
-            yield Subject(target, pids, lambda: family(peers.database_pid()))
+    return [
+        row for what in work for name in names for row in _pair(name, what, beside[name, what], figures[name, what])
+    ]
+
+
+def _pair(name: str, what: str, mine: Figures, theirs: Figures) -> list[dict[str, Any]]:
+    """Ours beside a peer, and the peer with how much more of the same we do: in a second, and of CPU time."""
+    ratios = [ours / other for ours, other in zip(mine.per_second, theirs.per_second, strict=True)]
+    pairs = zip(mine.whole_us(), theirs.whole_us(), strict=True)
+    cheaper = [other / ours for ours, other in pairs]
+    shown = {
+        "ratio": f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})",
+        "CPU ratio": f"{statistics.median(cheaper):.2f} ({min(cheaper):.2f}-{max(cheaper):.2f})",
+    }
+    return [mine.row(OURS, what) | dict.fromkeys(shown), theirs.row(name, what) | shown]
 
 
 def main() -> None:

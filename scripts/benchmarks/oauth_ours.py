@@ -27,25 +27,27 @@ SETTINGS = QUICK | {"SSO_RATE_LOGIN": "0", "SSO_LOG_LEVEL": "warning"}
 
 @contextmanager
 def ours(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
-    with tempfile.TemporaryDirectory() as folder:
-        with running(Path(folder), **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server:
-            logins = [f"u{number}@example.com" for number in range(USERS)]
-            people: list[dict[str, Any]] = [
-                {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
-            ]
-            server.apply({"users": people, "clients": [CLIENT]})
-            yield (
-                server,
-                Target(
-                    base_url=server.base_url,
-                    jwks="/proxy/oauth/keys",
-                    userinfo="/proxy/oauth/userinfo",
-                    token="/proxy/oauth/token",
-                    authorize="/proxy/oauth/authorize",
-                    client_id="bench",
-                    client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
-                    redirect_uri=REDIRECT_URI,
-                    users=logins,
-                    password=PASSWORD,
-                ),
-            )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder), **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
+    ):
+        logins = [f"u{number}@example.com" for number in range(USERS)]
+        people: list[dict[str, Any]] = [
+            {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
+        ]
+        server.apply({"users": people, "clients": [CLIENT]})
+        yield (
+            server,
+            Target(
+                base_url=server.base_url,
+                jwks="/proxy/oauth/keys",
+                userinfo="/proxy/oauth/userinfo",
+                token="/proxy/oauth/token",
+                authorize="/proxy/oauth/authorize",
+                client_id="bench",
+                client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
+                redirect_uri=REDIRECT_URI,
+                users=logins,
+                password=PASSWORD,
+            ),
+        )

@@ -1,6 +1,6 @@
 """Other OAuth servers to compare with: a folder of scripts that install, start and stop them.
 
-The folder is named by SSO_PEERS; where they are installed, by PEERS_DIR. Each ``NAME.sh start STORE`` leaves the process
+The folder is named by SSO_PEERS; where they are installed, by PEERS_DIR. ``NAME.sh start STORE`` leaves its process
 id in ``$PEERS_DIR/run/NAME.pid``, and ``load/targets/NAME.json`` says where things are.
 """
 

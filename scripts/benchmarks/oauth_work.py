@@ -79,7 +79,7 @@ def obtain_code(target: Target, user: str, jar: Jar) -> Generator[bytes, Answer,
         answer = yield get(path, jar.headers())
         jar.take(answer)
         if answer.status == 200:
-            path, fields = _filled(answer, path, user, target.password)
+            path, fields = filled(answer, path, user, target.password)
             answer = yield post(path, fields, {"Referer": target.base_url + path, **jar.headers()})
             jar.take(answer)
         if answer.status not in (302, 303):
@@ -94,7 +94,7 @@ def obtain_code(target: Target, user: str, jar: Jar) -> Generator[bytes, Answer,
     return found[1]
 
 
-def _filled(page: Answer, path: str, user: str, password: str) -> tuple[str, dict[str, str]]:
+def filled(page: Answer, path: str, user: str, password: str) -> tuple[str, dict[str, str]]:
     """Where the page's form with a password leads, and all of its fields."""
     for attributes, inside in _FORM.findall(page.body.decode()):
         fields = [_attributes(text) for text in _INPUT.findall(inside)]

@@ -26,10 +26,10 @@ def progress(text: str) -> None:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """User and system time of these processes so far."""
+    """User and system time of these processes so far, without those that have ended."""
     total = 0
     for pid in pids:
-        with suppress(OSError):  # one that has ended
+        with suppress(OSError):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             total += int(fields[11]) + int(fields[12])
     return total / TICK

@@ -1,4 +1,4 @@
-"""Where the service's time goes: start it, apply one of the loads of ``scripts/bench oauth``, watch a worker with py-spy.
+"""Where the service's time goes: start it, apply a load of ``scripts/bench oauth``, and watch a worker with py-spy.
 
 Two tables are printed: functions by their own time, and by the time with all that they call. Of native code only what
 was called from Python shows, as the line that called it. Without py-spy (a package of the group "bench"), or without
@@ -8,7 +8,6 @@ the right to look at another process, it says so.
 import argparse
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections import Counter
@@ -88,4 +87,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

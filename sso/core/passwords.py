@@ -8,14 +8,20 @@ import argon2
 import trio
 
 LONGEST = 1024
+ATTEMPTS_PER_CORE = 4
 
 
 class Hasher:
-    """Slots are taken before the attempt is counted, so that no burst can run ahead of the count of failures."""
+    """Slots are taken before the attempt is counted, so that no burst can run ahead of the count of failures.
+
+    There are more of them than cores, since an attempt also waits for the database: cores are for the hash alone.
+    """
 
     def __init__(self, time_cost: int, memory_kib: int) -> None:
         self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
-        self.slots = trio.CapacityLimiter(os.cpu_count() or 1)
+        cores = os.cpu_count() or 1
+        self.slots = trio.CapacityLimiter(ATTEMPTS_PER_CORE * cores)
+        self._cores = trio.CapacityLimiter(cores)
 
     @cached_property
     def _nobody(self) -> str:
@@ -27,14 +33,14 @@ class Hasher:
         _ = self._nobody
 
     async def hash(self, password: str) -> str:
-        async with self.slots:
-            return await trio.to_thread.run_sync(self._argon2.hash, password)
+        return await trio.to_thread.run_sync(self._argon2.hash, password, limiter=self._cores)
 
     async def matches(self, hashed: str | None, password: str) -> bool:
         """To be called with a slot taken. ``None`` (no such user, no password) takes as long and says no."""
         if len(password) > LONGEST:
             password = ""
-        return await trio.to_thread.run_sync(self._verify, hashed or self._nobody, password) and hashed is not None
+        good = await trio.to_thread.run_sync(self._verify, hashed or self._nobody, password, limiter=self._cores)
+        return good and hashed is not None
 
     def needs_rehash(self, hashed: str) -> bool:
         return self._argon2.check_needs_rehash(hashed)

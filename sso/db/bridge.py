@@ -44,7 +44,6 @@ SERVER_SETTINGS = {
     "application_name": "sso",
     "timezone": "UTC",
     "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
     "statement_timeout": "1800",
     "lock_timeout": "1500",
     "idle_in_transaction_session_timeout": "10000",
@@ -163,13 +162,11 @@ class Database:
         began = trio.current_time()
         if not self._pulse.may_try(within=STATEMENT_S):
             raise Unavailable("the database is away")
-        if self._slots.statistics().tasks_waiting >= QUEUE_MOST:
-            raise Unavailable("too many calls are waiting")
+        await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            with trio.fail_after(QUEUE_S):
-                await self._slots.acquire()
-        except trio.TooSlowError:
-            raise Unavailable("no connection became free") from None
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            await self._wait_for_slot()
         limit = trio.CancelScope(shield=True, deadline=began + call_s)
         self._busy.limits.add(limit)
         try:
@@ -181,6 +178,15 @@ class Database:
         finally:
             self._busy.limits.discard(limit)
             self._slots.release()
+
+    async def _wait_for_slot(self) -> None:
+        if self._slots.statistics().tasks_waiting >= QUEUE_MOST:
+            raise Unavailable("too many calls are waiting")
+        try:
+            with trio.fail_after(QUEUE_S):
+                await self._slots.acquire()
+        except trio.TooSlowError:
+            raise Unavailable("no connection became free") from None
 
     async def _with_connection(self, work: Callable[[Any], Awaitable[T]], began: float) -> T:
         connection = None

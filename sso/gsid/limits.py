@@ -6,6 +6,7 @@ nothing to do with those who do not.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_network
 
 from sso.core.ids import digest
@@ -15,6 +16,7 @@ from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.gsid.errors import TooManySessions
 
+ADDRESSES_MOST = 4096  # remembered
 REFUSALS = 100  # of one address in a minute that have a record each
 NEVER = 2**31 - 1
 
@@ -87,6 +89,7 @@ class AddressKeys:
     refused: bytes
 
     @classmethod
+    @lru_cache(ADDRESSES_MOST)
     def of(cls, address: Address) -> "AddressKeys":
         network = network_of(address)
         return cls(digest(f"poll:{network}"), digest(f"refused:{network}"))

@@ -343,3 +343,46 @@ def test_a_reason_never_quotes_the_token() -> None:
             USER.verify(token, find, NOW)
         assert "secret" not in str(caught.value)
         assert token not in str(caught.value)
+
+
+def find_signer(kid: str) -> Signer | None:
+    return {KIDS[algorithm]: Signer(KIDS[algorithm], key, algorithm) for algorithm, key in KEYS.items()}.get(kid)
+
+
+def is_refused_as_own(token: str, reason: str = "") -> bool:
+    with pytest.raises(InvalidToken) as caught:
+        USER.verify_own(token, find_signer, NOW)
+    return reason in str(caught.value)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_token_of_our_own_is_judged_by_the_key_that_made_it(algorithm: str) -> None:
+    token = Signer(KIDS[algorithm], KEYS[algorithm], algorithm).sign(claims())
+    assert USER.verify_own(token, find_signer, NOW) == USER.verify(token, find, NOW)
+    head, body, signature = token.split(".")
+    for changed in (
+        f"{head}.{body}.{'A' * len(signature)}",
+        f"{head}.{body}A.{signature}",
+        f"{head}.{body}.{signature}A",
+    ):
+        assert is_refused_as_own(changed)
+    for other in ("typ", "iss", "exp"):
+        assert is_refused_as_own(Signer(KIDS[algorithm], KEYS[algorithm], algorithm).sign(claims(**{other: None})))
+
+
+def test_of_our_own_only_one_spelling_of_a_signature_is_taken() -> None:
+    """The last character of 64 bytes in base64 has four bits that say nothing."""
+    token = Signer(KIDS["EdDSA"], KEYS["EdDSA"], "EdDSA").sign(claims())
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    others = [token[:-1] + alphabet[alphabet.index(token[-1]) ^ bit] for bit in (1, 2, 4, 8)]
+    assert all(is_refused_as_own(other, "InvalidSignature") for other in others)
+
+
+@pytest.mark.parametrize("named", ALGORITHMS)
+@pytest.mark.parametrize("said", ["none", "HS256", *ALGORITHMS])
+def test_of_our_own_the_algorithm_is_the_keys(named: str, said: str) -> None:
+    token = signed({"alg": said, "typ": "JWT", "kid": KIDS[named]}, claims(), KEYS[named])
+    if said == named:
+        USER.verify_own(token, find_signer, NOW)
+    else:
+        assert is_refused_as_own(token, "InvalidAlgorithm")

@@ -1,0 +1,85 @@
+"""What signing in costs: the login operation (POST /proxy/api/login) and the sign-in form of a browser, with the
+default password hash, which is meant to be slow, and with the cheapest, which shows what all the rest costs.
+"""
+
+import itertools
+import statistics
+from typing import Any
+from urllib.parse import urljoin
+
+import orjson
+
+from scripts.benchmarks.http_clients import Failed, Jar, Journey, Tally, get, post, post_json, run
+from scripts.benchmarks.oauth_ours import ours
+from scripts.benchmarks.oauth_work import Target, filled
+from scripts.benchmarks.report import arguments, cpu_seconds, family, progress, show
+from tests.kit import postgres
+
+HASHES = {
+    "default": {"SSO_ARGON2_TIME": "2", "SSO_ARGON2_KIB": "19456"},
+    "cheapest": {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8"},
+}
+
+
+def operation(target: Target, user: str) -> Journey:
+    answer = yield post_json(
+        "/proxy/api/login", orjson.dumps({"login": user, "password": target.password, "factor": "bench"})
+    )
+    if answer.status != 200 or orjson.loads(answer.body).get("status") != "OK":
+        raise Failed(f"{answer.status} {answer.body[:200]!r}")
+
+
+def browser(target: Target, user: str) -> Journey:
+    """The form, and its answer."""
+    page = yield get("/login")
+    jar = Jar()
+    jar.take(page)
+    path, fields = filled(page, "/login", user, target.password)
+    answer = yield post(urljoin("/login", path), fields, jar.headers())
+    if answer.status != 303:
+        raise Failed(f"{answer.status} at {path}")
+
+
+WAYS = {"operation": operation, "browser": browser}
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=32)
+    given = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with postgres.running() as database:
+        for (kind, settings), (way, journey) in itertools.product(HASHES.items(), WAYS.items()):
+            with ours(database.fresh(), **settings) as (server, target):
+                turns = itertools.cycle(target.users)
+                tallies: list[tuple[Tally, float, float]] = []
+                for turn in range(given.rounds + 1):
+                    progress(f"{way}, {kind} hash, round {turn} of {given.rounds} …")
+                    workers, databases = server.workers(), family(database.pid())
+                    before, database_before = cpu_seconds(workers), cpu_seconds(databases)
+                    tally = run(
+                        target.base_url,
+                        given.connections,
+                        given.seconds,
+                        lambda _, journey=journey, target=target, turns=turns: journey(target, next(turns)),  # type: ignore[misc]
+                    )
+                    used = cpu_seconds(workers) - before
+                    tallies.append((tally, used, cpu_seconds(databases) - database_before))
+            rows.append({"what": way, "hash": kind, **figures(tallies[1:])})  # the first warms up
+    show(rows, given.out)
+
+
+def figures(tallies: list[tuple[Tally, float, float]]) -> dict[str, Any]:
+    return {
+        "per second": statistics.median(len(tally.took) / tally.seconds for tally, _, _ in tallies),
+        "CPU us": statistics.median(used / len(tally.took) * 1e6 for tally, used, _ in tallies),
+        "database us": statistics.median(used / len(tally.took) * 1e6 for tally, _, used in tallies),
+        "p50 ms": statistics.median(tally.quantile(0.5) for tally, _, _ in tallies) * 1e3,
+        "p99 ms": statistics.median(tally.quantile(0.99) for tally, _, _ in tallies) * 1e3,
+        "failures": sum(len(tally.failures) for tally, _, _ in tallies),
+    }
+
+
+if __name__ == "__main__":
+    main()
