@@ -142,8 +142,9 @@ def verify_rsa_signature(der: bytes, signature: str, signed: bytes) -> bool:
 
 
 def key_id(key: PublicKey) -> str:
-    """A stable name made from the key itself."""
-    return _base64url(hashlib.sha256(public_der(key)).digest()[:15])
+    """A stable name made from the key itself. It does not begin with a dash: on a command line that is an option."""
+    name = _base64url(hashlib.sha256(public_der(key)).digest()[:15])
+    return f"_{name[1:]}" if name.startswith("-") else name
 
 
 def public_jwk(key: PublicKey, kid: str) -> dict[str, Any]:

@@ -141,7 +141,8 @@ async def test_polls_that_wait_for_the_delay_are_never_blocked(strict: Server) -
     game = await new_game(strict)
     for _ in range(2):
         answer = await game.poll()
-        assert (answer.told, answer.data["delay"]) == ("RETRY", 1)
+        assert answer.told == "RETRY"
+        assert answer.data["delay"] >= 1  # more, if the server is pressed
         await trio.sleep(answer.data["delay"])
     assert (await game.poll()).told == "RETRY"
 
@@ -169,21 +170,6 @@ async def test_more_than_thirty_polls_of_a_session_in_a_second_are_early(strict:
     assert set(told) <= {"403", "RETRY"}
     assert (await game.poll()).status == 403
     assert (await neighbour.poll()).told == "RETRY"
-
-
-async def test_whoever_guesses_is_blocked_and_others_are_not(strict: Server) -> None:
-    address = new_address()
-    own = await new_game(strict, address=address)
-    async with await connect(strict, address) as connection:
-        records = set()
-        for _ in range(101):
-            answer = await connection.ask(POLL, {"gsid": UNKNOWN})
-            assert answer.status == 403
-            records.add(answer.data["error"])
-    assert len(records) >= 100, "each has a record of its own, until it is blocked"
-    for worker in strict.workers():
-        assert (await own.poll(worker)).status == 403, "on every worker"
-    assert (await (await new_game(strict)).poll()).told == "RETRY"
 
 
 # Clients that leave
