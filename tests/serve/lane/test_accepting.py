@@ -80,7 +80,7 @@ def few_descriptors() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - the numbers are what counts
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))  # noqa: PTH208
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(used, highest) + 6, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(used, highest) + 16, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
