@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 import asyncpg
 import orjson
 import trio
-import trio_asyncio
 
 from sso.db.busy import Busy
 from sso.db.errors import Conflict, Duplicate, TooSlow, Unavailable
+from sso.db.loop import QuickLoop
 from sso.db.pulse import Pulse
 from sso.db.statement import Statement
 
@@ -99,7 +99,7 @@ class Transaction:
 
 
 class Database:
-    def __init__(self, dsn: str, loop: Any, size: int) -> None:
+    def __init__(self, dsn: str, loop: QuickLoop, size: int) -> None:
         self._dsn = dsn
         self._loop = loop
         self._size = size
@@ -112,7 +112,7 @@ class Database:
     @classmethod
     @asynccontextmanager
     async def open(cls, dsn: str, size: int = 8) -> AsyncIterator["Database"]:
-        async with trio_asyncio.open_loop() as loop:
+        async with QuickLoop.open() as loop:
             database = cls(dsn, loop, size)
             trio.lowlevel.add_instrument(database._busy)
             try:
@@ -120,7 +120,7 @@ class Database:
             finally:
                 trio.lowlevel.remove_instrument(database._busy)
                 with trio.CancelScope(shield=True), trio.move_on_after(2):
-                    await loop.run_aio_coroutine(database._close())
+                    await loop.run(database._close())
 
     async def transaction(self, work: Callable[[Transaction], Awaitable[T]], *, run_s: float = TRANSACTION_S) -> T:
         """Run ``work`` in one transaction; it is run again if it collided with another, so it must only read and write
@@ -171,8 +171,7 @@ class Database:
         self._busy.limits.add(limit)
         try:
             with limit:
-                result: T = await self._loop.run_aio_coroutine(self._with_connection(work, began))
-                return result
+                return await self._loop.run(self._with_connection(work, began))
             self._pulse.failed(began)
             raise TooSlow("the database did not answer in time")
         finally:
@@ -238,7 +237,7 @@ class Database:
 
     async def listen(self, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
         """Hand every notification to ``deliver`` on a connection of its own, until it is lost: then Unavailable."""
-        await self._loop.run_aio_coroutine(self._listen(channel, deliver, connected))
+        await self._loop.run(self._listen(channel, deliver, connected))
         raise AssertionError("unreachable")
 
     async def _listen(self, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:

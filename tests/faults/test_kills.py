@@ -61,7 +61,7 @@ def test_killed_whole_during_writes_it_starts_again_and_nothing_acknowledged_is_
         server.start()
         started = seconds_since(began)
         journal = load.journal
-        assert journal.statuses() == {200}
+        assert journal.statuses() - {503} == {200}  # a worker may outlive the database by an instant
         assert lost(server.base_url, journal.tokens) == []
         told = user_was_added(server, login, adding)
         print(f"round {number + 1}: {journal.count()}, user added: {told}, started again in {started:.2f} s")
