@@ -7,7 +7,6 @@ The pages know a journey by the path it goes on with; what it is, its own room k
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from sso.accounts.model import SignedIn
 from sso.accounts.sessions import Session
 from sso.core.net import Address
 
@@ -49,7 +48,7 @@ class Journey(Protocol):
     async def reached(self, stage: str) -> None:
         """The browser is this far: "signing_in", "second_factor"."""
 
-    async def arrived(self, signed_in: SignedIn) -> str:
+    async def arrived(self, session: Session) -> str:
         """Somebody has signed in for it, this moment. Where it goes on."""
 
 

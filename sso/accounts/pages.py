@@ -11,6 +11,7 @@ from sso.accounts.model import SecondFactorNeeded, SignedIn, User
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signin import SignIn
+from sso.accounts.signin_form import signin_form
 from sso.core.language import Text, either
 from sso.web import browser, language
 from sso.web.browser import SESSION, VISIT
@@ -63,7 +64,7 @@ def signin_pages(
         if journey is None:
             return see_other("/account" if session else "/login")
         language.asked_for(journey.ui_locales)
-        return see_other(journey.onward) if session else await show_login(journey, journey.path)
+        return see_other(journey.onward) if session else await signin_form(journey)
 
     @routes.get("/login")
     async def login_form() -> Response:
@@ -72,8 +73,7 @@ def signin_pages(
         session = await visitor.session()
         if session and (journey is None or journey.accepts(session)):
             return see_other(journey.onward if journey else browser.safe_next(next_path))
-        hint = journey.login_hint if journey else ""
-        return await show_login(journey, next_path, login=hint)
+        return await signin_form(journey, next_path)
 
     @routes.post("/login")
     async def login() -> Response:
@@ -86,9 +86,9 @@ def signin_pages(
         try:
             outcome = await signin.with_password(name, password, address())
         except InvalidCredentials:
-            return await show_login(journey, form.get("next"), login=name, problem=WRONG, status=401)
+            return await signin_form(journey, form.get("next"), login=name, problem=WRONG, status=401)
         except TooManyAttempts as error:
-            return await show_login(
+            return await signin_form(
                 journey, form.get("next"), login=name, problem=too_many(error), status=429, headers=error.headers
             )
         if isinstance(outcome, SecondFactorNeeded):
@@ -110,7 +110,7 @@ def signin_pages(
         user = await sessions.challenged(secret)
         if user is None:
             late = _("That took too long. Please sign in again.")
-            return await show_login(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
+            return await signin_form(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
         try:
             outcome = await signin.with_code(user, form.get("otp", "").replace(" ", ""), address())
         except InvalidCredentials:
@@ -148,26 +148,6 @@ def signin_pages(
         browser.drop_cookie(response, VISIT)
         return response
 
-    async def show_login(
-        journey: Journey | None, next_path: str | None, *, status: int = 200, **context: Any
-    ) -> Response:
-        secret, is_new = browser.visit()
-        response = await page(
-            journey.page if journey else "signin.html",
-            status=status,
-            page_title=_("Sign in"),
-            site=journey.title if journey else "",
-            **(journey.details(address()) if journey else {}),
-            form_targets=journey.form_targets if journey else (),
-            csrf=browser.csrf_token(secret),
-            action="/login",
-            next=browser.safe_next(next_path) if next_path else "",
-            **context,
-        )
-        if is_new:
-            browser.set_cookie(response, VISIT, secret)
-        return response
-
     async def ask_for_code(user: User, next_path: str | None) -> Response:
         language.known_to_read(user.lang)
         if user.email_2fa:
@@ -198,15 +178,15 @@ def signin_pages(
 
     async def enter(signed_in: SignedIn, journey: Journey | None, next_path: str | None) -> Response:
         """A new session with a new name; whatever the browser came with is worth nothing any more."""
-        secret = await sessions.start(
+        session = await sessions.start(
             signed_in.user,
             signed_in.auth,
             address(),
             device(),
             replaces=[browser.cookie(SESSION), browser.cookie(VISIT)],
         )
-        response = see_other(await journey.arrived(signed_in) if journey else browser.safe_next(next_path))
-        browser.set_cookie(response, SESSION, secret, life_s)
+        response = see_other(await journey.arrived(session) if journey else browser.safe_next(next_path))
+        browser.set_cookie(response, SESSION, session.secret, life_s)
         browser.drop_cookie(response, VISIT)
         return response
 

@@ -32,7 +32,7 @@ _START = Statement(
     {STILL_VALID}
     INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
     SELECT CAST(:digest AS bytea), :id, user_id, now(), now() + make_interval(secs => :life), :address, :device, :auth
-    FROM still_valid RETURNING id"""  # noqa: S608 - the parts are ours
+    FROM still_valid RETURNING created"""  # noqa: S608 - the parts are ours
 )
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
@@ -87,14 +87,14 @@ class SessionStore:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
         return Session(row["id"], User.from_row(row), row["created"], row["auth"], secret)
 
-    async def start(self, user: User, auth: str, address: Address, device: str, replaces: Sequence[str]) -> str:
-        """The secret of a new session. Whatever the browser came with is worth nothing any more."""
-        secret = secret_token()
-        started = await self._database.value(
+    async def start(self, user: User, auth: str, address: Address, device: str, replaces: Sequence[str]) -> Session:
+        """Whatever the browser came with is worth nothing any more."""
+        secret, session_id = secret_token(), record_id()
+        created = await self._database.value(
             _START,
             replaced=[digest(old) for old in replaces],
             digest=digest(secret),
-            id=record_id(),
+            id=session_id,
             user_id=user.user_id,
             valid_from=user.valid_from,
             life=float(self._life_s),
@@ -102,9 +102,9 @@ class SessionStore:
             device=device,
             auth=auth,
         )
-        if started is None:
+        if created is None:
             raise InvalidCredentials
-        return secret
+        return Session(session_id, user, created, auth, secret)
 
     async def list(self, user_id: str) -> list[SessionLine]:
         return [SessionLine(**_values(row)) for row in await self._database.rows(_LIST, user_id=user_id)]

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from sso.accounts.journey import Journey
-from sso.accounts.model import SignedIn
 from sso.accounts.sessions import Session
 from sso.core.net import Address
 from sso.gsid.confirm import Confirm, View
@@ -51,10 +50,10 @@ class GameJourney:
     async def reached(self, stage: str) -> None:
         await self.confirm.reach(self.view.gsid, stage)
 
-    async def arrived(self, signed_in: SignedIn) -> str:
+    async def arrived(self, session: Session) -> str:
         """Whether it could be confirmed, the page it leads to tells."""
         with suppress(NoSession):
-            await self.confirm.confirm(self.view.gsid, signed_in.user)
+            await self.confirm.confirm(self.view.gsid, session.user)
         return self.onward
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from sso.accounts.sessions import Session
+from sso.db.errors import DatabaseError
 from sso.oauth.clients import Clients
 from sso.oauth.errors import Denied, Finished, NotTheirs
 from sso.oauth.issue import Tokens
@@ -24,7 +25,7 @@ class GoTo:
 class SignIn:
     """Somebody must sign in first, and then go on with this authorization."""
 
-    request_id: str
+    pending: Pending
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,7 @@ class Authorize:
         if consent or "select_account" in wanted.prompts:
             if silent:
                 raise Denied("consent_required", "the user has not agreed yet")
-            pending = await self.pending(await self._requests.keep(wanted))
-            return Ask(pending, session, consent)
+            return Ask(await self._requests.keep(wanted), session, consent)
         return await self._finish(wanted, session, None, consented=False)
 
     async def pending(self, request_id: str) -> Pending:
@@ -92,7 +92,7 @@ class Authorize:
             if session and session.created >= pending.created and not _is_wanted(pending.wanted, session):
                 await self._requests.answer(pending.id)
                 raise Denied("login_required", "somebody else signed in")
-            return SignIn(pending.id)
+            return SignIn(pending)
         consent = await self._must_consent(pending.wanted, session)
         unchosen = "select_account" in pending.wanted.prompts and session.created < pending.created
         if consent or unchosen:
@@ -103,12 +103,12 @@ class Authorize:
         """What somebody answered: "allow", "other" (account), or anything else for no."""
         if decision == "other":
             await self._requests.ask_for_another(pending.id)
-            return SignIn(pending.id)
+            return SignIn(pending)
         if decision != "allow":
             await self._requests.answer(pending.id)
             raise Denied("access_denied", "the user said no")
         if not accepts(pending, session):
-            return SignIn(pending.id)
+            return SignIn(pending)
         consented = pending.wanted.client.consent or "consent" in pending.wanted.prompts
         return await self._finish(pending.wanted, session, pending, consented=consented)
 
@@ -121,10 +121,19 @@ class Authorize:
         return not agreed.issuperset(wanted.scopes)
 
     async def _finish(self, wanted: Wanted, session: Session, pending: Pending | None, *, consented: bool) -> Outcome:
-        code = await self._requests.issue_code(wanted, session, pending, consented)
+        if consented:
+            await self._requests.consent(session.user.user_id, wanted)
+        code = await self._requests.issue_code(wanted, session, pending)
         if code is None:
-            return SignIn(pending.id if pending else await self._requests.keep(wanted))
+            return SignIn(pending or await self._requests.keep(wanted))
         return GoTo(wanted.redirect.answer(code=code, state=wanted.state))
+
+
+def told(redirect: Redirect, error: Denied | DatabaseError, state: bytes | None) -> str:
+    """Where the site hears of it."""
+    if isinstance(error, DatabaseError):
+        error = Denied("server_error", "the service is not available for a moment, try again")
+    return redirect.answer(error=error.error, error_description=error.description, state=state)
 
 
 def accepts(pending: Pending, session: Session) -> bool:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.journey import Journey
-from sso.accounts.model import SignedIn
 from sso.accounts.sessions import Session
 from sso.core.net import Address
-from sso.oauth.authorize import accepts
-from sso.oauth.errors import NotTheirs
+from sso.db.errors import DatabaseError
+from sso.oauth.authorize import Authorize, GoTo, accepts, told
+from sso.oauth.errors import Denied, Finished, NotTheirs
 from sso.oauth.model import Pending, Wanted
-from sso.oauth.requests import Requests
 
 PATH = "/proxy/oauth/authorize/"
 _ID = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{43})", re.ASCII)
@@ -21,6 +20,7 @@ _ID = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{43})", re.ASCII)
 @dataclass(frozen=True)
 class SiteJourney:
     pending: Pending
+    authorize: Authorize
 
     page: str = "signin.html"
 
@@ -57,21 +57,27 @@ class SiteJourney:
     async def reached(self, stage: str) -> None:
         """A site need not know."""
 
-    async def arrived(self, signed_in: SignedIn) -> str:
-        return self.path
+    async def arrived(self, session: Session) -> str:
+        """Straight back to the site, if there is nothing to ask."""
+        try:
+            outcome = await self.authorize.resume(self.pending, session)
+        except Denied as error:
+            return told(self.pending.wanted.redirect, error, self.pending.wanted.state)
+        except (Finished, DatabaseError):
+            return self.path  # which tells
+        return outcome.url if isinstance(outcome, GoTo) else self.path
 
 
 class SiteJourneys:
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
+    def __init__(self, authorize: Authorize) -> None:
+        self._authorize = authorize
 
     async def find(self, path: str) -> Journey | None:
         found = _ID.fullmatch(path)
         try:
-            pending = await self._requests.find(found[1]) if found else None
-        except NotTheirs:
+            return SiteJourney(await self._authorize.pending(found[1]), self._authorize) if found else None
+        except (Finished, NotTheirs):
             return None
-        return SiteJourney(pending) if pending else None
 
 
 def form_targets(wanted: Wanted) -> tuple[str, ...]:

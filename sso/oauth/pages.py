@@ -10,12 +10,12 @@ from quart.blueprints import BlueprintSetupState
 from sso.accounts.account_pages import known
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
+from sso.accounts.signin_form import signin_form
 from sso.db.errors import DatabaseError
-from sso.oauth.authorize import Ask, Authorize, GoTo, Outcome, SignIn
+from sso.oauth.authorize import Ask, Authorize, GoTo, Outcome, SignIn, told
 from sso.oauth.errors import Denied
-from sso.oauth.journey import PATH, form_targets
+from sso.oauth.journey import PATH, SiteJourney, form_targets
 from sso.oauth.model import Pending
-from sso.oauth.redirects import Redirect
 from sso.oauth.request import Parameters, ui_locales
 from sso.web import browser, language
 from sso.web.language import _
@@ -37,7 +37,10 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
             wanted = authorize.check(parameters, client, redirect)
             outcome = await authorize.begin(wanted, await visitor.session())
         except (Denied, DatabaseError) as error:
-            return _found(_told(redirect, error, parameters.only("state")))
+            return _found(told(redirect, error, parameters.only("state")))
+        if isinstance(outcome, SignIn):
+            # Here, and not elsewhere after a redirect: that would be another way around the world.
+            return await signin_form(SiteJourney(outcome.pending, authorize))
         return await show(outcome, _found)
 
     @routes.get(CONTINUE)
@@ -46,7 +49,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
         try:
             outcome = await authorize.resume(pending, await visitor.session())
         except (Denied, DatabaseError) as error:
-            return _found(_told(pending.wanted.redirect, error, pending.wanted.state))
+            return _found(told(pending.wanted.redirect, error, pending.wanted.state))
         return await show(outcome, _found)
 
     @routes.post(CONTINUE)
@@ -54,13 +57,13 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
         form = await form_fields()
         session = await visitor.session()
         if session is None:
-            return await show(SignIn(request_id), see_other)
+            return see_other(_sign_in(request_id))
         browser.check_csrf(session.secret, form.get("csrf"))
         pending = await find(request_id)
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
         except (Denied, DatabaseError) as error:
-            return see_other(_told(pending.wanted.redirect, error, pending.wanted.state))
+            return see_other(told(pending.wanted.redirect, error, pending.wanted.state))
         return await show(outcome, see_other)
 
     @routes.record
@@ -79,8 +82,8 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
         match outcome:
             case GoTo(url):
                 return redirect(url)
-            case SignIn(request_id):
-                return redirect(f"/login?next={quote(PATH + request_id)}")
+            case SignIn(pending):
+                return redirect(_sign_in(pending.id))
             case Ask(pending, session, consent):
                 return await ask(pending, session, consent)
             case _:
@@ -104,11 +107,9 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
     return routes
 
 
+def _sign_in(request_id: str) -> str:
+    return f"/login?next={quote(PATH + request_id)}"
+
+
 def _found(url: str) -> Response:
     return Response(b"", 302, {"Location": url}, content_type="text/plain; charset=utf-8")
-
-
-def _told(redirect: Redirect, error: Denied | DatabaseError, state: bytes | None) -> str:
-    if isinstance(error, DatabaseError):
-        error = Denied("server_error", "the service is not available for a moment, try again")
-    return redirect.answer(error=error.error, error_description=error.description, state=state)

@@ -40,11 +40,12 @@ def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet
     grants = Grants(database, lives)
     tokens = Tokens(keys, settings.base_url, settings.id_ttl_s)
     requests = Requests(database, settings.oauth_session_s, any_http=any_http)
+    authorize = Authorize(clients, requests, tokens, any_http=any_http)
     return OAuth(
         clients=clients,
         grants=grants,
-        authorize=Authorize(clients, requests, tokens, any_http=any_http),
-        journeys=SiteJourneys(requests),
+        authorize=authorize,
+        journeys=SiteJourneys(authorize),
         sites=SiteAccess(database),
         token=TokenEndpoint(clients, grants, tokens, any_http=any_http),
         revocation=Revocation(clients, grants, tokens),

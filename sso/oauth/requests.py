@@ -12,11 +12,23 @@ from sso.oauth.model import Client, Pending, Wanted
 from sso.oauth.redirects import judge
 
 _KEEP = Statement(
-    """INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-        login_hint, sub, ui_locales, login_after, expires)
-    VALUES (:digest, :client_id, :redirect_uri, :scopes, :state, :nonce, :challenge, :prompts, :login_hint, :sub,
-        :ui_locales,
-        now() - make_interval(secs => CAST(:max_age AS float)), now() + make_interval(secs => :life))"""
+    """WITH item AS (
+        SELECT * FROM unnest(
+            CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:redirects AS text[]), CAST(:scopes AS text[]),
+            CAST(:states AS bytea[]), CAST(:nonces AS text[]), CAST(:challenges AS text[]), CAST(:prompts AS text[]),
+            CAST(:hints AS text[]), CAST(:subs AS text[]), CAST(:locales AS text[]), CAST(:max_ages AS float[]),
+            CAST(:lives AS float[])
+        ) WITH ORDINALITY AS item (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
+            login_hint, sub, ui_locales, max_age, life, n)
+    ), kept AS (
+        INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
+            login_hint, sub, ui_locales, login_after, expires)
+        SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
+            string_to_array(prompts, ' '), login_hint, sub, ui_locales, now() - make_interval(secs => max_age),
+            now() + make_interval(secs => life)
+        FROM item RETURNING digest, created, expires, login_after
+    )
+    SELECT item.n, kept.created, kept.expires, kept.login_after FROM kept JOIN item USING (digest)"""
 )
 _FIND = Statement(
     """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
@@ -29,35 +41,50 @@ _ASK_FOR_ANOTHER = Statement("UPDATE oauth_requests SET login_after = now(), sub
 # Once: who comes second finds nothing.
 _ANSWER = Statement("DELETE FROM oauth_requests WHERE digest = :digest AND expires > now() RETURNING digest")
 _CONSENTED = Statement("SELECT scopes FROM oauth_consents WHERE user_id = :user_id AND client_id = :client_id")
+_CONSENT = Statement(
+    """INSERT INTO oauth_consents AS old (user_id, client_id, scopes)
+    SELECT user_id, :client_id, CAST(:scopes AS text[]) FROM users WHERE user_id = :user_id AND NOT disabled FOR SHARE
+    ON CONFLICT (user_id, client_id) DO UPDATE
+    SET scopes = ARRAY(SELECT DISTINCT unnest(old.scopes || excluded.scopes)), created = now()"""
+)
 # The session is read here once more: of somebody who has just been signed out there will be no code. The locks make
-# whoever is ending everything of this user go first or wait; the user's comes first, as theirs does. An authorization
-# that was waiting is answered by this, once; it goes on waiting for whoever is not signed in any more.
+# whoever is ending everything of this user go first or wait; the user's comes first, as theirs does, and rows of a kind
+# are locked in the order of their keys. An authorization that was waiting is answered by this, once; it goes on waiting
+# for whoever is not signed in any more.
 _ISSUE = Statement(
-    """WITH person AS (
-        SELECT user_id, valid_from FROM users WHERE user_id = :user_id AND NOT disabled FOR SHARE
+    """WITH item AS (
+        SELECT * FROM unnest(
+            CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:users AS text[]), CAST(:sessions AS text[]),
+            CAST(:redirects AS text[]), CAST(:scopes AS text[]), CAST(:nonces AS text[]), CAST(:challenges AS text[]),
+            CAST(:ends AS timestamptz[]), CAST(:lives AS float[]), CAST(:requests AS bytea[])
+        ) WITH ORDINALITY AS item (digest, client_id, user_id, session_id, redirect_uri, scopes, nonce, challenge, ends,
+            life, request, n)
+    ), person AS (
+        SELECT user_id, valid_from FROM users WHERE user_id IN (SELECT user_id FROM item) AND NOT disabled
+        ORDER BY user_id FOR SHARE
+    ), session AS (
+        SELECT s.id, s.created, person.user_id, person.valid_from FROM person JOIN browser_sessions s USING (user_id)
+        WHERE s.id IN (SELECT session_id FROM item) AND s.expires > now() ORDER BY s.id FOR SHARE OF s
     ), present AS (
-        SELECT s.created, person.user_id, person.valid_from FROM person JOIN browser_sessions s USING (user_id)
-        WHERE s.id = :session_id AND s.expires > now() FOR SHARE OF s
+        SELECT item.*, session.created, session.valid_from
+        FROM item JOIN session ON session.id = item.session_id AND session.user_id = item.user_id
+    ), waiting AS (
+        SELECT digest FROM oauth_requests WHERE digest IN (SELECT request FROM present) AND expires > now()
+        ORDER BY digest FOR UPDATE
     ), answered AS (
-        DELETE FROM oauth_requests r USING present WHERE r.digest = CAST(:request AS bytea) AND r.expires > now()
-        RETURNING r.digest
+        DELETE FROM oauth_requests r USING waiting, present p WHERE r.digest = waiting.digest AND r.digest = p.request
+        RETURNING p.n
     ), made AS (
         INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, issued,
             expires)
-        SELECT CAST(:digest AS bytea), c.client_id, user_id, CAST(:redirect_uri AS text), CAST(:scopes AS text[]),
-            CAST(:nonce AS text), CAST(:challenge AS text), floor(extract(epoch FROM present.created)),
-            greatest(floor(extract(epoch FROM now())), valid_from),
-            coalesce(CAST(:expires AS timestamptz), now() + make_interval(secs => :life))
-        FROM present, oauth_clients c WHERE c.client_id = :client_id AND NOT c.disabled
-            AND (CAST(:request AS bytea) IS NULL OR EXISTS (SELECT FROM answered))
-        RETURNING client_id, user_id, scopes
-    ), agreed AS (
-        INSERT INTO oauth_consents AS old (user_id, client_id, scopes)
-        SELECT user_id, client_id, scopes FROM made WHERE CAST(:consented AS boolean)
-        ON CONFLICT (user_id, client_id) DO UPDATE
-        SET scopes = ARRAY(SELECT DISTINCT unnest(old.scopes || excluded.scopes)), created = now()
+        SELECT p.digest, c.client_id, p.user_id, p.redirect_uri, string_to_array(p.scopes, ' '), p.nonce, p.challenge,
+            floor(extract(epoch FROM p.created)), greatest(floor(extract(epoch FROM now())), p.valid_from),
+            coalesce(p.ends, now() + make_interval(secs => p.life))
+        FROM present p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
+        WHERE p.request IS NULL OR p.n IN (SELECT n FROM answered)
+        RETURNING digest
     )
-    SELECT EXISTS (SELECT FROM present) AS present, EXISTS (SELECT FROM made) AS made"""
+    SELECT n, digest IN (SELECT digest FROM made) AS made FROM present"""
 )
 _AS_KEPT = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales")
 
@@ -68,27 +95,29 @@ class Requests:
         self._life_s = life_s
         self._any_http = any_http
         self._find = Batch(database, _FIND)
+        self._keep = Batch(database, _KEEP)
+        self._issue = Batch(database, _ISSUE)
 
-    async def keep(self, wanted: Wanted) -> str:
-        """The id under which the authorization goes on once somebody has signed in or agreed."""
+    async def keep(self, wanted: Wanted) -> Pending:
+        """The authorization, to go on once somebody has signed in or agreed."""
         request_id = secret_token()
-        await self._database.value(
-            _KEEP,
-            digest=digest(request_id),
-            client_id=wanted.client.client_id,
-            redirect_uri=wanted.redirect.uri,
-            scopes=list(wanted.scopes),
-            state=wanted.state,
-            nonce=wanted.nonce,
-            challenge=wanted.challenge,
-            prompts=sorted(wanted.prompts),
-            login_hint=wanted.login_hint,
-            sub=wanted.sub,
-            ui_locales=wanted.ui_locales,
-            max_age=0.0 if "login" in wanted.prompts else _seconds(wanted.max_age),
-            life=float(self._life_s),
+        row = await self._keep(
+            digest(request_id),
+            wanted.client.client_id,
+            wanted.redirect.uri,
+            " ".join(wanted.scopes),
+            wanted.state,
+            wanted.nonce,
+            wanted.challenge,
+            " ".join(sorted(wanted.prompts)),
+            wanted.login_hint,
+            wanted.sub,
+            wanted.ui_locales,
+            0.0 if "login" in wanted.prompts else _seconds(wanted.max_age),
+            float(self._life_s),
         )
-        return request_id
+        assert row is not None
+        return Pending(request_id, wanted, row["created"], row["expires"], row["login_after"])
 
     async def find(self, request_id: str) -> Pending | None:
         """None if it is too old. The redirect URI is judged again: the client may have changed meanwhile."""
@@ -119,34 +148,35 @@ class Requests:
         scopes = await self._database.value(_CONSENTED, user_id=user_id, client_id=client_id)
         return frozenset(scopes or ())
 
-    async def issue_code(
-        self, wanted: Wanted, session: Session, pending: Pending | None, consented: bool
-    ) -> str | None:
-        """A code for whoever is signed in, with their consent remembered; None if the session has just ended.
+    async def consent(self, user_id: str, wanted: Wanted) -> None:
+        client_id = wanted.client.client_id
+        await self._database.value(_CONSENT, user_id=user_id, client_id=client_id, scopes=list(wanted.scopes))
+
+    async def issue_code(self, wanted: Wanted, session: Session, pending: Pending | None) -> str | None:
+        """A code for whoever is signed in; None if the session has just ended.
 
         Finished if the authorization has been answered already. The OAuth session counts from the authorization, so a
         code that follows a long sign-in lives less long.
         """
         code = secret_token()
-        row = await self._database.row(
-            _ISSUE,
-            digest=digest(code),
-            client_id=wanted.client.client_id,
-            user_id=session.user.user_id,
-            session_id=session.id,
-            redirect_uri=wanted.redirect.uri,
-            scopes=list(wanted.scopes),
-            nonce=wanted.nonce,
-            challenge=wanted.challenge,
-            expires=pending.expires if pending else None,
-            life=float(self._life_s),
-            consented=consented,
-            request=digest(pending.id) if pending else None,
+        row = await self._issue(
+            digest(code),
+            wanted.client.client_id,
+            session.user.user_id,
+            session.id,
+            wanted.redirect.uri,
+            " ".join(wanted.scopes),
+            wanted.nonce,
+            wanted.challenge,
+            pending.expires if pending else None,
+            float(self._life_s),
+            digest(pending.id) if pending else None,
         )
-        assert row is not None
-        if row["present"] and not row["made"]:
+        if row is None:
+            return None
+        if not row["made"]:
             raise Finished
-        return code if row["made"] else None
+        return code
 
     async def answer(self, request_id: str) -> None:
         """The authorization gets its answer, and no code; Finished if it has one already."""

@@ -137,6 +137,13 @@ def close_all() -> None:
         _open.pop().close()
 
 
+def onward_of(page: httpx.Response) -> str:
+    """Where it goes on for whoever signs in on this page."""
+    found = re.search(r'<input type="hidden" name="next" value="([^"]*)"', page.text)
+    assert found
+    return html.unescape(found[1])
+
+
 def query_of(answer: httpx.Response) -> dict[str, str]:
     """The parameters of a redirect, each of which stands there once."""
     pairs = parse_qsl(urlsplit(answer.headers["Location"]).query, keep_blank_values=True)

@@ -22,7 +22,7 @@ async def new_code(services: Services) -> str:
     await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [client]}))
     user = await add_user(services)
     address = IPv4Address("127.0.0.1")
-    secret = await services.sessions.start(user, "login", address, "", replaces="")
+    session = await services.sessions.start(user, "login", address, "", replaces=[])
     query = {
         "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI,
         "scope": "openid offline_access", "nonce": "n",
@@ -31,6 +31,6 @@ async def new_code(services: Services) -> str:
     assert parameters
     authorize = services.oauth.authorize
     wanted = authorize.check(parameters, *await authorize.recipient(parameters))
-    outcome = await authorize.begin(wanted, await services.sessions.look_up(secret, address))
+    outcome = await authorize.begin(wanted, session)
     assert isinstance(outcome, GoTo)
     return parse_qs(urlsplit(outcome.url).query)["code"][0]

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.kit.builders import PASSWORD
-from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
+from tests.kit.oauth import Browser, Site, new_browser, new_site, onward_of, query_of
 from tests.kit.server import Server
 
 
@@ -33,18 +33,17 @@ def test_a_second_answer_is_a_page(server: Server, asking: Site, first: str, sec
 
 def test_a_reload_after_signing_in_is_a_page(server: Server, site: Site) -> None:
     browser = new_browser(server)
-    sign_in = browser.http.get(browser.authorize(site).headers["Location"])
-    entered = browser.submit(sign_in, {"login": browser.login, "password": PASSWORD})
-    assert "code" in query_of(browser.http.get(entered.headers["Location"]))
-    assert_finished(browser.http.get(entered.headers["Location"]))
+    sign_in = browser.authorize(site)
+    assert "code" in query_of(browser.submit(sign_in, {"login": browser.login, "password": PASSWORD}))
+    assert_finished(browser.http.get(onward_of(sign_in)))
 
 
 def test_that_somebody_else_signed_in_is_told_once(server: Server, oidc: Site) -> None:
     ann, bob = new_browser(server).sign_in(), new_browser(server)
-    sign_in = bob.http.get(bob.authorize(oidc, id_token_hint=oidc.tokens(ann)["id_token"]).headers["Location"])
+    sign_in = bob.authorize(oidc, id_token_hint=oidc.tokens(ann)["id_token"])
     entered = bob.submit(sign_in, {"login": bob.login, "password": PASSWORD})
-    assert query_of(bob.http.get(entered.headers["Location"]))["error"] == "login_required"
-    assert_finished(bob.http.get(entered.headers["Location"]))
+    assert query_of(entered)["error"] == "login_required"
+    assert_finished(bob.http.get(onward_of(sign_in)))
 
 
 def test_choosing_another_account_is_no_answer(server: Server, asking: Site) -> None:

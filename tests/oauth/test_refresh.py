@@ -12,7 +12,7 @@ import jwt as pyjwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site
+from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site, onward_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
@@ -207,7 +207,7 @@ def brief(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
 def test_everything_expires_at_use(brief: Server) -> None:
     site, browser = new_site(brief), new_browser(brief).sign_in()
     code, data = browser.code(site), site.tokens(browser)
-    pending = new_browser(brief).authorize(site).headers["Location"].removeprefix("/login?next=")
+    pending = onward_of(new_browser(brief).authorize(site))
     assert data["expires_in"] == 2
     claims = site.claims(data["refresh_token"])
     assert claims["exp"] - claims["iat"] == 3

@@ -8,7 +8,7 @@ import pyotp
 import pytest
 
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
+from tests.kit.oauth import Browser, Site, new_browser, new_site, onward_of, query_of
 from tests.kit.server import Server
 
 SIGN_IN = "/login?next=/proxy/oauth/authorize/"
@@ -22,6 +22,10 @@ def sent_to_sign_in(answer: httpx.Response) -> bool:
     return answer.status_code in (302, 303) and answer.headers["Location"].startswith(SIGN_IN)
 
 
+def asks_to_sign_in(answer: httpx.Response) -> bool:
+    return answer.status_code == 200 and 'action="/login"' in answer.text
+
+
 def type_password(browser: Browser, page: httpx.Response, login: str = "") -> httpx.Response:
     assert page.status_code == 200, page.headers
     return browser.submit(page, {"login": login or browser.login, "password": PASSWORD})
@@ -29,14 +33,11 @@ def type_password(browser: Browser, page: httpx.Response, login: str = "") -> ht
 
 def test_who_is_not_signed_in_signs_in_and_comes_back_with_a_code(server: Server, site: Site) -> None:
     browser = new_browser(server)
-    answer = browser.authorize(site)
-    assert sent_to_sign_in(answer)
-    page = follow(browser, answer)
+    page = browser.authorize(site)
+    assert asks_to_sign_in(page)
     assert f"Site {site.client_id}" in page.text
-    entered = type_password(browser, page)
-    assert entered.status_code == 303
-    back = follow(browser, entered)
-    assert back.status_code == 302
+    back = type_password(browser, page)
+    assert back.status_code == 303
     found = query_of(back)
     assert found["state"] == "s-1"
     assert site.redeem(found["code"]).status_code == 200
@@ -44,23 +45,23 @@ def test_who_is_not_signed_in_signs_in_and_comes_back_with_a_code(server: Server
 
 def test_the_second_factor_is_part_of_the_way(server: Server, site: Site) -> None:
     browser = new_browser(server, totp_secret=TOTP_SECRET)
-    entered = type_password(browser, follow(browser, browser.authorize(site)))
+    entered = type_password(browser, browser.authorize(site))
     assert entered.headers["Location"].startswith("/login/code?next=/proxy/oauth/authorize/")
     page = follow(browser, entered)
     assert "https://game.example.com" in page.headers["Content-Security-Policy"]
     answer = browser.submit(page, {"otp": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
-    assert "code" in query_of(follow(browser, answer))
+    assert "code" in query_of(answer)
 
 
 def test_another_account_at_the_second_factor_keeps_the_way(server: Server, site: Site) -> None:
     browser = new_browser(server, totp_secret=TOTP_SECRET)
-    page = follow(browser, type_password(browser, follow(browser, browser.authorize(site))))
+    page = follow(browser, type_password(browser, browser.authorize(site)))
     assert sent_to_sign_in(browser.submit(page, {}))
 
 
 def test_only_pages_on_the_way_to_a_site_may_lead_there(server: Server, site: Site) -> None:
     browser = new_browser(server)
-    page = follow(browser, browser.authorize(site))
+    page = browser.authorize(site)
     assert "form-action 'self' https://game.example.com;" in page.headers["Content-Security-Policy"]
     assert "form-action 'self';" in browser.http.get("/login").headers["Content-Security-Policy"]
     unknown = browser.http.get(SIGN_IN + "x" * 43)
@@ -76,7 +77,7 @@ def test_an_authorization_that_took_too_long_is_a_page(server: Server, browser: 
 
 def test_a_wrong_password_gives_no_code(server: Server, site: Site) -> None:
     browser = new_browser(server)
-    answer = browser.submit(follow(browser, browser.authorize(site)), {"login": browser.login, "password": "wrong"})
+    answer = browser.submit(browser.authorize(site), {"login": browser.login, "password": "wrong"})
     assert answer.status_code == 401
     assert "https://game.example.com" in answer.headers["Content-Security-Policy"]
 
@@ -90,12 +91,11 @@ def test_prompt_none_never_shows_anything(server: Server, site: Site, browser: B
 
 def test_prompt_login_asks_again_although_somebody_is_signed_in(server: Server, oidc: Site) -> None:
     browser = new_browser(server).sign_in()
-    answer = browser.authorize(oidc, prompt="login")
-    assert sent_to_sign_in(answer)
-    page = follow(browser, answer)
+    page = browser.authorize(oidc, prompt="login")
+    assert asks_to_sign_in(page)
     # Going on without signing in leads back to the form.
-    assert sent_to_sign_in(browser.http.get(answer.headers["Location"].removeprefix("/login?next=")))
-    back = follow(browser, type_password(browser, page))
+    assert sent_to_sign_in(browser.http.get(onward_of(page)))
+    back = type_password(browser, page)
     claims = oidc.claims(oidc.redeem(query_of(back)["code"]).json()["id_token"])
     assert abs(claims["auth_time"] - time.time()) < 60
 
@@ -104,15 +104,15 @@ def test_max_age_asks_again_when_the_sign_in_is_too_old(server: Server, oidc: Si
     browser = new_browser(server).sign_in()
     assert browser.code(oidc, max_age="3600")
     time.sleep(1.1)
-    answer = browser.authorize(oidc, max_age="1")
-    assert sent_to_sign_in(answer)
-    assert "code" in query_of(follow(browser, type_password(browser, follow(browser, answer))))
+    page = browser.authorize(oidc, max_age="1")
+    assert asks_to_sign_in(page)
+    assert "code" in query_of(type_password(browser, page))
     assert query_of(browser.authorize(oidc, max_age="0", prompt="none"))["error"] == "login_required"
 
 
 def test_login_hint_fills_in_the_form(server: Server, site: Site) -> None:
     browser = new_browser(server)
-    page = follow(browser, browser.authorize(site, login_hint='ann"<@example.com'))
+    page = browser.authorize(site, login_hint='ann"<@example.com')
     assert 'value="ann&#34;&lt;@example.com"' in page.text
 
 
@@ -121,7 +121,7 @@ def test_id_token_hint_wants_that_very_user(server: Server, oidc: Site) -> None:
     hint = oidc.tokens(ann)["id_token"]
     assert ann.code(oidc, id_token_hint=hint, prompt="none")
     assert query_of(bob.authorize(oidc, id_token_hint=hint, prompt="none"))["error"] == "login_required"
-    back = follow(bob, type_password(bob, follow(bob, bob.authorize(oidc, id_token_hint=hint))))
+    back = type_password(bob, bob.authorize(oidc, id_token_hint=hint))
     assert query_of(back)["error"] == "login_required"
     other = new_site(server, profile="oidc")
     assert query_of(ann.authorize(other, id_token_hint=hint))["error"] == "invalid_request"
@@ -153,7 +153,7 @@ def test_no_to_consent_is_access_denied(server: Server) -> None:
 
 def test_consent_follows_a_sign_in(server: Server) -> None:
     site, browser = new_site(server, consent=True), new_browser(server)
-    page = follow(browser, type_password(browser, follow(browser, browser.authorize(site))))
+    page = follow(browser, type_password(browser, browser.authorize(site)))
     assert page.status_code == 200
     assert "code" in query_of(browser.submit(page, {"decision": "allow"}))
 
@@ -190,7 +190,7 @@ def test_another_account_can_be_chosen(server: Server, oidc: Site) -> None:
     browser, other = new_browser(server).sign_in(), new_browser(server)
     answer = browser.submit(browser.authorize(oidc, prompt="select_account"), {"decision": "other"})
     assert sent_to_sign_in(answer)
-    back = follow(browser, type_password(browser, follow(browser, answer), login=other.login))
+    back = type_password(browser, follow(browser, answer), login=other.login)
     data = oidc.redeem(query_of(back)["code"]).json()
     mine = oidc.claims(oidc.tokens(other.sign_in())["id_token"])
     assert oidc.claims(data["id_token"])["sub"] == mine["sub"]
@@ -200,13 +200,13 @@ def test_a_session_that_ended_gives_no_code(server: Server, site: Site) -> None:
     browser = new_browser(server).sign_in()
     assert browser.code(site)
     server.sso("user", "end-sessions", browser.login)
-    assert sent_to_sign_in(browser.authorize(site))
+    assert asks_to_sign_in(browser.authorize(site))
 
 
 def test_the_names_of_sites_and_people_are_escaped(server: Server) -> None:
     site = new_site(server, name='<img src=x onerror="alert(1)">', consent=True)
     browser = new_browser(server, nick="</bdi><script>alert(1)</script>").sign_in()
-    for page in (browser.authorize(site), follow(new := new_browser(server), new.authorize(site))):
+    for page in (browser.authorize(site), new_browser(server).authorize(site)):
         assert "<img" not in page.text
         assert "<script" not in page.text
 
