@@ -122,7 +122,7 @@ def account_pages(
         if problem:
             return await show(session, problem, problem_in="password")
         user = await users.set_password(session.user.user_id, await hasher.hash(new))
-        secret = await sessions.start(user, session.auth, address(), device(), replaces=[session.secret])
+        secret = await sessions.start(user, session.auth, address(), device(), session=session.secret)
         response = see_other("/account?done=password")
         browser.set_cookie(response, SESSION, secret, life_s)
         return response
