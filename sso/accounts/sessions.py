@@ -34,16 +34,18 @@ _START = (
             CAST(:sessions AS bytea[]), CAST(:visits AS bytea[])
         ) WITH ORDINALITY AS item (user_id, valid_from, digest, id, life, address, device, auth, session, visit, n)""",
     """, came_with AS (
-        SELECT session AS digest FROM still_valid UNION SELECT visit FROM still_valid
+        SELECT session AS digest FROM still_valid UNION ALL SELECT visit FROM still_valid
     ), replaced AS (
-        SELECT digest FROM browser_sessions WHERE digest IN (SELECT digest FROM came_with) ORDER BY digest FOR UPDATE
+        SELECT digest FROM browser_sessions
+        WHERE digest = ANY (ARRAY(SELECT digest FROM came_with)) ORDER BY digest FOR UPDATE
     ), ended AS (
-        DELETE FROM browser_sessions s USING replaced WHERE s.digest = replaced.digest RETURNING s.digest
+        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM replaced)) RETURNING digest
     ), owed AS (
         SELECT digest FROM login_challenges
-        WHERE digest IN (SELECT digest FROM came_with EXCEPT SELECT digest FROM ended) ORDER BY digest FOR UPDATE
+        WHERE digest = ANY (ARRAY(SELECT digest FROM came_with EXCEPT SELECT digest FROM ended))
+        ORDER BY digest FOR UPDATE
     ), finished AS (
-        DELETE FROM login_challenges c USING owed WHERE c.digest = owed.digest
+        DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM owed))
     ), started AS (
         INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
         SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth FROM still_valid
