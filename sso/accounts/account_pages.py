@@ -122,7 +122,7 @@ def account_pages(
         if problem:
             return await show(session, problem, problem_in="password")
         user = await users.set_password(session.user.user_id, await hasher.hash(new))
-        renewed = await sessions.start(user, session.auth, address(), device(), replaces=[session.secret])
+        renewed = await sessions.start(user, session.auth, address(), device(), session=session.secret)
         response = see_other("/account?done=password")
         browser.set_cookie(response, SESSION, renewed.secret, life_s)
         return response

@@ -183,7 +183,8 @@ def signin_pages(
             signed_in.auth,
             address(),
             device(),
-            replaces=[browser.cookie(SESSION), browser.cookie(VISIT)],
+            session=browser.cookie(SESSION),
+            visit=browser.cookie(VISIT),
         )
         response = see_other(await journey.arrived(session) if journey else browser.safe_next(next_path))
         browser.set_cookie(response, SESSION, session.secret, life_s)

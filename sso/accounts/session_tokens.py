@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import SignedIn, User
-from sso.accounts.users import NOW, STILL_VALID
+from sso.accounts.still_valid import NOW, StillValid
 from sso.core.ids import digest, secret_token
 from sso.core.net import Address, parse_address
 from sso.db.batch import Batch
@@ -16,12 +16,20 @@ from sso.db.statement import Statement
 
 BOUND_S = 300
 
-_ISSUE = Statement(
-    f"""WITH {STILL_VALID}
-    INSERT INTO session_tokens (digest, user_id, kind, address, expires)
-    SELECT digest, user_id, kind, address, now() + make_interval(secs => life)
-    FROM unnest(CAST(:digests AS bytea[]), CAST(:kinds AS text[]), CAST(:addresses AS text[]), CAST(:lives AS float[]))
-        AS item (digest, kind, address, life), still_valid RETURNING {NOW}"""  # noqa: S608 - the parts are ours
+_ISSUE = (
+    """SELECT * FROM unnest(
+            CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:tokens AS bytea[]), CAST(:kinds AS text[]),
+            CAST(:addresses AS text[]), CAST(:lives AS float[]),
+            CAST(:stokens AS bytea[]), CAST(:short_lives AS float[])
+        ) WITH ORDINALITY AS item (user_id, valid_from, token, kind, address, life, stoken, short_life, n)""",
+    f""", issued AS (
+        INSERT INTO session_tokens (digest, user_id, kind, address, expires)
+        SELECT token, user_id, kind, address, now() + make_interval(secs => life) FROM still_valid
+        UNION ALL
+        SELECT stoken, user_id, 'short', NULL, now() + make_interval(secs => short_life) FROM still_valid
+        WHERE stoken IS NOT NULL
+    )
+    SELECT n, {NOW} AS moment FROM still_valid""",  # noqa: S608 - the part is ours
 )
 _LOOK_UP = Statement(
     """SELECT item.n, u.*, t.kind, t.address, CAST(extract(epoch FROM t.expires - now()) AS int) AS life
@@ -50,10 +58,10 @@ class Source:
 
 class SessionTokens:
     def __init__(self, database: Database, long_s: int, short_s: int) -> None:
-        self._database = database
         self._long_s = long_s
         self._short_s = short_s
         self._look_up = Batch(database, _LOOK_UP)
+        self._issue = StillValid(database, *_ISSUE)
 
     async def sign_in(self, token: str, address: Address) -> Source:
         row = await self._look_up(digest(token))
@@ -72,18 +80,16 @@ class SessionTokens:
         if source and source.kind != "long":
             life = min(life, source.life)
         token, stoken = secret_token(), "" if kind == "bound" else secret_token()
-        rows = [(token, kind, str(address) if kind == "bound" else None, float(life))]
-        if stoken:
-            rows.append((stoken, "short", None, float(min(life, self._short_s))))
-        moment = await self._database.value(
-            _ISSUE,
-            user_id=user.user_id,
-            valid_from=user.valid_from,
-            digests=[digest(secret) for secret, *_ in rows],
-            kinds=[kind for _, kind, *_ in rows],
-            addresses=[bound_to for *_, bound_to, _ in rows],
-            lives=[seconds for *_, seconds in rows],
+        row = await self._issue(
+            user.user_id,
+            user.valid_from,
+            digest(token),
+            kind,
+            str(address) if kind == "bound" else None,
+            float(life),
+            digest(stoken) if stoken else None,
+            float(min(life, self._short_s)),
         )
-        if moment is None:
+        if row is None:
             raise InvalidCredentials
-        return Issued(token, stoken, life, moment)
+        return Issued(token, stoken, life, row["moment"])

@@ -1,13 +1,12 @@
 """Browser sessions, and logins that still owe their second factor. Cookies hold the secret, the database its digest."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import User
-from sso.accounts.users import STILL_VALID
+from sso.accounts.still_valid import StillValid
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch import Batch
@@ -26,24 +25,53 @@ _TOUCH = Statement(
     """UPDATE browser_sessions SET last_seen = now(), address = :address
     WHERE id = :id AND last_seen < now() - interval '1 minute'"""
 )
-_START = Statement(
-    f"""WITH replaced AS (DELETE FROM browser_sessions WHERE digest = ANY (CAST(:replaced AS bytea[]))),
-    finished AS (DELETE FROM login_challenges WHERE digest = ANY (CAST(:replaced AS bytea[]))),
-    {STILL_VALID}
-    INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
-    SELECT CAST(:digest AS bytea), :id, user_id, now(), now() + make_interval(secs => :life), :address, :device, :auth
-    FROM still_valid RETURNING created"""  # noqa: S608 - the parts are ours
+# What the browsers came with is locked after the users, sessions before challenges, each in the order of the digests:
+# as by whoever ends everything of a user.
+_START = (
+    """SELECT * FROM unnest(
+            CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:digests AS bytea[]), CAST(:ids AS text[]),
+            CAST(:lives AS float[]), CAST(:addresses AS text[]), CAST(:devices AS text[]), CAST(:auths AS text[]),
+            CAST(:sessions AS bytea[]), CAST(:visits AS bytea[])
+        ) WITH ORDINALITY AS item (user_id, valid_from, digest, id, life, address, device, auth, session, visit, n)""",
+    """, came_with AS (
+        SELECT session AS digest FROM still_valid UNION ALL SELECT visit FROM still_valid
+    ), replaced AS (
+        SELECT digest FROM browser_sessions
+        WHERE digest = ANY (ARRAY(SELECT digest FROM came_with)) ORDER BY digest FOR UPDATE
+    ), ended AS (
+        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM replaced)) RETURNING digest
+    ), owed AS (
+        SELECT digest FROM login_challenges
+        WHERE digest = ANY (ARRAY(SELECT digest FROM came_with EXCEPT SELECT digest FROM ended))
+        ORDER BY digest FOR UPDATE
+    ), finished AS (
+        DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM owed))
+    ), started AS (
+        INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
+        SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth FROM still_valid
+        RETURNING digest, created
+    )
+    SELECT n, started.created FROM still_valid JOIN started USING (digest)""",
 )
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
 _END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING id")
-_END_OTHERS = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id <> :id")
-_CHALLENGE = Statement(
-    f"""WITH {STILL_VALID}
-    INSERT INTO login_challenges (digest, user_id, expires)
-    SELECT CAST(:digest AS bytea), user_id, now() + make_interval(secs => :life) FROM still_valid RETURNING user_id"""  # noqa: S608 - the parts are ours
+_END_OTHERS = Statement(
+    """DELETE FROM browser_sessions WHERE digest IN (
+        SELECT digest FROM browser_sessions WHERE user_id = :user_id AND id <> :id ORDER BY digest FOR UPDATE
+    )"""
+)
+_CHALLENGE = (
+    """SELECT * FROM unnest(
+            CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:digests AS bytea[]), CAST(:lives AS float[])
+        ) WITH ORDINALITY AS item (user_id, valid_from, digest, life, n)""",
+    """, challenged AS (
+        INSERT INTO login_challenges (digest, user_id, expires)
+        SELECT digest, user_id, now() + make_interval(secs => life) FROM still_valid
+    )
+    SELECT n FROM still_valid""",
 )
 _CHALLENGED = Statement(
     """SELECT u.* FROM login_challenges c JOIN users u USING (user_id)
@@ -77,6 +105,8 @@ class SessionStore:
         self._database = database
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
+        self._start = StillValid(database, *_START)
+        self._challenge = StillValid(database, *_CHALLENGE)
 
     async def look_up(self, secret: str, address: Address) -> Session | None:
         """Who this cookie is, if it is anybody: read from the database each time, so an ended session is ended."""
@@ -87,24 +117,26 @@ class SessionStore:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
         return Session(row["id"], User.from_row(row), row["created"], row["auth"], secret)
 
-    async def start(self, user: User, auth: str, address: Address, device: str, replaces: Sequence[str]) -> Session:
-        """Whatever the browser came with is worth nothing any more."""
+    async def start(
+        self, user: User, auth: str, address: Address, device: str, *, session: str = "", visit: str = ""
+    ) -> Session:
+        """The cookies that the browser came with are worth nothing any more."""
         secret, session_id = secret_token(), record_id()
-        created = await self._database.value(
-            _START,
-            replaced=[digest(old) for old in replaces],
-            digest=digest(secret),
-            id=session_id,
-            user_id=user.user_id,
-            valid_from=user.valid_from,
-            life=float(self._life_s),
-            address=str(address),
-            device=device,
-            auth=auth,
+        started = await self._start(
+            user.user_id,
+            user.valid_from,
+            digest(secret),
+            session_id,
+            float(self._life_s),
+            str(address),
+            device,
+            auth,
+            digest(session) if session else None,
+            digest(visit) if visit else None,
         )
-        if created is None:
+        if started is None:
             raise InvalidCredentials
-        return Session(session_id, user, created, auth, secret)
+        return Session(session_id, user, started["created"], auth, secret)
 
     async def list(self, user_id: str) -> list[SessionLine]:
         return [SessionLine(**_values(row)) for row in await self._database.rows(_LIST, user_id=user_id)]
@@ -118,10 +150,7 @@ class SessionStore:
     async def challenge(self, user: User) -> str:
         """The secret with which this browser, and only it, may give the second factor."""
         secret = secret_token()
-        life = float(CHALLENGE_S)
-        if not await self._database.value(
-            _CHALLENGE, digest=digest(secret), user_id=user.user_id, valid_from=user.valid_from, life=life
-        ):
+        if not await self._challenge(user.user_id, user.valid_from, digest(secret), float(CHALLENGE_S)):
             raise InvalidCredentials
         return secret
 

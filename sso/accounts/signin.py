@@ -20,14 +20,13 @@ class SignIn:
         """InvalidCredentials takes as long and says the same whether or not there is such a user."""
         account = login_key(login)
         async with self._hasher.slots:  # before the check, so that no burst can run ahead of it
-            await self._throttle.check(account, address)
-            user = await self._users.by_login(login)
+            user = await self._throttle.admit(account, address)
             good = await self._hasher.matches(user.password_hash if user else None, password)
             if not good or user is None or user.disabled:
                 await self._throttle.failed(account, address)
                 raise InvalidCredentials
         if user.ways:
-            await self._throttle.check(account, address)
+            await self._throttle.admit(account, address)
         else:
             await self._throttle.succeeded(account, address)
         if user.password_hash and self._hasher.needs_rehash(user.password_hash):
@@ -36,7 +35,7 @@ class SignIn:
 
     async def with_code(self, user: User, code: str, address: Address) -> SignedIn:
         """The second step, for a user whose password was right."""
-        await self._throttle.check(user.login_key, address)
+        await self._throttle.admit(user.login_key, address)
         if not await self._factors.check(user, code):
             await self._throttle.failed(user.login_key, address)
             raise InvalidCredentials
@@ -46,7 +45,7 @@ class SignIn:
     async def confirm_password(self, user: User, password: str, address: Address) -> bool:
         """Before something is changed that a borrowed browser must not change."""
         async with self._hasher.slots:
-            await self._throttle.check(user.login_key, address)
+            await self._throttle.admit(user.login_key, address)
             good = await self._hasher.matches(user.password_hash, password)
             if not good:
                 await self._throttle.failed(user.login_key, address)

@@ -10,8 +10,10 @@ from ipaddress import ip_network
 import trio
 
 from sso.accounts.errors import TooManyAttempts
+from sso.accounts.model import User
 from sso.core.ids import digest
 from sso.core.net import Address
+from sso.db.batch import Batch
 from sso.db.bridge import Database
 from sso.db.statement import Statement
 
@@ -19,23 +21,28 @@ FREE_FAILURES = 5  # per account, before each further one must wait
 LONGEST_WAIT_S = 60
 FORGET_S = 900
 
-_WAIT = Statement(
-    """SELECT extract(epoch FROM max(blocked_until) - now()) FROM throttle
-    WHERE key = ANY (CAST(:keys AS bytea[])) AND blocked_until > now()"""
+# Without a limit for addresses the second key is NULL, here and below.
+_ADMIT = Statement(
+    """SELECT item.n, u.*, (
+        SELECT extract(epoch FROM max(blocked_until) - now()) FROM throttle
+        WHERE key IN (item.account_key, item.address_key) AND blocked_until > now()
+    ) AS wait
+    FROM unnest(CAST(:accounts AS text[]), CAST(:account_keys AS bytea[]), CAST(:address_keys AS bytea[]))
+        WITH ORDINALITY AS item (account, account_key, address_key, n)
+    LEFT JOIN users u ON u.login_key = item.account"""
 )
 # Rows are locked in the order of their keys, so that nobody waits in a circle.
-_BLOCKED = """blocked AS (
-        SELECT extract(epoch FROM max(blocked_until) - now()) AS wait FROM (
-            SELECT blocked_until FROM throttle WHERE key = ANY (CAST(:keys AS bytea[])) ORDER BY key FOR UPDATE
-        ) seen WHERE blocked_until > now()
-    )"""
+_SEEN = "SELECT key, blocked_until FROM throttle WHERE key = ANY ({keys}) ORDER BY key FOR UPDATE"
 # A row that is blocked is not charged again, and neither is the other one of the same attempt. Who was the first at
 # a key together with others finds out by what was not charged.
 _FAILED = Statement(
     f"""
     WITH item AS (
         SELECT * FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[])) AS item (key, most)
-    ), {_BLOCKED}, charged AS (
+    ), blocked AS (
+        SELECT extract(epoch FROM max(blocked_until) - now()) AS wait
+        FROM ({_SEEN.format(keys="CAST(:keys AS bytea[])")}) seen WHERE blocked_until > now()
+    ), charged AS (
         INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
         SELECT key, 1, now(), CASE WHEN most = 1 THEN now() + interval '60 s' ELSE '-infinity' END,
                now() + make_interval(secs => :forget)
@@ -61,10 +68,21 @@ _FAILED = Statement(
     FROM blocked
     """  # noqa: S608 - the parts are ours
 )
+# Hardly ever is there a row at all; then this has read and no more.
 _SUCCEEDED = Statement(
-    f"""WITH {_BLOCKED}, gone AS (
-        DELETE FROM throttle WHERE key = :account AND (SELECT wait FROM blocked) IS NULL
-    ) SELECT wait FROM blocked"""  # noqa: S608 - the parts are ours
+    f"""WITH item AS (
+        SELECT * FROM unnest(CAST(:account_keys AS bytea[]), CAST(:address_keys AS bytea[]))
+            WITH ORDINALITY AS item (account_key, address_key, n)
+    ), seen AS (
+        {_SEEN.format(keys="CAST(:account_keys AS bytea[]) || CAST(:address_keys AS bytea[])")}
+    ), told AS (
+        SELECT n, account.key, greatest(account.blocked_until, address.blocked_until) AS until
+        FROM item LEFT JOIN seen account ON account.key = account_key
+        LEFT JOIN seen address ON address.key = address_key
+    ), gone AS (
+        DELETE FROM throttle t USING told WHERE t.key = told.key AND told.until <= now()
+    )
+    SELECT n, CASE WHEN until > now() THEN extract(epoch FROM until - now()) END AS wait FROM told"""  # noqa: S608
 )
 
 
@@ -72,14 +90,20 @@ class Throttle:
     def __init__(self, database: Database, per_address: int) -> None:
         self._database = database
         self._per_address = per_address
+        self._admit = Batch(database, _ADMIT)
+        self._succeeded = Batch(database, _SUCCEEDED)
 
-    async def check(self, account: str, address: Address) -> None:
-        """TooManyAttempts if the account or the address must wait."""
-        _refuse(await self._database.value(_WAIT, keys=self._keys(account, address)))
+    async def admit(self, account: str, address: Address) -> User | None:
+        """Who makes this attempt, if there is such a user. TooManyAttempts if the account or the address must wait."""
+        row = await self._admit(account, *self._keys(account, address))
+        assert row is not None
+        _refuse(row["wait"])
+        return None if row["user_id"] is None else User.from_row(row)
 
     async def failed(self, account: str, address: Address) -> None:
         """Count it. TooManyAttempts if others have used up what was left: the caller is then told no more than that."""
-        keys = self._keys(account, address)
+        account_key, address_key = self._keys(account, address)
+        keys = [account_key] if address_key is None else [account_key, address_key]
         with trio.CancelScope(shield=True):  # it has failed, also if the client has gone; the database has a deadline
             wait = await self._database.value(
                 _FAILED,
@@ -93,17 +117,18 @@ class Throttle:
 
     async def succeeded(self, account: str, address: Address) -> None:
         """The account starts afresh. TooManyAttempts as above: then it was a guess too many, and no success."""
-        keys = self._keys(account, address)
-        _refuse(await self._database.value(_SUCCEEDED, keys=keys, account=keys[0]))
+        row = await self._succeeded(*self._keys(account, address))
+        assert row is not None
+        _refuse(row["wait"])
 
-    def _keys(self, account: str, address: Address) -> list[bytes]:
+    def _keys(self, account: str, address: Address) -> tuple[bytes, bytes | None]:
         """Of the account and, if addresses have a limit, of the address."""
-        keys = [digest(f"account:{account}")]
-        if self._per_address:
-            # Whoever has one IPv6 address commonly has the 2^64 of its network.
-            whole = ip_network((address, 64), strict=False) if address.version == 6 else address
-            keys.append(digest(f"address:{whole}"))
-        return keys
+        account_key = digest(f"account:{account}")
+        if not self._per_address:
+            return account_key, None
+        # Whoever has one IPv6 address commonly has the 2^64 of its network.
+        whole = ip_network((address, 64), strict=False) if address.version == 6 else address
+        return account_key, digest(f"address:{whole}")
 
 
 def _refuse(wait: float | None) -> None:

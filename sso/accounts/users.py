@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from sso.accounts.model import User, login_key
+from sso.accounts.still_valid import NOW, StillValid
 from sso.db.batch import Batch
 from sso.db.bridge import Database, Runner, Transaction
 from sso.db.statement import Statement
@@ -42,18 +43,25 @@ _USE_TOTP_STEP = Statement(
     WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
 )
 _SET_EMAIL_2FA = Statement("UPDATE users SET email_2fa = :on WHERE user_id = :user_id RETURNING user_id")
+# A batch of sign-ins may replace several sessions of one user, in this order.
 _END = tuple(
-    Statement(f"DELETE FROM {table} WHERE user_id = :user_id")  # noqa: S608 - the names are ours
-    for table in ("browser_sessions", "session_tokens", "login_challenges", "email_codes")
+    Statement(
+        f"""DELETE FROM {table} WHERE {key} IN (
+            SELECT {key} FROM {table} WHERE user_id = :user_id ORDER BY {key} FOR UPDATE
+        )"""  # noqa: S608 - the names are ours
+    )
+    for table, key in (
+        ("browser_sessions", "digest"),
+        ("session_tokens", "digest"),
+        ("login_challenges", "digest"),
+        ("email_codes", "user_id"),
+    )
 )
-
-# For what is issued to a user who was read a moment ago: nothing, if everything of theirs has ended since. The lock
-# makes whoever ends it wait until it is there to be ended, and then find a later moment than ``now()`` here.
-STILL_VALID = """still_valid AS (
-        SELECT user_id FROM users WHERE user_id = :user_id AND NOT disabled AND valid_from = :valid_from FOR SHARE
-    )"""
-NOW = "CAST(floor(extract(epoch FROM now())) AS bigint)"
-_VOUCH = Statement(f"WITH {STILL_VALID} SELECT {NOW} FROM still_valid")  # noqa: S608 - the parts are ours
+_VOUCH = (
+    """SELECT * FROM unnest(CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]))
+        WITH ORDINALITY AS item (user_id, valid_from, n)""",
+    f"SELECT n, {NOW} AS moment FROM still_valid",  # noqa: S608 - the part is ours
+)
 
 
 class UserStore:
@@ -61,6 +69,7 @@ class UserStore:
         self._database = database
         self._by_id = Batch(database, _BY_IDS)
         self._by_login = Batch(database, _BY_LOGINS)
+        self._vouch = StillValid(database, *_VOUCH)
 
     async def get(self, user_id: str) -> User | None:
         row = await self._by_id(user_id)
@@ -111,8 +120,8 @@ class UserStore:
 
         Whatever is issued with this moment, or an earlier one, is void once everything is ended.
         """
-        moment: int | None = await self._database.value(_VOUCH, user_id=user.user_id, valid_from=user.valid_from)
-        return moment
+        row = await self._vouch(user.user_id, user.valid_from)
+        return row["moment"] if row else None
 
     async def set_totp(self, user_id: str, totp_sealed: str | None, step: int = 0) -> None:
         await self._database.value(_SET_TOTP, user_id=user_id, totp_sealed=totp_sealed, step=step)

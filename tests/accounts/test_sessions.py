@@ -237,14 +237,14 @@ async def test_a_sign_in_that_began_before_everything_ended_gives_nothing(servic
     before = await add_user(services)
     await services.users.set_password(before.user_id, await services.hasher.hash("another one"))
     with pytest.raises(InvalidCredentials):
-        await services.sessions.start(before, "login", HERE, "", replaces=[])
+        await services.sessions.start(before, "login", HERE, "")
     with pytest.raises(InvalidCredentials):
         await services.session_tokens.issue(before, HERE, bound=False)
     with pytest.raises(InvalidCredentials):
         await services.sessions.challenge(before)
     after = await services.users.get(before.user_id)
     assert after
-    await services.sessions.start(after, "login", HERE, "", replaces=[])
+    await services.sessions.start(after, "login", HERE, "")
 
 
 def test_a_session_ends_after_its_time(server: Server, browser: Browser, login: str) -> None:

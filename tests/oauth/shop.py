@@ -22,7 +22,7 @@ async def new_code(services: Services) -> str:
     await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [client]}))
     user = await add_user(services)
     address = IPv4Address("127.0.0.1")
-    session = await services.sessions.start(user, "login", address, "", replaces=[])
+    session = await services.sessions.start(user, "login", address, "")
     query = {
         "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI,
         "scope": "openid offline_access", "nonce": "n",
