@@ -108,7 +108,12 @@ def verifies(challenge: str | None, verifier: str) -> bool:
     """PKCE S256. A verifier without a challenge is refused: somebody has taken the challenge out."""
     if challenge is None or not verifier:
         return challenge is None and not verifier
+    made = challenge_of(verifier)
+    return made is not None and hmac.compare_digest(made.encode(), challenge.encode())
+
+
+def challenge_of(verifier: str) -> str | None:
+    """The one challenge that it answers, by S256; None for what is no verifier."""
     if not VERIFIER.fullmatch(verifier):
-        return False
-    made = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=")
-    return hmac.compare_digest(made, challenge.encode())
+        return None
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

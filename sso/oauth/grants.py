@@ -6,6 +6,8 @@ Whether the user and the client still may is judged in the same statement: nothi
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from sso.core.ids import digest, secret_token
 from sso.db.batch import Batch
 from sso.db.bridge import Database, Row
@@ -14,6 +16,10 @@ from sso.oauth.model import Access, Client, Issued
 
 CODE_FAILURES = 20
 CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
+# ``proof`` is the sealed secret that the caller has proved to know, "" for a public client: it must still be one of the
+# client's, and the client still one that may prove itself so.
+_PROVED = """NOT c.disabled AND c.profile = item.profile AND (item.proof IN (c.secret_sealed, c.second_sealed)
+                OR (item.proof = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc'))"""
 
 # The client that is named, or else the one that the code names.
 _FIND_CODE = Statement(
@@ -27,12 +33,16 @@ _COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
 # Rows are locked in the order of their keys, so that two batches never wait for each other in a circle.
+# ``addresses`` are those by which the redirect_uri was found to be the client's.
 _REDEEM = Statement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM unnest(
-            CAST(:digests AS bytea[]), CAST(:grants AS text[]), CAST(:heads AS text[]), CAST(:access AS bytea[]),
+            CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:proofs AS text[]), CAST(:profiles AS text[]),
+            CAST(:addresses AS text[]), CAST(:redirects AS text[]), CAST(:challenges AS text[]),
+            CAST(:grants AS text[]), CAST(:heads AS text[]), CAST(:access AS bytea[]),
             CAST(:access_s AS bigint[]), CAST(:refresh_s AS bigint[]), CAST(:longest_s AS bigint[])
-        ) WITH ORDINALITY AS item (digest, grant_id, head, access, access_s, refresh_s, longest_s, n)
+        ) WITH ORDINALITY AS item (digest, client_id, proof, profile, addresses, redirect_uri, challenge, grant_id,
+            head, access, access_s, refresh_s, longest_s, n)
     ), locked AS (
         SELECT digest FROM oauth_codes WHERE digest IN (SELECT digest FROM item) ORDER BY digest FOR NO KEY UPDATE
     ), used AS (
@@ -41,7 +51,10 @@ _REDEEM = Statement(
         WHERE k.digest = locked.digest AND k.digest = item.digest
             AND k.redeemed IS NULL AND k.expires > now() AND k.failures < {CODE_FAILURES}
             AND u.user_id = k.user_id AND NOT u.disabled AND k.issued >= u.valid_from
-            AND c.client_id = k.client_id AND NOT c.disabled
+            AND k.client_id = item.client_id AND k.redirect_uri = item.redirect_uri
+            AND k.challenge IS NOT DISTINCT FROM item.challenge
+            AND c.client_id = item.client_id AND {_PROVED}
+            AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.addresses AS jsonb)
         RETURNING item.n, item.grant_id, item.access, item.access_s, item.refresh_s, item.longest_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) THEN item.head END AS head,
             k.client_id, c.profile, c.id_alg, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce,
@@ -66,8 +79,7 @@ _END_WHAT_IT_GAVE = Statement(
     """DELETE FROM oauth_grants g USING oauth_codes k
     WHERE k.digest = :digest AND g.id = k.grant_id RETURNING g.id"""
 )
-# ``proof`` is the sealed secret that the caller has proved to know, "" for a public client: it must still be one of the
-# client's. ``given`` are the rows that get new tokens: those that turned the head, and retries within the leeway.
+# ``given`` are the rows that get new tokens: those that turned the head, and retries within the leeway.
 _ROTATE = Statement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM unnest(
@@ -80,8 +92,7 @@ _ROTATE = Statement(
         SELECT id FROM oauth_grants WHERE id IN (SELECT grant_id FROM item) ORDER BY id FOR NO KEY UPDATE
     ), seen AS (
         SELECT item.*, u.login, u.nick, g.head AS seen_head, g.redirect_uri AS bound_uri, g.id IS NOT NULL AS found,
-            coalesce(NOT c.disabled AND c.profile = item.profile AND (item.proof IN (c.secret_sealed, c.second_sealed)
-                OR (item.proof = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc')), false) AS proved,
+            coalesce({_PROVED}, false) AS proved,
             coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
                 AS same_uri,
             coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t, false) AS alive
@@ -193,12 +204,20 @@ class Grants:
         """A party that could not prove to be the client held this code; at 20 the code is worth nothing."""
         return await self._database.value(_COUNT_FAILURE, digest=digest(code)) or 0
 
-    async def redeem(self, code: str, access_token: str) -> Issued | None:
-        """Once per code, and only in time, for a user and a client who still may; None otherwise."""
+    async def redeem(
+        self, client: Client, proof: str, code: str, redirect_uri: str, challenge: str | None, access_token: str
+    ) -> Issued | None:
+        """Once per code, and only in time, for a user and a client who still may; None otherwise.
+
+        ``client`` is who the caller took it for when it judged the ``proof`` and the ``redirect_uri``; ``challenge`` is
+        the one that was answered. The code must be of all these, and the client still what it was taken for.
+        """
         lives = self._lives
+        addresses = orjson.dumps((client.redirect_hosts, client.redirect_uris)).decode()
         row = await self._redeem(
-            digest(code), _id(), _id(), digest(access_token), lives.access_s, lives.refresh_s, lives.longest_s
-        )
+            digest(code), client.client_id, proof, client.profile, addresses, redirect_uri, challenge, _id(), _id(),
+            digest(access_token), lives.access_s, lives.refresh_s, lives.longest_s,
+        )  # fmt: skip
         return Issued.from_row(row) if row else None
 
     async def end_what_it_gave(self, code: str) -> str | None:

@@ -6,12 +6,12 @@ import structlog
 
 from sso.core.ids import secret_token
 from sso.core.refused import Refused
-from sso.oauth.authenticate import Evidence, proof, verifies
+from sso.oauth.authenticate import Evidence, challenge_of, proof, verifies
 from sso.oauth.clients import Clients
 from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
 from sso.oauth.grants import CODE_FAILURES, FoundCode, Grants, Turn
 from sso.oauth.issue import Presented, Tokens
-from sso.oauth.model import Client, Profile
+from sso.oauth.model import Client, Issued, Profile
 from sso.oauth.redirects import judge
 
 log = structlog.get_logger()
@@ -28,36 +28,68 @@ class TokenEndpoint:
 
     async def redeem(self, given: Evidence, code: str, redirect_uri: str, verifier: str) -> dict[str, Any]:
         """authorization_code."""
-        found = await self._grants.find_code(code, given.client_id)
-        if found is None:
-            raise InvalidClient(given.scheme) if given.client_id else InvalidGrant
-        await self._check_code(found, given, code, redirect_uri, verifier)
-        if not found.used:
-            access_token = secret_token()
-            issued = await self._grants.redeem(code, access_token)
+        access_token = secret_token()
+        issued = await self._redeem_at_once(given, code, redirect_uri, verifier, access_token)
+        if issued is None:
+            issued = await self._redeem_with_care(given, code, redirect_uri, verifier, access_token)
+        return self._tokens.answer(issued, access_token)
+
+    async def _redeem_at_once(
+        self, given: Evidence, code: str, redirect_uri: str, verifier: str, access_token: str
+    ) -> Issued | None:
+        """By who the client was when last seen. None says nothing about the code: it must be looked at."""
+        client, challenge = self._last_seen.get(given.client_id), challenge_of(verifier)
+        if client is None or (verifier and challenge is None) or not self._is_theirs(client, redirect_uri):
+            return None
+        proved = proof(client, self._clients.secrets(client), given, redirect_uri)
+        if proved is None:
+            return None
+        return await self._grants.redeem(client, proved, code, redirect_uri, challenge, access_token)
+
+    async def _redeem_with_care(
+        self, given: Evidence, code: str, redirect_uri: str, verifier: str, access_token: str
+    ) -> Issued:
+        """By who the client is, or the refusal that is due."""
+        judged = None
+        while True:
+            found = await self._grants.find_code(code, given.client_id)
+            if found is None:
+                raise InvalidClient(given.scheme) if given.client_id else InvalidGrant
+            self._last_seen[found.client.client_id] = found.client
+            proved = await self._check_code(found, given, code, redirect_uri, verifier)
+            if found.used or found.client == judged:
+                break
+            judged = found.client
+            issued = await self._grants.redeem(judged, proved, code, redirect_uri, found.challenge, access_token)
             if issued is not None:
-                return self._tokens.answer(issued, access_token)
+                return issued
+            # The client may have changed in between, and be as good as before: that shows at another look.
         # Used before, by this client: one of the two was not the client, and nobody knows which.
         if ended := await self._grants.end_what_it_gave(code):
             log.warning("oauth.code_replayed", client=found.client.client_id, grant=ended[:8])
         raise InvalidGrant
 
-    async def _check_code(self, found: FoundCode, given: Evidence, code: str, redirect_uri: str, verifier: str) -> None:
-        """The code is this client's, for this redirect_uri and this verifier, or a refusal that leaves it as it was."""
+    async def _check_code(self, found: FoundCode, given: Evidence, code: str, redirect_uri: str, verifier: str) -> str:
+        """The proof, if the code is this client's, for this redirect_uri and this verifier; or a refusal that leaves it
+        as it was."""
         if found.code_client is not None and found.redirect_uri != redirect_uri:
             raise InvalidGrant("redirect_uri is not the one of the authorization")
-        if proof(found.client, self._clients.secrets(found.client), given, redirect_uri) is None:
+        proved = proof(found.client, self._clients.secrets(found.client), given, redirect_uri)
+        if proved is None:
             if found.code_client is not None:
                 await self._count_failure(code, found.code_client)
             raise InvalidClient(given.scheme)
         if found.code_client is None:
             raise InvalidGrant
-        client = found.client
-        if judge(redirect_uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http) is None:
+        if not self._is_theirs(found.client, redirect_uri):
             raise InvalidGrant("redirect_uri is not the client's any more")
-        if found.code_client != client.client_id or not verifies(found.challenge, verifier):
+        if found.code_client != found.client.client_id or not verifies(found.challenge, verifier):
             await self._count_failure(code, found.code_client)
             raise InvalidGrant
+        return proved
+
+    def _is_theirs(self, client: Client, redirect_uri: str) -> bool:
+        return judge(redirect_uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http) is not None
 
     async def _count_failure(self, code: str, client_id: str) -> None:
         if await self._grants.count_failure(code) == CODE_FAILURES:

@@ -1,6 +1,7 @@
 """A site without a server: what it needs to call the operations themselves."""
 
 from ipaddress import IPv4Address
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from sso.oauth.authenticate import Evidence, sha1_bearer
@@ -14,19 +15,28 @@ from tests.kit.builders import add_user
 SECRET = "a-secret-of-the-shop"
 URI = "https://shop.example.com/cb"
 GIVEN = Evidence(bearer=sha1_bearer(URI, SECRET).decode())
+NAMED = Evidence("shop", bearer=GIVEN.bearer)
 
 
-async def new_code(services: Services) -> str:
+async def change(services: Services, **fields: Any) -> None:
+    """The shop is there, with its secret and whatever else is said."""
+    client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]} | fields
+    given = {name: value for name, value in client.items() if value is not None}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [given]}))
+
+
+async def new_code(services: Services, challenge: str | None = None, **fields: Any) -> str:
     """For somebody who is signed in."""
-    client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [client]}))
+    await change(services, **fields)
     user = await add_user(services)
     address = IPv4Address("127.0.0.1")
     session = await services.sessions.start(user, "login", address, "")
     query = {
-        "response_type": "code", "response_mode": "query", "client_id": "shop", "redirect_uri": URI,
-        "scope": "openid offline_access", "nonce": "n",
+        "response_type": "code", "response_mode": "query", "client_id": fields.get("client_id", "shop"),
+        "redirect_uri": URI, "scope": "openid offline_access", "nonce": "n",
     }  # fmt: skip
+    if challenge:
+        query |= {"code_challenge": challenge, "code_challenge_method": "S256"}
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize

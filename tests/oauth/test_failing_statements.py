@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,12 +29,13 @@ class Shop:
     """A site in front of the application itself, and a database that fails on demand."""
 
     http: quart_types.TestClientProtocol
+    services: Services
     database: Database
     code: str
     tokens: dict[str, Any]
 
-    async def redeem(self) -> Response:
-        form = {"grant_type": "authorization_code", "code": self.code, "redirect_uri": URI}
+    async def redeem(self, **named: str) -> Response:
+        form = {"grant_type": "authorization_code", "code": self.code, "redirect_uri": URI} | named
         return await self.http.post("/proxy/oauth/token", form=form, headers=BEARER)
 
     async def refresh(self) -> Response:
@@ -59,11 +61,18 @@ class Shop:
 @pytest.fixture
 async def shop(services: Services) -> Shop:
     app = build_app(services, Health(), Metrics(False))
-    return Shop(app.test_client(), services.database, await new_code(services), {})
+    return Shop(app.test_client(), services, services.database, await new_code(services), {})
 
 
 async def ready_to_redeem(shop: Shop) -> Callable[[], Awaitable[Response]]:
     return shop.redeem
+
+
+async def ready_to_redeem_at_once(shop: Shop) -> Callable[[], Awaitable[Response]]:
+    """The client was seen before, and says who it is."""
+    assert (await shop.redeem()).status_code == 200
+    shop.code = await new_code(shop.services)
+    return partial(shop.redeem, client_id="shop")
 
 
 async def ready_to_refresh(shop: Shop) -> Callable[[], Awaitable[Response]]:
@@ -81,6 +90,9 @@ WRITES = [
     (ready_to_redeem, "oauth_codes", "UPDATE"),
     (ready_to_redeem, "oauth_grants", "INSERT"),
     (ready_to_redeem, "oauth_access_tokens", "INSERT"),
+    (ready_to_redeem_at_once, "oauth_codes", "UPDATE"),
+    (ready_to_redeem_at_once, "oauth_grants", "INSERT"),
+    (ready_to_redeem_at_once, "oauth_access_tokens", "INSERT"),
     (ready_to_refresh, "oauth_grants", "UPDATE"),
     (ready_to_refresh, "oauth_access_tokens", "INSERT"),
     (ready_to_revoke, "oauth_grants", "DELETE"),
@@ -90,6 +102,9 @@ WRITES = [
 READS = [
     (ready_to_redeem, "oauth_codes"),
     (ready_to_redeem, "oauth_clients"),
+    (ready_to_redeem_at_once, "oauth_codes"),
+    (ready_to_redeem_at_once, "oauth_clients"),
+    (ready_to_redeem_at_once, "users"),
     (ready_to_refresh, "oauth_grants"),
     (ready_to_refresh, "users"),
     (ready_to_revoke, "oauth_clients"),

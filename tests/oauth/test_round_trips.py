@@ -1,4 +1,4 @@
-"""What every request of a busy site does costs one crossing to the database, two for a redemption."""
+"""What every request of a busy site does costs one crossing to the database."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from sso.db.bridge import Database
 from sso.oauth.authenticate import Evidence, sha1_bearer
 from sso.services import Services
-from tests.oauth.shop import GIVEN, URI, new_code
+from tests.oauth.shop import GIVEN, NAMED, URI, new_code
 
 
 @pytest.fixture
@@ -40,9 +40,12 @@ async def test_crossings(
     services: Services, code: str, counted: Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]
 ) -> None:
     token = services.oauth.token
-    data, crossings = await counted(token.redeem(GIVEN, code, URI, ""))
+    data, crossings = await counted(token.redeem(NAMED, code, URI, ""))  # the first one learns who the client is
     assert crossings == 2
-    data, _ = await counted(token.refresh(GIVEN, data["refresh_token"], URI))  # the first one learns who the client is
+    data, crossings = await counted(token.redeem(NAMED, await new_code(services), URI, ""))
+    assert crossings == 1
+    data, crossings = await counted(token.redeem(GIVEN, await new_code(services), URI, ""))
+    assert crossings == 2  # only the code says whose it is
     data, crossings = await counted(token.refresh(GIVEN, data["refresh_token"], URI))
     assert crossings == 1
     access, crossings = await counted(services.oauth.grants.look_up(data["access_token"]))

@@ -71,17 +71,19 @@ def outcomes(answers: list[httpx.Response]) -> Counter[str]:
     return Counter("ok" if answer.status_code == 200 else answer.json()["error"] for answer in answers)
 
 
+@pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("profile", ["strict", "oidc"])
 async def test_one_of_fifty_redemptions_of_a_code_wins(
-    sites: dict[str, Site], browser: Browser, crowd: list[httpx.AsyncClient], profile: str
+    sites: dict[str, Site], browser: Browser, crowd: list[httpx.AsyncClient], profile: str, named: bool
 ) -> None:
+    """Whether or not they say who they are, which lets a worker that knows them redeem at once."""
     site = sites[profile]
     for _ in range(ROUNDS):
         form = {
             "grant_type": "authorization_code",
             "code": browser.code(site),
             "redirect_uri": site.redirect_uri,
-        }
+        } | ({"client_id": site.client_id} if named else {})
         answers = await all_at_once(crowd, form, site.bearer())
         assert outcomes(answers) == {"ok": 1, "invalid_grant": AT_ONCE - 1}
         # The others were replays: what the winner got is worth nothing any more.
