@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import SignedIn, User
-from sso.accounts.still_valid import NOW, StillValid
+from sso.accounts.still_valid import NOW, still_valid
 from sso.core.ids import digest, secret_token
 from sso.core.net import Address, parse_address
 from sso.db.batch import Batch
@@ -61,7 +61,7 @@ class SessionTokens:
         self._long_s = long_s
         self._short_s = short_s
         self._look_up = Batch(database, _LOOK_UP)
-        self._issue = StillValid(database, *_ISSUE)
+        self._issue = still_valid(database, *_ISSUE)
 
     async def sign_in(self, token: str, address: Address) -> Source:
         row = await self._look_up(digest(token))

@@ -6,7 +6,7 @@ from typing import Any
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import User
-from sso.accounts.still_valid import StillValid
+from sso.accounts.still_valid import still_valid
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch import Batch
@@ -105,8 +105,8 @@ class SessionStore:
         self._database = database
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
-        self._start = StillValid(database, *_START)
-        self._challenge = StillValid(database, *_CHALLENGE)
+        self._start = still_valid(database, *_START)
+        self._challenge = still_valid(database, *_CHALLENGE)
 
     async def look_up(self, secret: str, address: Address) -> Session | None:
         """Who this cookie is, if it is anybody: read from the database each time, so an ended session is ended."""

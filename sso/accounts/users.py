@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from sso.accounts.model import User, login_key
-from sso.accounts.still_valid import NOW, StillValid
+from sso.accounts.still_valid import NOW, still_valid
 from sso.db.batch import Batch
 from sso.db.bridge import Database, Runner, Transaction
 from sso.db.statement import Statement
@@ -69,7 +69,7 @@ class UserStore:
         self._database = database
         self._by_id = Batch(database, _BY_IDS)
         self._by_login = Batch(database, _BY_LOGINS)
-        self._vouch = StillValid(database, *_VOUCH)
+        self._vouch = still_valid(database, *_VOUCH)
 
     async def get(self, user_id: str) -> User | None:
         row = await self._by_id(user_id)

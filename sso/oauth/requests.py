@@ -6,6 +6,7 @@ from sso.accounts.sessions import Session
 from sso.core.ids import digest, secret_token
 from sso.db.batch import Batch
 from sso.db.bridge import Database, Row
+from sso.db.patient import PatientBatch
 from sso.db.statement import Statement
 from sso.oauth.errors import Finished, NotTheirs
 from sso.oauth.model import Client, Pending, Wanted
@@ -51,8 +52,7 @@ _CONSENT = Statement(
 # whoever is ending everything of this user go first or wait; the user's comes first, as theirs does, and rows of a kind
 # are locked in the order of their keys. An authorization that was waiting is answered by this, once; it goes on waiting
 # for whoever is not signed in any more.
-_ISSUE = Statement(
-    """WITH item AS (
+_ISSUE = """WITH item AS (
         SELECT * FROM unnest(
             CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:users AS text[]), CAST(:sessions AS text[]),
             CAST(:redirects AS text[]), CAST(:scopes AS text[]), CAST(:nonces AS text[]), CAST(:challenges AS text[]),
@@ -61,7 +61,7 @@ _ISSUE = Statement(
             life, request, n)
     ), person AS (
         SELECT user_id, valid_from FROM users WHERE user_id IN (SELECT user_id FROM item) AND NOT disabled
-        ORDER BY user_id FOR SHARE
+        ORDER BY user_id FOR SHARE {if_locked}
     ), session AS (
         SELECT s.id, s.created, person.user_id, person.valid_from FROM person JOIN browser_sessions s USING (user_id)
         WHERE s.id IN (SELECT session_id FROM item) AND s.expires > now() ORDER BY s.id FOR SHARE OF s
@@ -85,7 +85,6 @@ _ISSUE = Statement(
         RETURNING digest
     )
     SELECT n, digest IN (SELECT digest FROM made) AS made FROM present"""
-)
 _AS_KEPT = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales")
 
 
@@ -96,7 +95,7 @@ class Requests:
         self._any_http = any_http
         self._find = Batch(database, _FIND)
         self._keep = Batch(database, _KEEP)
-        self._issue = Batch(database, _ISSUE)
+        self._issue = PatientBatch(database, lambda if_locked: _ISSUE.format(if_locked=if_locked))
 
     async def keep(self, wanted: Wanted) -> Pending:
         """The authorization, to go on once somebody has signed in or agreed."""

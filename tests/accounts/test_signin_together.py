@@ -149,13 +149,12 @@ async def test_each_of_several_sign_ins_is_its_own_user(services: Services) -> N
 async def test_a_user_who_was_disabled_takes_no_other_down(services: Services) -> None:
     good, bad = await add_user(services), await add_user(services)
     await services.users.set_disabled(bad.user_id, disabled=True)
-    secrets = await together([services.sessions.start(user, "login", HERE, "") for user in [good, bad] * MANY])
-    assert secrets[1::2] == [InvalidCredentials] * MANY
-    assert len(set(secrets[::2])) == MANY  # one user may sign in with many browsers at once
-    for secret in secrets[::2]:
-        session = await services.sessions.look_up(secret, HERE)
-        assert session
+    started = await together([services.sessions.start(user, "login", HERE, "") for user in [good, bad] * MANY])
+    assert started[1::2] == [InvalidCredentials] * MANY
+    assert len({session.secret for session in started[::2]}) == MANY  # with many browsers at once
+    for session in started[::2]:
         assert session.user == good
+        assert await services.sessions.look_up(session.secret, HERE) == session
     assert len(await services.sessions.list(good.user_id)) == MANY
     assert await services.sessions.list(bad.user_id) == []
 
@@ -165,20 +164,20 @@ async def test_sign_ins_that_replace_the_same_cookies_all_get_a_session(services
     old = await services.sessions.start(before, "login", HERE, "")
     owing = await services.sessions.challenge(before)
     other = await services.sessions.start(before, "login", HERE, "")
-    start = partial(services.sessions.start, user, "login", HERE, "", session=old, visit=owing)
-    secrets = await together([start() for _ in range(MANY)])
-    assert len(set(secrets)) == MANY
+    start = partial(services.sessions.start, user, "login", HERE, "", session=old.secret, visit=owing)
+    secrets = {session.secret for session in await together([start() for _ in range(MANY)])}
+    assert len(secrets) == MANY
     assert all([await services.sessions.look_up(secret, HERE) for secret in secrets])
-    assert await services.sessions.look_up(old, HERE) is None
+    assert await services.sessions.look_up(old.secret, HERE) is None
     assert await services.sessions.challenged(owing) is None
-    assert await services.sessions.look_up(other, HERE)
+    assert await services.sessions.look_up(other.secret, HERE)
 
 
 async def test_a_session_in_the_other_cookie_ends_as_well(services: Services) -> None:
     user = await add_user(services)
     old, owing = await services.sessions.start(user, "login", HERE, ""), await services.sessions.challenge(user)
-    assert await services.sessions.start(user, "login", HERE, "", session=owing, visit=old)
-    assert await services.sessions.look_up(old, HERE) is None
+    await services.sessions.start(user, "login", HERE, "", session=owing, visit=old.secret)
+    assert await services.sessions.look_up(old.secret, HERE) is None
     assert await services.sessions.challenged(owing) is None
 
 
@@ -197,7 +196,7 @@ async def test_nobody_waits_for_the_change_of_somebody_else(services: Services) 
         await changing.wait()
 
         async def sign_in(user: User) -> None:
-            assert await services.sessions.start(user, "login", HERE, "")
+            await services.sessions.start(user, "login", HERE, "")
             ended.append("changed" if user is changed else "other")
 
         assert await together([sign_in(user) for user in (*others, changed)]) == [None] * MANY

@@ -1,0 +1,24 @@
+"""A batch whose items may have to wait for somebody else's change of a row: nobody waits for what is not their own."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sso.db.batch import Batch
+from sso.db.bridge import Database, Row
+from sso.db.statement import Statement
+
+
+class PatientBatch:
+    """``statement`` makes the text, given what follows its ``FOR SHARE``.
+
+    At first, rows that somebody is changing are passed over. Items that got nothing then are asked for again, and wait:
+    the change may be part of a long one, and others of the first batch had nothing to do with it.
+    """
+
+    def __init__(self, database: Database, statement: Callable[[str], str]) -> None:
+        self._at_once = Batch(database, Statement(statement("SKIP LOCKED")))
+        self._patiently = Batch(database, Statement(statement("")))
+
+    async def __call__(self, *arguments: Any) -> Row | None:
+        row = await self._at_once(*arguments)
+        return await self._patiently(*arguments) if row is None else row
