@@ -9,7 +9,11 @@ from sso.db.bridge import Database
 from sso.perm.central_store import ensure_central
 from sso.services import Services, build
 from tests.kit import postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import HTTP, QUICK, Server, running
+
+
+def pytest_report_header() -> str:
+    return f"HTTP server: {HTTP or 'the lane'}"
 
 
 @pytest.fixture(scope="session")

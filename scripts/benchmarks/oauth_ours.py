@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scripts.benchmarks.oauth_work import Target
+from scripts.benchmarks.oauth_target import Target
 from tests.kit.server import QUICK, Server, running
 
 USERS = 64
@@ -49,5 +49,6 @@ def ours(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
                 redirect_uri=REDIRECT_URI,
                 users=logins,
                 password=PASSWORD,
+                authorize_params={"response_mode": "query"},
             ),
         )

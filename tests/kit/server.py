@@ -1,4 +1,7 @@
-"""A real server: the program itself in a process of its own, on a port of its own."""
+"""A real server: the program itself in a process of its own, on a port of its own.
+
+With SSO_TEST_HTTP=hypercorn in the environment, hypercorn serves wherever a test does not say what shall.
+"""
 
 import os
 import re
@@ -22,12 +25,13 @@ from sso.state.document import parse
 
 START_S = 30
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8"}  # the cheapest hash, for tests that are not about it
+HTTP = os.environ.get("SSO_TEST_HTTP", "")
 _SSO = (sys.executable, "-m", "sso")
 
 
 def clean_environment(**settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SSO_")}
-    return kept | settings
+    return kept | ({"SSO_HTTP": HTTP} if HTTP else {}) | settings
 
 
 class Server:
