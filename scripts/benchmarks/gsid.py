@@ -134,7 +134,8 @@ async def hold(server: Server, target: Target, dsn: str, given: argparse.Namespa
     alone = await trio.to_thread.run_sync(others)
     async with Database.open(dsn, 2) as database:
         await database.value(_REGISTER, gsids=gsids)
-        await database.run_sql("VACUUM (ANALYZE) game_sessions", [])  # or it comes by itself, among the polls
+        # Or that comes by itself, among the polls.
+        await trio.to_thread.run_sync(postgres.execute, dsn, "VACUUM (ANALYZE) game_sessions")
         await begin(game, database, gsids[:FIRST], 0)
         cpu, memory = cpu_seconds(workers), private_kb(workers)
         begun = await begin(game, database, gsids[FIRST:], FIRST)

@@ -8,28 +8,19 @@ SSO_PEERS and PEERS_DIR say where their scripts are and where they are installed
 
 import argparse
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from scripts.benchmarks.http_clients import Unable
 from scripts.benchmarks.oauth_measure import Compared, Subject, measure, row
-from scripts.benchmarks.oauth_ours import ours
+from scripts.benchmarks.oauth_ours import our_own
 from scripts.benchmarks.oauth_peers import Peers
 from scripts.benchmarks.oauth_work import WORK
-from scripts.benchmarks.report import arguments, family, progress, show
+from scripts.benchmarks.report import arguments, progress, show
 from tests.kit import postgres
 
 OURS = "ours"
 WARM_S = 1.0
-
-
-@contextmanager
-def our_own(dsn: str, database_pid: Callable[[], int], workers: int) -> Iterator[Subject]:
-    with ours(dsn, SSO_WORKERS=str(workers)) as (server, target):
-        assert server.process is not None
-        supervisor = server.process.pid
-        yield Subject(target, lambda: family(supervisor), lambda: family(database_pid()))
 
 
 def alone(work: Sequence[str], given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -43,7 +34,7 @@ def alone(work: Sequence[str], given: argparse.Namespace) -> list[dict[str, Any]
         for turn in range(given.rounds):
             progress(f"round {turn + 1} of {given.rounds} …")
             rounds.append({name: measure(subject, name, given.connections, given.seconds) for name in work})
-    return [row(OURS, name, [figures[name] for figures in rounds]) for name in work]
+    return [{"server": OURS} | row(name, [figures[name] for figures in rounds]) for name in work]
 
 
 def compared(

@@ -67,13 +67,12 @@ def _still_there(before: Mapping[int, float]) -> Iterator[tuple[float, float]]:
             yield was, now
 
 
-def row(name: str, work: str, rounds: Sequence[Figures]) -> dict[str, Any]:
+def row(work: str, rounds: Sequence[Figures]) -> dict[str, Any]:
     def median(of: Callable[[Figures], float]) -> float:
         return statistics.median(map(of, rounds))
 
     rates = [one.per_second for one in rounds]
     return {
-        "server": name,
         "work": work,
         "per second": median(lambda one: one.per_second),
         "least": min(rates),
@@ -104,8 +103,8 @@ class Compared:
             "CPU ratio": _spread([theirs.whole_us / mine.whole_us for mine, theirs in self.rounds]),
         }
         return [
-            row(ours, work, [mine for mine, _ in self.rounds]) | dict.fromkeys(shown),
-            row(peer, work, [theirs for _, theirs in self.rounds]) | shown | note,
+            {"server": ours} | row(work, [mine for mine, _ in self.rounds]) | dict.fromkeys(shown),
+            {"server": peer} | row(work, [theirs for _, theirs in self.rounds]) | shown | note,
         ]
 
 

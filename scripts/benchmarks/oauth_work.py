@@ -5,6 +5,7 @@ Each of them prepares what it needs, and gives the load itself: only that is mea
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 
 from scripts.benchmarks.http_clients import Answer, Failed, Jar, Journey, Tally, Unable, get, post, run, run_all
@@ -27,12 +28,13 @@ def jwks(target: Target, connections: int, seconds: float) -> Load:
 
 
 def userinfo(target: Target, connections: int, seconds: float) -> Load:
-    return ask_userinfo(
-        target, [one["access_token"] for one in signed_in(target, USERINFO_TOKENS)], connections, seconds
-    )
+    return userinfo_of(signed_in(target, USERINFO_TOKENS), target, connections, seconds)
 
 
-def ask_userinfo(target: Target, tokens: list[str], connections: int, seconds: float) -> Load:
+def userinfo_of(people: list[dict[str, Any]], target: Target, connections: int, seconds: float) -> Load:
+    """By the tokens of these."""
+    tokens = [one["access_token"] for one in people]
+
     def ask(number: int) -> Journey:
         token = tokens[number % len(tokens)]
         _good((yield get(target.userinfo, {"Authorization": f"Bearer {token}"})))
@@ -42,10 +44,14 @@ def ask_userinfo(target: Target, tokens: list[str], connections: int, seconds: f
 
 def refresh(target: Target, connections: int, seconds: float) -> Load:
     # wrk makes a request or two more than it has connections.
-    signed = signed_in(target, connections + 2 + target.spare_chains)
-    if not all("refresh_token" in one for one in signed):
+    return refresh_of(signed_in(target, connections + 2 + target.spare_chains), target, connections, seconds)
+
+
+def refresh_of(people: list[dict[str, Any]], target: Target, connections: int, seconds: float) -> Load:
+    """The chains of these, who are more than there are connections."""
+    if not all("refresh_token" in one for one in people):
         raise Unable("no refresh token came")
-    tokens = [one["refresh_token"] for one in signed]
+    tokens = [one["refresh_token"] for one in people]
     form, headers = target.refresh_form(), target.token_headers
 
     def ask(number: int) -> Journey:
