@@ -57,7 +57,7 @@ def resident_mb(pids: Iterable[int]) -> float:
 
 def show(rows: list[dict[str, Any]], out: Path | None) -> None:
     progress("")
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key=lambda name: name == "note")  # that last
     cells = [[_cell(row.get(name)) for name in names] for row in rows]
     widths = [max(len(name), *(len(line[at]) for line in cells)) for at, name in enumerate(names)]
     for line in ([*names], *cells):
