@@ -9,7 +9,16 @@ from sso.db.bridge import Database
 from sso.perm.central_store import ensure_central
 from sso.services import Services, build
 from tests.kit import postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server, by_default, running
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--http", choices=["lane", "hypercorn"], help="what serves, where a test does not say it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if http := config.getoption("http"):
+        by_default(SSO_HTTP=http)
 
 
 @pytest.fixture(scope="session")

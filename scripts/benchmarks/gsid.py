@@ -1,37 +1,43 @@
-"""What game sessions cost: many polls held at once, how long it takes to accept them, memory and CPU of each, and how
-soon an answer arrives after somebody has confirmed.
+"""What game sessions cost: many polls held at once, how long it takes to accept them, memory and CPU of each, how soon
+an answer arrives after somebody has confirmed, and what others notice: userinfo over a few connections, before there is
+any poll ("alone") and while they are held ("meanwhile").
 
-The polls are held by raw sockets of this process. A login is confirmed from this process, too, by the statement that
-the browser's page uses: for the server it is a login on another worker.
+The polls are held by raw sockets of this process: "sent" is how long it takes to send them all, and "accepted" cannot
+be less. A login is confirmed from this process, too, by the statement that the browser's page uses: for the server it
+is a login on another worker.
 """
 
+import argparse
 import random
 import select
 import socket
 import statistics
-import tempfile
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import trio
 
+from scripts.benchmarks.http_clients import Tally
+from scripts.benchmarks.oauth_ours import ours
+from scripts.benchmarks.oauth_target import Target
+from scripts.benchmarks.oauth_work import userinfo
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, show
 from sso.accounts.model import User
 from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.gsid.store import GameSessions
 from tests.kit import postgres
-from tests.kit.builders import PASSWORD
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 
 HOLD_S = 600
 FIRST = 300  # and not counted: what is done once is done for these
 PAUSE_S = 0.01  # between two logins: the worker is idle when the next one comes
+LOOK_S = 0.2
+OTHERS = 8  # connections of others meanwhile
 PATH = "/proxy/api/gameSession/getGsidResult"
 # As getGsid does it, but ten thousand at once: registering is not what is measured here.
 _REGISTER = Statement(
@@ -40,7 +46,11 @@ _REGISTER = Statement(
     FROM unnest(CAST(:gsids AS text[])) AS gsid"""
 )
 _USER = Statement("SELECT * FROM users LIMIT 1")
-_HELD = Statement("SELECT count(*) FROM game_sessions WHERE poll > 0")
+# The moment of the newest poll is in its row: to ask seldom is as exact, and does not slow down what is measured.
+_HELD = Statement(
+    f"""SELECT count(held_until) AS held, CAST(extract(epoch FROM max(held_until)) AS float) - {HOLD_S} AS newest
+    FROM game_sessions"""
+)
 
 
 @dataclass
@@ -86,48 +96,81 @@ class Game:
         self._epoll.close()
 
 
-async def begin(game: Game, database: Database, gsids: Sequence[str], before: int) -> float:
-    """Poll them all; the seconds until they are held."""
-    began = time.perf_counter()
+@dataclass(frozen=True)
+class Begun:
+    """Seconds from the first poll."""
+
+    sent: float
+    accepted: float
+
+
+async def begin(game: Game, database: Database, gsids: Sequence[str], before: int) -> Begun:
+    """Poll them all, until they are held."""
+    began = time.time()  # as the database's clock is
     for at, gsid in enumerate(gsids):
         game.poll(gsid)
         if at % 500 == 0:
             progress(f"{before + at} polls …")
-    while (held := await database.value(_HELD)) < before + len(gsids):
-        progress(f"{held} are held …")
+    sent = time.time() - began
+    while True:
+        row = await database.row(_HELD)
+        assert row is not None
+        if row["held"] == before + len(gsids):
+            return Begun(sent, row["newest"] - began)
+        progress(f"{row['held']} are held …")
         if early := game.answered(0):
             raise SystemExit(f"{len(early)} polls were answered before anybody logged in: {early[0][1]!r}")
-        await trio.sleep(0.02)
-    return time.perf_counter() - began
+        await trio.sleep(LOOK_S)
 
 
-async def hold(server: Server, dsn: str, polls: int, logins: int) -> dict[str, Any]:
+async def hold(server: Server, target: Target, dsn: str, given: argparse.Namespace) -> dict[str, Any]:
     base = urlsplit(server.base_url)
     game = Game((base.hostname or "", base.port or 0))
+    polls = given.polls
     gsids = [str(uuid.uuid4()) for _ in range(FIRST + polls)]
     workers = server.workers()
+    others = await trio.to_thread.run_sync(userinfo, target, OTHERS, given.seconds)
+    await trio.to_thread.run_sync(others)  # warms up
+    alone = await trio.to_thread.run_sync(others)
     async with Database.open(dsn, 2) as database:
         await database.value(_REGISTER, gsids=gsids)
+        # Or that comes by itself, among the polls.
+        await trio.to_thread.run_sync(postgres.execute, dsn, "VACUUM (ANALYZE) game_sessions")
         await begin(game, database, gsids[:FIRST], 0)
         cpu, memory = cpu_seconds(workers), private_kb(workers)
-        accepted = await begin(game, database, gsids[FIRST:], FIRST)
+        begun = await begin(game, database, gsids[FIRST:], FIRST)
         await trio.sleep(2)  # until nothing is going on any more
         cpu, memory = cpu_seconds(workers) - cpu, private_kb(workers) - memory
         quiet = cpu_seconds(workers)
         await trio.sleep(10)
         quiet = cpu_seconds(workers) - quiet
-        took = await wake(game, GameSessions(database, 1, 1), await database.row(_USER), gsids, logins)
+        progress("what others notice …")
+        meanwhile = await trio.to_thread.run_sync(others)
+        took = await wake(game, GameSessions(database, 1, 1), await database.row(_USER), gsids, given.logins)
     game.close()
     return {
         "workers": len(workers),
         "held": FIRST + polls,
-        "accepted s": accepted,
+        "sent s": begun.sent,
+        "accepted s": begun.accepted,
         "kB each": memory / polls,
         "CPU us each": cpu / polls * 1e6,
         "CPU % while held": quiet * 10,
         "wake p50 ms": statistics.median(took) * 1e3,
         "wake p99 ms": statistics.quantiles(took, n=100)[98] * 1e3,
         "wake max ms": max(took) * 1e3,
+        **noticed("alone", alone),
+        **noticed("meanwhile", meanwhile),
+    }
+
+
+def noticed(when: str, tally: Tally) -> dict[str, float]:
+    if tally.failures or not tally.took:
+        raise SystemExit(f"userinfo, {when}: {len(tally.failures)} failures: {tally.failures[:1]}")
+    return {
+        f"{when} per s": len(tally.took) / tally.seconds,
+        f"{when} p50 ms": tally.quantile(0.5) * 1e3,
+        f"{when} p99 ms": tally.quantile(0.99) * 1e3,
     }
 
 
@@ -156,16 +199,9 @@ def main() -> None:
         for http in given.http.split(","):
             for workers in (1, 2):
                 dsn = database.fresh()
-                settings = {
-                    "SSO_DATABASE_URL": dsn,
-                    "SSO_WORKERS": str(workers),
-                    "SSO_GSID_HOLD_S": str(HOLD_S),
-                    "SSO_LOG_LEVEL": "warning",
-                    "SSO_HTTP": http,
-                }
-                with tempfile.TemporaryDirectory() as folder, running(Path(folder), **QUICK, **settings) as server:
-                    server.apply({"users": [{"login": "ann@example.com", "password": PASSWORD}]})
-                    row = trio.run(hold, server, dsn, given.polls, given.logins)
+                settings = {"SSO_WORKERS": str(workers), "SSO_GSID_HOLD_S": str(HOLD_S), "SSO_HTTP": http}
+                with ours(dsn, **settings) as (server, target):
+                    row = trio.run(hold, server, target, dsn, given)
                     rows.append({"http": http, **row})
     show(rows, given.out)
 

@@ -10,8 +10,9 @@ from urllib.parse import urljoin
 import orjson
 
 from scripts.benchmarks.http_clients import Failed, Jar, Journey, Tally, get, post, post_json, run
+from scripts.benchmarks.oauth_login import filled
 from scripts.benchmarks.oauth_ours import ours
-from scripts.benchmarks.oauth_work import Target, filled
+from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.report import arguments, cpu_seconds, family, progress, show
 from tests.kit import postgres
 

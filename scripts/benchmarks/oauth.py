@@ -8,145 +8,83 @@ SSO_PEERS and PEERS_DIR say where their scripts are and where they are installed
 
 import argparse
 import itertools
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
-from scripts.benchmarks.oauth_ours import ours
+from scripts.benchmarks.http_clients import Unable
+from scripts.benchmarks.oauth_measure import Compared, Subject, measure, row
+from scripts.benchmarks.oauth_ours import our_own
 from scripts.benchmarks.oauth_peers import Peers
-from scripts.benchmarks.oauth_work import WORK, Target
-from scripts.benchmarks.report import arguments, cpu_seconds, family, progress, show
+from scripts.benchmarks.oauth_work import WORK
+from scripts.benchmarks.report import arguments, progress, show
 from tests.kit import postgres
 
 OURS = "ours"
 WARM_S = 1.0
 
 
-@dataclass
-class Subject:
-    """A server that runs, and the processes whose time counts as its own and as its database's."""
-
-    target: Target
-    pids: list[int]
-    database: Callable[[], list[int]]
-
-
-@dataclass
-class Figures:
-    per_second: list[float] = field(default_factory=list)
-    us: list[float] = field(default_factory=list)
-    database_us: list[float] = field(default_factory=list)
-    p50: list[float] = field(default_factory=list)
-    p99: list[float] = field(default_factory=list)
-    failures: int = 0
-
-    def whole_us(self) -> list[float]:
-        return [own + database for own, database in zip(self.us, self.database_us, strict=True)]
-
-    def row(self, name: str, work: str) -> dict[str, Any]:
-        return {
-            "server": name,
-            "work": work,
-            "per second": statistics.median(self.per_second),
-            "least": min(self.per_second),
-            "most": max(self.per_second),
-            "CPU us": statistics.median(self.us),
-            "database us": statistics.median(self.database_us),
-            "p50 ms": statistics.median(self.p50),
-            "p99 ms": statistics.median(self.p99),
-            "failures": self.failures,
-        }
-
-
-def measure(subject: Subject, work: str, connections: int, seconds: float, into: Figures) -> None:
-    load = WORK[work](subject.target, connections, seconds)
-    database_before = {pid: cpu_seconds([pid]) for pid in subject.database()}
-    before = cpu_seconds(subject.pids)
-    tally = load()
-    answers = len(tally.took)
-    if not answers:
-        raise SystemExit(f"nothing succeeded: {tally.failures[:1]}")
-    into.per_second.append(answers / tally.seconds)
-    into.us.append((cpu_seconds(subject.pids) - before) / answers * 1e6)
-    into.database_us.append(sum(now - was for was, now in _still_there(database_before)) / answers * 1e6)
-    into.p50.append(tally.quantile(0.5) * 1e3)
-    into.p99.append(tally.quantile(0.99) * 1e3)
-    into.failures += len(tally.failures)
-
-
-def _still_there(before: Mapping[int, float]) -> Iterator[tuple[float, float]]:
-    """PostgreSQL starts and ends processes as it likes: what those used that have ended is not known any more."""
-    for pid, was in before.items():
-        now = cpu_seconds([pid])
-        if now >= was:
-            yield was, now
-
-
-@contextmanager
-def our_own(dsn: str, database_pid: Callable[[], int]) -> Iterator[Subject]:
-    with ours(dsn) as (server, target):
-        yield Subject(target, server.workers(), lambda: family(database_pid()))
-
-
 def alone(work: Sequence[str], given: argparse.Namespace) -> list[dict[str, Any]]:
-    figures = {name: Figures() for name in work}
-    with postgres.running() as database, our_own(database.fresh(), database.pid) as subject:
+    with (
+        postgres.running() as database,
+        our_own(database.fresh(), database.pid, given.workers) as subject,
+    ):
         for name in work:
             WORK[name](subject.target, given.connections, WARM_S)()
+        rounds = []
         for turn in range(given.rounds):
-            for name in work:
-                progress(f"round {turn + 1} of {given.rounds}, {name} …")
-                measure(subject, name, given.connections, given.seconds, figures[name])
-    return [figures[name].row(OURS, name) for name in work]
+            progress(f"round {turn + 1} of {given.rounds} …")
+            rounds.append({name: measure(subject, name, given.connections, given.seconds) for name in work})
+    return [{"server": OURS} | row(name, [figures[name] for figures in rounds]) for name in work]
 
 
 def compared(
     peers: Peers, names: Sequence[str], work: Sequence[str], given: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Each peer by turns with ours, a few seconds each: what else goes on meanwhile is the same for both."""
-    figures = {(name, what): Figures() for name in names for what in work}
-    beside = {(name, what): Figures() for name in names for what in work}  # ours, at the same time
+    found = {(name, what): Compared() for name in names for what in work}
     with peers.database() as base:
         databases = postgres.Postgres(f"{base}/postgres?")
         dsn = databases.fresh()
-        with our_own(dsn, peers.database_pid) as mine:
+        with our_own(dsn, peers.database_pid, given.workers) as mine:
+            for what in work:
+                WORK[what](mine.target, given.connections, WARM_S)()
             for turn, name in itertools.product(range(given.rounds), names):
-                peer, _, store = name.partition(":")
-                with peers.running(peer, store) as (target, pids):
-                    theirs = Subject(target, pids, mine.database)
+                try:
+                    with peers.running(name) as (target, pids):
+                        theirs = Subject(target, pids, mine.database)
+                        for what in work:
+                            progress(f"round {turn + 1} of {given.rounds}, {name}, {what} …")
+                            take_turns(mine, theirs, what, given, found[name, what])
+                except Unable as error:
                     for what in work:
-                        progress(f"round {turn + 1} of {given.rounds}, {name}, {what} …")
-                        for subject in (mine, theirs) if turn == 0 else ():
-                            WORK[what](subject.target, given.connections, WARM_S)()
-                        measure(mine, what, given.connections, given.seconds, beside[name, what])
-                        measure(theirs, what, given.connections, given.seconds, figures[name, what])
+                        found[name, what].note = str(error)
         databases.drop(dsn)
-    return [
-        row for what in work for name in names for row in _pair(name, what, beside[name, what], figures[name, what])
-    ]
+    return [line for what in work for name in names for line in found[name, what].rows(OURS, name, what)]
 
 
-def _pair(name: str, what: str, mine: Figures, theirs: Figures) -> list[dict[str, Any]]:
-    """Ours beside a peer, and the peer with how much more of the same we do: in a second, and of CPU time."""
-    ratios = [ours / other for ours, other in zip(mine.per_second, theirs.per_second, strict=True)]
-    pairs = zip(mine.whole_us(), theirs.whole_us(), strict=True)
-    cheaper = [other / ours for ours, other in pairs]
-    shown = {
-        "ratio": f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})",
-        "CPU ratio": f"{statistics.median(cheaper):.2f} ({min(cheaper):.2f}-{max(cheaper):.2f})",
-    }
-    return [mine.row(OURS, what) | dict.fromkeys(shown), theirs.row(name, what) | shown]
+def take_turns(mine: Subject, theirs: Subject, what: str, given: argparse.Namespace, into: Compared) -> None:
+    """A peer was started just now, and warms up. What it cannot do is told in its place."""
+    try:
+        WORK[what](theirs.target, given.connections, WARM_S)()
+        other = measure(theirs, what, given.connections, given.seconds)
+    except (Unable, OSError) as error:
+        into.note = f"cannot: {error}"
+    else:
+        into.rounds.append((measure(mine, what, given.connections, given.seconds), other))
 
 
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--workers", type=int, default=1, help="of ours")
     parser.add_argument("--work", default=",".join(WORK), help="which of: " + ", ".join(WORK))
     parser.add_argument("--against", choices=["peers"], help="measure other servers, too")
-    parser.add_argument("--peers", default="node:memory,node:postgres", help="which, as script:store")
+    parser.add_argument(
+        "--peers",
+        default="node:memory,node:postgres",
+        help="which, as a script and what it is started with: node:postgres:2,authlib:2,glew:postgres,dot",
+    )
     given = parser.parse_args()
     work = [name for name in given.work.split(",") if name]
     rows = compared(Peers.find(), given.peers.split(","), work, given) if given.against else alone(work, given)

@@ -1,12 +1,14 @@
 """Our own service as a target of the OAuth benchmarks."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scripts.benchmarks.oauth_work import Target
+from scripts.benchmarks.oauth_measure import Subject
+from scripts.benchmarks.oauth_target import Target
+from scripts.benchmarks.report import family
 from tests.kit.server import QUICK, Server, running
 
 USERS = 64
@@ -49,5 +51,15 @@ def ours(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
                 redirect_uri=REDIRECT_URI,
                 users=logins,
                 password=PASSWORD,
+                authorize_params={"response_mode": "query"},
             ),
         )
+
+
+@contextmanager
+def our_own(dsn: str, database_pid: Callable[[], int], workers: int = 1, **settings: str) -> Iterator[Subject]:
+    """To be measured, with its supervisor."""
+    with ours(dsn, SSO_WORKERS=str(workers), **settings) as (server, target):
+        assert server.process is not None
+        supervisor = server.process.pid
+        yield Subject(target, lambda: family(supervisor), lambda: family(database_pid()))

@@ -1,25 +1,33 @@
 """Other OAuth servers to compare with: a folder of scripts that install, start and stop them.
 
-The folder is named by SSO_PEERS; where they are installed, by PEERS_DIR. ``NAME.sh start STORE`` leaves its process
-id in ``$PEERS_DIR/run/NAME.pid``, and ``load/targets/NAME.json`` says where things are.
+The folder is named by SSO_PEERS; where they are installed, by PEERS_DIR. A peer is told as its script and
+what that is to be started with: ``node:postgres:2`` is ``node.sh start postgres 2``. That leaves its process id in
+``$PEERS_DIR/run/NAME.pid``, and ``load/targets/NAME.json`` says where things are and what is particular.
 """
 
 import json
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from scripts.benchmarks.oauth_work import Target
+import httpx
+
+from scripts.benchmarks.http_clients import Unable
+from scripts.benchmarks.oauth_target import SinglePage, Target
 from scripts.benchmarks.report import family
 
-START_S = 60
+RUN_S = 60
+ANSWERS_S = 5
 CLIENT_ID = "bench"
 CLIENT_SECRET = "bench-secret-0123456789abcdef0123456789"
 REDIRECT_URI = "http://127.0.0.1:9999/cb"
 PASSWORD = "pw-bench-1"
 USERS = 64
+TRIES = 6
+SINGLE_PAGES = {"glewlwyd": SinglePage("/api/auth/", "g_continue")}
 
 
 class Peers:
@@ -40,7 +48,8 @@ class Peers:
     @contextmanager
     def database(self) -> Iterator[str]:
         """Their PostgreSQL. Whoever is compared uses the same one."""
-        self._run("db.sh", "start")
+        if not self._run("db.sh", "start"):
+            raise SystemExit(f"the peers' database does not start: see {self._work}/run/postgres.log")
         try:
             yield f"postgresql://peers@127.0.0.1:{os.environ.get('PG_PORT', '5471')}"
         finally:
@@ -50,16 +59,29 @@ class Peers:
         return self._pid("postgres")
 
     @contextmanager
-    def running(self, name: str, store: str) -> Iterator[tuple[Target, list[int]]]:
-        """A peer, and the processes it consists of."""
-        self._run(f"{name}.sh", "start", store)
+    def running(self, peer: str) -> Iterator[tuple[Target, Callable[[], list[int]]]]:
+        """A peer, told as script:argument:argument, and the processes it consists of."""
+        script, *arguments = peer.split(":")
+        kind = self._kind(script)
+        self._run(f"{script}.sh", "start", *arguments)  # what it returns does not always say whether it runs
         try:
-            yield self._target(name), family(self._pid(name))
+            target = self._target(kind)
+            if not _answers(target):
+                raise Unable(f"{peer} does not start: see {self._work}/run/{kind}.log")
+            yield target, lambda: family(self._pid(kind))
         finally:
-            self._run(f"{name}.sh", "stop")
+            self._run(f"{script}.sh", "stop")
 
-    def _target(self, name: str) -> Target:
-        found = json.loads((self._scripts / f"load/targets/{name}.json").read_text())
+    def _kind(self, script: str) -> str:
+        """What a script calls its server: as itself, or it is the beginning of that."""
+        found = sorted(path.stem for path in (self._scripts / "load/targets").glob(f"{script}*.json"))
+        if not found or not (self._scripts / f"{script}.sh").is_file():
+            raise Unable(f"there is no peer {script}")
+        return found[0]
+
+    def _target(self, kind: str) -> Target:
+        found = json.loads((self._scripts / f"load/targets/{kind}.json").read_text())
+        mode = {"response_mode": found["response_mode"]} if "response_mode" in found else {}
         return Target(
             base_url=found["base"],
             jwks=found["jwks"],
@@ -71,17 +93,36 @@ class Peers:
             redirect_uri=REDIRECT_URI,
             users=[f"u{number}" for number in range(USERS)],
             password=PASSWORD,
+            scope=found.get("scope", Target.scope),
+            authorize_params=mode | found.get("authorize_params", {}),
+            token_params=found.get("token_params"),
+            token_headers=found.get("token_headers", {}),
+            refresh_params={"redirect_uri": REDIRECT_URI} if found.get("refresh_redirect_uri") else {},
+            single_page=SINGLE_PAGES.get(found["flow"]),
+            at_once=found.get("seed_par", Target.at_once),
+            tries=TRIES,
+            spare_chains=found.get("spare_chains", 0),
         )
 
     def _pid(self, name: str) -> int:
         return int((self._work / f"run/{name}.pid").read_text())
 
-    def _run(self, script: str, *arguments: str) -> None:
+    def _run(self, script: str, *arguments: str) -> bool:
         settings = os.environ | {"PEERS_DIR": str(self._work), "BENCH_USERS": str(USERS)}
         command = ["bash", str(self._scripts / script), *arguments]
         # Not into a pipe: what they start would keep it open.
-        done = subprocess.run(
-            command, env=settings, check=False, timeout=START_S, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        if done.returncode and arguments[0] == "start":
-            raise SystemExit(f"{' '.join(command)} failed")
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                command, env=settings, check=False, timeout=RUN_S, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            return done.returncode == 0
+        return False
+
+
+def _answers(target: Target) -> bool:
+    end = time.monotonic() + ANSWERS_S
+    while time.monotonic() < end:
+        with suppress(httpx.HTTPError):
+            return httpx.get(target.base_url + target.jwks).status_code == 200
+        time.sleep(0.1)
+    return False

@@ -1,8 +1,12 @@
 -- Chains of refresh tokens: each request takes the oldest that is free, each answer brings its successor.
--- For one thread of wrk, with more tokens than connections. BODY is the form up to the token's value.
+-- For one thread of wrk, with more tokens than connections. BODY is the form up to the token's value, HEADERS are lines.
 local queue, first, last = {}, 1, 0
 local body, path = os.getenv("BODY"), os.getenv("ASK_PATH")
 local headers = { ["Content-Type"] = "application/x-www-form-urlencoded" }
+
+for name, value in (os.getenv("HEADERS") or ""):gmatch("([^:\n]+): ([^\n]+)") do
+  headers[name] = value
+end
 
 for token in io.lines(os.getenv("TOKENS")) do
   last = last + 1

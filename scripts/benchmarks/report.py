@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 TICK = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -45,9 +46,18 @@ def private_kb(pids: Iterable[int]) -> int:
     return total
 
 
+def resident_mb(pids: Iterable[int]) -> float:
+    """Memory that these processes have, all told: what two of them share is counted twice."""
+    pages = 0
+    for pid in pids:
+        with suppress(OSError):
+            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * PAGE / 2**20
+
+
 def show(rows: list[dict[str, Any]], out: Path | None) -> None:
     progress("")
-    names = list(rows[0])
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key=lambda name: name == "note")  # that last
     cells = [[_cell(row.get(name)) for name in names] for row in rows]
     widths = [max(len(name), *(len(line[at]) for line in cells)) for at, name in enumerate(names)]
     for line in ([*names], *cells):

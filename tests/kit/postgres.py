@@ -45,15 +45,21 @@ class Postgres:
         return dsn.partition("?")[0].rpartition("/")[2]
 
     def _run(self, sql: str) -> None:
-        async def run() -> None:
-            connection = await asyncpg.connect(self._dsn)
-            try:
-                await connection.execute(sql)
-            finally:
-                await connection.close()
+        execute(self._dsn, sql)
 
-        with asyncio.Runner() as runner:
-            runner.run(run())
+
+def execute(dsn: str, sql: str) -> None:
+    """However long it takes."""
+
+    async def run() -> None:
+        connection = await asyncpg.connect(dsn)
+        try:
+            await connection.execute(sql)
+        finally:
+            await connection.close()
+
+    with asyncio.Runner() as runner:
+        runner.run(run())
 
 
 @contextmanager

@@ -23,11 +23,17 @@ from sso.state.document import parse
 START_S = 30
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8"}  # the cheapest hash, for tests that are not about it
 _SSO = (sys.executable, "-m", "sso")
+_of_this_run: dict[str, str] = {}
+
+
+def by_default(**settings: str) -> None:
+    """From now on, for every process that is not told something else."""
+    _of_this_run.update(settings)
 
 
 def clean_environment(**settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SSO_")}
-    return kept | settings
+    return kept | _of_this_run | settings
 
 
 class Server:

@@ -137,7 +137,7 @@ def test_no_answer_may_be_framed_sniffed_or_kept(each: dict[str, httpx.Response]
 
 def test_no_page_runs_anything(each: dict[str, httpx.Response]) -> None:
     pages = {name: answer for name, answer in each.items() if "html" in answer.headers["Content-Type"]}
-    assert len(pages) == 16  # a head that is too long is refused before it is known who asks
+    assert len(pages.keys() - {"431"}) == 16  # the lane refuses a head that is too long before it knows who asks
     for name, answer in pages.items():
         assert answer.headers["Content-Security-Policy"] == POLICY, name
         assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|javascript:", answer.text), name

@@ -1,0 +1,109 @@
+"""A browser's way through an OAuth server: authorize, sign in, back to authorize, the code, the tokens."""
+
+import html
+import re
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import orjson
+
+from scripts.benchmarks.http_clients import Answer, Failed, Jar, Journey, Unable, get, post, post_json, run_all
+from scripts.benchmarks.oauth_target import SinglePage, Target
+
+STEPS_MOST = 12
+PREPARE_S = 60.0
+_FORM = re.compile(r"<form\b([^>]*)>(.*?)(?:</form>|$)", re.DOTALL)
+_INPUT = re.compile(r"<input\b([^>]*)>")
+_ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
+_CODE = re.compile(r"[?&]code=([^&#]+)")
+
+
+def login(target: Target, user: str, took: Callable[[dict[str, Any]], None]) -> Journey:
+    """A browser that was never here, as far as the tokens."""
+    code = yield from obtain_code(target, user, Jar())
+    took(tokens_of((yield post(target.token, target.code_form(code), target.token_headers))))
+
+
+def obtain_code(target: Target, user: str, jar: Jar) -> Generator[bytes, Answer, str]:
+    path = target.authorize_path()
+    if target.single_page:
+        path = yield from _by_program(target, target.single_page, path, user, jar)
+    for _ in range(STEPS_MOST):
+        answer = yield get(path, jar.headers())
+        jar.take(answer)
+        if answer.status == 200:
+            path, fields = filled(answer, path, user, target.password)
+            answer = yield post(path, fields, {"Referer": target.base_url + path, **jar.headers()})
+            jar.take(answer)
+        if answer.status not in (302, 303):
+            raise Failed(f"{answer.status} at {path.partition('?')[0]}")
+        if answer.location.startswith(target.redirect_uri):
+            break
+        parts = urlsplit(urljoin(target.base_url + path, answer.location))
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    found = _CODE.search(answer.location)
+    if not found:
+        raise Failed("no code")
+    return found[1]
+
+
+def _by_program(target: Target, page: SinglePage, path: str, user: str, jar: Jar) -> Generator[bytes, Answer, str]:
+    """What the page's program does unless somebody is signed in already; the page itself is a file."""
+    if not jar:
+        yield get(path)
+        answer = yield post_json(page.login, orjson.dumps({"username": user, "password": target.password}))
+        if answer.status != 200:
+            raise Failed(f"{answer.status} at {page.login}")
+        jar.take(answer)
+    return f"{path}&{page.then}"
+
+
+def filled(page: Answer, path: str, user: str, password: str) -> tuple[str, dict[str, str]]:
+    """Where the page's form with a password leads, and all of its fields."""
+    for attributes, inside in _FORM.findall(page.body.decode()):
+        fields = [_attributes(text) for text in _INPUT.findall(inside)]
+        if not any(one.get("type") == "password" for one in fields):
+            continue
+        values = {
+            one["name"]: password
+            if one.get("type") == "password"
+            else user
+            if one.get("type", "text") in ("text", "email")
+            else one.get("value", "")
+            for one in fields
+            if "name" in one and one.get("type") != "checkbox"
+        }
+        return urljoin(path, _attributes(attributes).get("action", path)), values
+    raise Failed("a page without a form to sign in")
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name.lower(): html.unescape(one or two or three) for name, one, two, three in _ATTRIBUTE.findall(text)}
+
+
+def tokens_of(answer: Answer) -> dict[str, Any]:
+    if answer.status != 200:
+        raise Failed(f"{answer.status} {answer.body[:200]!r}")
+    tokens: dict[str, Any] = orjson.loads(answer.body)
+    return tokens
+
+
+def signed_in(target: Target, count: int) -> list[dict[str, Any]]:
+    """The tokens of so many logins."""
+    tokens: list[dict[str, Any]] = []
+    users = target.users
+    for _ in range(target.tries):
+        missing = range(len(tokens), count)
+        failures = prepare(target, (login(target, users[at % len(users)], tokens.append) for at in missing))
+        if len(tokens) >= count:
+            return tokens
+    raise Unable(f"{len(tokens)} of {count} signed in: {failures[:1]}")
+
+
+def prepare(target: Target, journeys: Iterable[Journey], seconds: float = PREPARE_S) -> list[str]:
+    """Each of them once, as far as the time goes. What failed is told where that has to be expected."""
+    failures = run_all(target.base_url, journeys, target.at_once, seconds).failures
+    if failures and target.tries == 1:
+        raise Unable(f"the load could not be prepared: {failures[0]}")
+    return failures

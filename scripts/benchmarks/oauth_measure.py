@@ -1,0 +1,112 @@
+"""One measurement of one server, and rows of many."""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scripts.benchmarks.http_clients import Unable
+from scripts.benchmarks.oauth_target import Target
+from scripts.benchmarks.oauth_work import WORK, Load
+from scripts.benchmarks.report import cpu_seconds, resident_mb
+
+
+@dataclass
+class Subject:
+    """A server that runs, and the processes whose time counts as its own and as its database's."""
+
+    target: Target
+    own: Callable[[], list[int]]
+    database: Callable[[], list[int]]
+
+
+@dataclass(frozen=True)
+class Figures:
+    per_second: float
+    us: float
+    database_us: float
+    p50: float
+    p99: float
+    rss: float
+    failures: int
+
+    @property
+    def whole_us(self) -> float:
+        return self.us + self.database_us
+
+
+def measure(subject: Subject, work: str, connections: int, seconds: float) -> Figures:
+    return figures(subject, WORK[work](subject.target, connections, seconds))
+
+
+def figures(subject: Subject, load: Load) -> Figures:
+    own = subject.own()
+    database_before = {pid: cpu_seconds([pid]) for pid in subject.database()}
+    before = cpu_seconds(own)
+    tally = load()
+    used = cpu_seconds(own) - before
+    answers = len(tally.took)
+    if not answers:
+        raise Unable(f"nothing succeeded: {tally.failures[:1]}")
+    return Figures(
+        per_second=answers / tally.seconds,
+        us=used / answers * 1e6,
+        database_us=sum(now - was for was, now in _still_there(database_before)) / answers * 1e6,
+        p50=tally.quantile(0.5) * 1e3,
+        p99=tally.quantile(0.99) * 1e3,
+        rss=resident_mb(subject.own()),
+        failures=len(tally.failures),
+    )
+
+
+def _still_there(before: Mapping[int, float]) -> Iterator[tuple[float, float]]:
+    """PostgreSQL starts and ends processes as it likes: what those used that have ended is not known any more."""
+    for pid, was in before.items():
+        now = cpu_seconds([pid])
+        if now >= was:
+            yield was, now
+
+
+def row(work: str, rounds: Sequence[Figures]) -> dict[str, Any]:
+    def median(of: Callable[[Figures], float]) -> float:
+        return statistics.median(map(of, rounds))
+
+    rates = [one.per_second for one in rounds]
+    return {
+        "work": work,
+        "per second": median(lambda one: one.per_second),
+        "least": min(rates),
+        "most": max(rates),
+        "CPU us": median(lambda one: one.us),
+        "database us": median(lambda one: one.database_us),
+        "p50 ms": median(lambda one: one.p50),
+        "p99 ms": median(lambda one: one.p99),
+        "RSS MiB": max(one.rss for one in rounds),
+        "failures": sum(one.failures for one in rounds),
+    }
+
+
+@dataclass
+class Compared:
+    """Rounds of ours and a peer's, and what kept the peer from some or all of them."""
+
+    rounds: list[tuple[Figures, Figures]] = field(default_factory=list)
+    note: str = ""
+
+    def rows(self, ours: str, peer: str, work: str) -> list[dict[str, Any]]:
+        """Ours beside a peer, and the peer with how much more of the same we do: in a second, and of CPU time."""
+        note = {"note": self.note} if self.note else {}
+        if not self.rounds:
+            return [{"server": peer, "work": work, **note}]
+        shown = {
+            "ratio": _spread([mine.per_second / theirs.per_second for mine, theirs in self.rounds]),
+            "CPU ratio": _spread([theirs.whole_us / mine.whole_us for mine, theirs in self.rounds]),
+        }
+        return [
+            {"server": ours} | row(work, [mine for mine, _ in self.rounds]) | dict.fromkeys(shown),
+            {"server": peer} | row(work, [theirs for _, theirs in self.rounds]) | shown | note,
+        ]
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"

@@ -1,0 +1,63 @@
+"""An OAuth server as the benchmarks see it: where things are, and in what it differs from the others."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+
+@dataclass(frozen=True)
+class SinglePage:
+    """A sign-in page that is a program: it posts JSON, and goes on to authorize with a parameter more."""
+
+    login: str
+    then: str
+
+
+@dataclass(frozen=True)
+class Target:
+    base_url: str
+    jwks: str
+    userinfo: str
+    token: str
+    authorize: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    redirect_uri: str
+    users: Sequence[str]
+    password: str = field(repr=False)
+    scope: str = "openid offline_access email profile"
+    authorize_params: Mapping[str, str] = field(default_factory=dict)
+    token_params: Mapping[str, str] | None = None  # in place of the client's credentials
+    token_headers: Mapping[str, str] = field(default_factory=dict)
+    refresh_params: Mapping[str, str] = field(default_factory=dict)
+    single_page: SinglePage | None = None  # or the page has a form
+    # Some fail now and then when several sign in at once. What is measured counts failures; what prepares it may retry.
+    at_once: int = 8
+    tries: int = 1
+    spare_chains: int = 0  # of refresh tokens: each that is lost ends one
+
+    def authorize_path(self) -> str:
+        query = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": self.scope,
+            "state": f"s{os.urandom(6).hex()}",
+            "nonce": f"n{os.urandom(6).hex()}",
+            **self.authorize_params,
+        }
+        return f"{self.authorize}?{urlencode(query)}"
+
+    def code_form(self, code: str) -> dict[str, str]:
+        fields = {"grant_type": "authorization_code", "redirect_uri": self.redirect_uri, "code": code}
+        return {**fields, **self._credentials()}
+
+    def refresh_form(self) -> dict[str, str]:
+        """All but the token."""
+        return {"grant_type": "refresh_token", **self.refresh_params, **self._credentials()}
+
+    def _credentials(self) -> Mapping[str, str]:
+        if self.token_params is not None:
+            return self.token_params
+        return {"client_id": self.client_id, "client_secret": self.client_secret}
