@@ -1,7 +1,7 @@
 """Concurrent calls of one operation share a statement.
 
-A batch is whatever waits when a turn is free: a lone call is not delayed, and under load the bridge, the round trip
-and the commit are paid once for many. Each item becomes one element of the statement's array parameters::
+A batch is whatever waits when the last one is done: a lone call is not delayed, and under load the bridge, the round
+trip and the commit are paid once for many. Each item becomes one element of the statement's array parameters::
 
     SELECT item.n, s.user_id FROM unnest(:digest) WITH ORDINALITY AS item (digest, n) JOIN session s USING (digest)
 
@@ -20,7 +20,9 @@ from sso.db.errors import DatabaseError, TooSlow
 from sso.db.statement import Statement
 
 MOST = 256
-TURNS = 2
+# One batch at a time makes for large ones. Others run beside one that takes as long as this: it waits for a lock.
+LONG_S = 0.1
+TURNS = 3
 
 
 class _Item:
@@ -28,7 +30,7 @@ class _Item:
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
-        self.woken = trio.Event()
+        self.woken: trio.Event | None = None  # if it has to wait
         self.state = "waiting"  # then "leading" or "done"
         self.row: Row | None = None
         self.error: BaseException | None = None
@@ -43,16 +45,17 @@ class Batch:
         self._database = database
         self._statement = statement
         self._waiting: deque[_Item] = deque()
-        self._turns = TURNS
+        self._running = 0
+        self._began = 0.0  # the latest of them
         self._observe = observe
 
     async def __call__(self, *arguments: Any) -> Row | None:
         """The row for this item, or None. The arguments are in the order in which the statement names them."""
         item = _Item(arguments)
-        if self._turns:
-            self._turns -= 1
-            item.state = "leading"
+        if self._may_lead():
+            self._give_turn(item)
         else:
+            item.woken = trio.Event()
             self._waiting.append(item)
             try:
                 await item.woken.wait()
@@ -72,9 +75,8 @@ class Batch:
                 await self._run(items)
         finally:
             for item in items:
-                item.state = "done"
-                item.woken.set()
-            self._next_turn()
+                _finish(item)
+            self._end_turn()
 
     def _take(self, leader: _Item) -> list[_Item]:
         items = [leader]
@@ -106,21 +108,27 @@ class Batch:
         for row in rows:
             items[row["n"] - 1].row = row
 
-    def _next_turn(self) -> None:
-        if self._waiting:
+    def _may_lead(self) -> bool:
+        return not self._running or (self._running < TURNS and trio.current_time() - self._began > LONG_S)
+
+    def _give_turn(self, item: _Item) -> None:
+        self._running += 1
+        self._began = trio.current_time()
+        item.state = "leading"
+
+    def _end_turn(self) -> None:
+        self._running -= 1
+        if self._waiting and self._may_lead():
             leader = self._waiting.popleft()  # nobody else may take it, or give it another turn
-            leader.state = "leading"
-            leader.woken.set()
-        else:
-            self._turns += 1
+            self._give_turn(leader)
+            _wake(leader)
 
     def _dismiss(self) -> list[_Item]:
         """All who wait; who has just been given a turn waits no more."""
         waiting = list(self._waiting)
         self._waiting.clear()
         for item in waiting:
-            item.state = "done"
-            item.woken.set()
+            _finish(item)
         return waiting
 
     def _leave(self, item: _Item) -> None:
@@ -128,4 +136,14 @@ class Batch:
         if item in self._waiting:
             self._waiting.remove(item)
         if item.state == "leading":
-            self._next_turn()
+            self._end_turn()
+
+
+def _finish(item: _Item) -> None:
+    item.state = "done"
+    _wake(item)
+
+
+def _wake(item: _Item) -> None:
+    if item.woken is not None:
+        item.woken.set()

@@ -1,7 +1,7 @@
 import pytest
 import trio
 
-from sso.db.batch import TURNS, Batch
+from sso.db.batch import LONG_S, Batch
 from sso.db.bridge import Database
 from sso.db.errors import Unavailable
 from sso.db.statement import Statement
@@ -9,6 +9,9 @@ from sso.db.statement import Statement
 DOUBLE = Statement(
     """SELECT item.n, item.value * 2 AS doubled, pg_sleep(0.005) FROM unnest(CAST(:values AS int[]))
     WITH ORDINALITY AS item (value, n) WHERE item.value >= 0"""
+)
+WAIT = Statement(
+    """SELECT item.n, pg_sleep(item.value) FROM unnest(CAST(:values AS float[])) WITH ORDINALITY AS item (value, n)"""
 )
 CLAIM = Statement(
     """WITH item AS (
@@ -104,25 +107,35 @@ async def test_cancelled_callers_leave_the_others_alone(database: Database) -> N
     assert row["doubled"] == 42
 
 
-async def test_two_turns_that_end_in_the_same_instant_go_on_as_two(database: Database) -> None:
-    """Each is handed to somebody of its own: else there would be one less from then on."""
-    double = Batch(database, DOUBLE)
-    started = 0
+async def test_a_batch_that_waits_for_a_lock_holds_up_nobody_else(database: Database) -> None:
+    sizes: list[int] = []
+    wait = Batch(database, WAIT, observe=sizes.append)
+    ended: list[float] = []
 
-    async def at_once(sql: str, arguments: list[list[int]]) -> list[dict[str, int]]:
-        nonlocal started
-        started += 1
-        await trio.sleep(0.01 if started <= 2 else 0)  # the first two end together
-        return [{"n": n, "doubled": value * 2} for n, value in enumerate(arguments[0], 1)]
+    async def one(seconds: float) -> None:
+        await wait(seconds)
+        ended.append(seconds)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "run_sql", at_once)
-        for _ in range(20):
-            started = 0
-            async with trio.open_nursery() as nursery:
-                for value in range(6):
-                    nursery.start_soon(double, value)
-    assert double._turns == TURNS
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one, 1.0)
+        await trio.sleep(0.01)
+        nursery.start_soon(one, 0.0)  # in line behind it
+        await trio.sleep(LONG_S + 0.1)
+        nursery.start_soon(one, 0.001)  # takes the one in line along
+    assert sorted(ended[:2]) == [0.0, 0.001]
+    assert ended[2] == 1.0
+    assert sizes == [1, 2]
+    assert wait._running == 0
+
+
+async def test_while_one_batch_runs_all_others_wait_for_the_next(database: Database) -> None:
+    sizes: list[int] = []
+    wait = Batch(database, WAIT, observe=sizes.append)
+    async with trio.open_nursery() as nursery:
+        for _ in range(30):
+            nursery.start_soon(wait, 0.001)
+    assert sizes == [1, 29]
+    assert wait._running == 0
 
 
 async def test_everybody_is_told_when_the_database_is_gone() -> None:
