@@ -24,7 +24,7 @@ from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
-from sso.web import language
+from sso.web import language, pages
 from sso.web.address import Proxies
 from sso.web.edge import Edge, is_head_too_long
 from sso.web.headers import SecurityHeaders, data_headers
@@ -76,6 +76,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
     language.install(app.jinja_env)
+    pages.install(app.jinja_env)
     _register_routes(app, services, health)
     told = Told(metrics)
     Edge(SecurityHeaders(https=settings.https), told).register(app)

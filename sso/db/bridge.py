@@ -47,6 +47,12 @@ SERVER_SETTINGS = {
     "statement_timeout": "1800",
     "lock_timeout": "1500",
     "idle_in_transaction_session_timeout": "10000",
+    # Everything is found by a key. A plan is made once, perhaps while a table is empty, and must still be right when it
+    # is large: so it may not consist of looking at all there is.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
 }
 TRANSACTION_SETTINGS = {"statement_timeout": "4500", "lock_timeout": "3000"}
 _BEGIN = ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in TRANSACTION_SETTINGS.items())])
@@ -61,6 +67,7 @@ _GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # shutdown, starting up, statement timeout
     asyncpg.InsufficientResourcesError,  # disk full, too many connections
+    asyncpg.PostgresSystemError,  # its disk, its files
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.LockNotAvailableError,
     asyncpg.IdleInTransactionSessionTimeoutError,

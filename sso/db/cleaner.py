@@ -25,10 +25,12 @@ TABLES = (
     "oauth_grants",
 )
 
+# By the indexes that are made for it.
+_EXPIRED = "expires AT TIME ZONE 'UTC' < now() AT TIME ZONE 'UTC'"
 # In small bites that skip what others hold, so that no request waits for a broom.
 _SWEEP = {
     table: Statement(
-        f"""WITH old AS (SELECT ctid FROM {table} WHERE expires < now() LIMIT {AT_ONCE} FOR UPDATE SKIP LOCKED),
+        f"""WITH old AS (SELECT ctid FROM {table} WHERE {_EXPIRED} LIMIT {AT_ONCE} FOR UPDATE SKIP LOCKED),
         gone AS (DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM old) RETURNING 1)
         SELECT count(*) FROM gone"""  # noqa: S608 - the names are ours
     )

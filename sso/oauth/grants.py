@@ -44,21 +44,22 @@ _REDEEM = Statement(
         ) WITH ORDINALITY AS item (digest, client_id, proof, profile, addresses, redirect_uri, challenge, grant_id,
             head, access, access_s, refresh_s, longest_s, n)
     ), locked AS (
-        SELECT digest FROM oauth_codes WHERE digest IN (SELECT digest FROM item) ORDER BY digest FOR NO KEY UPDATE
-    ), used AS (
-        UPDATE oauth_codes k SET redeemed = now(), grant_id = item.grant_id, expires = now() + interval '1 day'
-        FROM locked, item, users u, oauth_clients c
-        WHERE k.digest = locked.digest AND k.digest = item.digest
-            AND k.redeemed IS NULL AND k.expires > now() AND k.failures < {CODE_FAILURES}
-            AND u.user_id = k.user_id AND NOT u.disabled AND k.issued >= u.valid_from
-            AND k.client_id = item.client_id AND k.redirect_uri = item.redirect_uri
-            AND k.challenge IS NOT DISTINCT FROM item.challenge
-            AND c.client_id = item.client_id AND {_PROVED}
-            AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.addresses AS jsonb)
-        RETURNING item.n, item.grant_id, item.access, item.access_s, item.refresh_s, item.longest_s,
+        SELECT * FROM oauth_codes WHERE digest = ANY (ARRAY(SELECT digest FROM item))
+        ORDER BY digest FOR NO KEY UPDATE
+    ), good AS (
+        SELECT k.digest, item.n, item.grant_id, item.access, item.access_s, item.refresh_s, item.longest_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) THEN item.head END AS head,
             k.client_id, c.profile, c.id_alg, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce,
             k.auth_time, k.issued
+        FROM item JOIN locked k USING (digest, client_id, redirect_uri)
+            JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
+        WHERE k.expires > now() AND k.failures < {CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
+            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {_PROVED}
+            AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.addresses AS jsonb)
+    ), used AS (
+        UPDATE oauth_codes k SET redeemed = now(), grant_id = good.grant_id, expires = now() + interval '1 day'
+        FROM good WHERE k.digest = good.digest AND k.redeemed IS NULL
+        RETURNING good.*
     ), made AS (
         INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, issued, ends,
             head, head_issued, head_exp, last_used, expires)
@@ -89,7 +90,7 @@ _ROTATE = Statement(
         ) WITH ORDINALITY AS item (client_id, grant_id, head, redirect_uri, proof, profile, new_head, access, access_s,
             refresh_s, leeway_s, n)
     ), locked AS (
-        SELECT id FROM oauth_grants WHERE id IN (SELECT grant_id FROM item) ORDER BY id FOR NO KEY UPDATE
+        SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item)) ORDER BY id FOR NO KEY UPDATE
     ), seen AS (
         SELECT item.*, u.login, u.nick, g.head AS seen_head, g.redirect_uri AS bound_uri, g.id IS NOT NULL AS found,
             coalesce({_PROVED}, false) AS proved,
@@ -97,7 +98,7 @@ _ROTATE = Statement(
                 AS same_uri,
             coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t, false) AS alive
         FROM clock, item JOIN oauth_clients c ON c.client_id = item.client_id
-        LEFT JOIN oauth_grants g ON g.id = item.grant_id AND g.client_id = item.client_id
+        LEFT JOIN oauth_grants g ON g.id = item.grant_id AND g.client_id IS NOT DISTINCT FROM item.client_id
         LEFT JOIN users u ON u.user_id = g.user_id
     ), turned AS (
         UPDATE oauth_grants g SET head = s.new_head, previous = g.head, rotated = now(), last_used = now(),

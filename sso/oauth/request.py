@@ -1,8 +1,7 @@
 """What an authorization request says, and whether it may be said: pure, no clock and no store."""
 
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
@@ -29,7 +28,7 @@ NOT_SUPPORTED = ("request", "request_uri", "registration")
 class Parameters:
     """The parameters of a query, decoded once, as bytes: only what must be text is made text."""
 
-    pairs: tuple[tuple[bytes, bytes], ...]
+    values: Mapping[bytes, Sequence[bytes]]
 
     @classmethod
     def read(cls, query: bytes) -> "Parameters | None":
@@ -37,20 +36,23 @@ class Parameters:
         parts = query.split(b"&", MOST_PARAMETERS)
         if len(parts) > MOST_PARAMETERS:
             return None
-        split = (part.partition(b"=") for part in parts if part)
-        return cls(tuple((_decoded(name), _decoded(value)) for name, _, value in split))
+        values: dict[bytes, list[bytes]] = {}
+        for part in parts:
+            if part:
+                name, _, value = part.partition(b"=")
+                values.setdefault(_decoded(name), []).append(_decoded(value))
+        return cls(values)
 
     def only(self, name: str) -> bytes | None:
         """The value if it stands there once, and not empty."""
-        found = [value for key, value in self.pairs if key == name.encode()]
+        found = self.values.get(name.encode(), ())
         return found[0] or None if len(found) == 1 else None
 
     def has(self, name: str) -> bool:
-        return any(key == name.encode() for key, _ in self.pairs)
+        return name.encode() in self.values
 
     def repeated(self) -> set[str]:
-        counts = Counter(key for key, _ in self.pairs)
-        return {name for name in KNOWN if counts[name.encode()] > 1}
+        return {name for name in KNOWN if len(self.values.get(name.encode(), ())) > 1}
 
     def text(self, name: str, most: int = STATE_MOST) -> str | None:
         raw = self.only(name)

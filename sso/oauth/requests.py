@@ -54,22 +54,24 @@ _CONSENT = Statement(
 # for whoever is not signed in any more.
 _ISSUE = """WITH item AS (
         SELECT * FROM unnest(
-            CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:users AS text[]), CAST(:sessions AS text[]),
+            CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:users AS text[]), CAST(:sessions AS bytea[]),
             CAST(:redirects AS text[]), CAST(:scopes AS text[]), CAST(:nonces AS text[]), CAST(:challenges AS text[]),
             CAST(:ends AS timestamptz[]), CAST(:lives AS float[]), CAST(:requests AS bytea[])
-        ) WITH ORDINALITY AS item (digest, client_id, user_id, session_id, redirect_uri, scopes, nonce, challenge, ends,
+        ) WITH ORDINALITY AS item (digest, client_id, user_id, session, redirect_uri, scopes, nonce, challenge, ends,
             life, request, n)
     ), person AS (
-        SELECT user_id, valid_from FROM users WHERE user_id IN (SELECT user_id FROM item) AND NOT disabled
+        SELECT user_id, valid_from FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM item)) AND NOT disabled
         ORDER BY user_id FOR SHARE {if_locked}
     ), session AS (
-        SELECT s.id, s.created, person.user_id, person.valid_from FROM person JOIN browser_sessions s USING (user_id)
-        WHERE s.id IN (SELECT session_id FROM item) AND s.expires > now() ORDER BY s.id FOR SHARE OF s
+        SELECT digest, user_id, created FROM browser_sessions
+        WHERE digest = ANY (ARRAY(SELECT session FROM item JOIN person USING (user_id))) AND expires > now()
+        ORDER BY digest FOR SHARE
     ), present AS (
-        SELECT item.*, session.created, session.valid_from
-        FROM item JOIN session ON session.id = item.session_id AND session.user_id = item.user_id
+        SELECT item.*, session.created, person.valid_from
+        FROM item JOIN person USING (user_id)
+            JOIN session ON session.digest = item.session AND session.user_id = item.user_id
     ), waiting AS (
-        SELECT digest FROM oauth_requests WHERE digest IN (SELECT request FROM present) AND expires > now()
+        SELECT digest FROM oauth_requests WHERE digest = ANY (ARRAY(SELECT request FROM present)) AND expires > now()
         ORDER BY digest FOR UPDATE
     ), answered AS (
         DELETE FROM oauth_requests r USING waiting, present p WHERE r.digest = waiting.digest AND r.digest = p.request
@@ -162,7 +164,7 @@ class Requests:
             digest(code),
             wanted.client.client_id,
             session.user.user_id,
-            session.id,
+            digest(session.secret),
             wanted.redirect.uri,
             " ".join(wanted.scopes),
             wanted.nonce,

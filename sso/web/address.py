@@ -8,6 +8,7 @@ client. When the answer would be a guess there is none: UnknownAddress.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address
 
 from sso.core.net import Address, Network, contains, parse_address
@@ -18,6 +19,7 @@ LOCAL = IPv4Address("127.0.0.1")
 HEADERS = ("x-forwarded-for", "forwarded")
 MAX_HOPS = 50
 MAX_HEADER = 4096
+PEERS_MOST = 1024  # kept in mind: the next request of a connection has the same
 
 _BLANK = " \t"
 _PORT = r"(?::(?:[0-9]{1,5}|_[A-Za-z0-9._-]{1,64}))?"
@@ -71,6 +73,7 @@ def client_address(peer: str | None, headers: Callable[[str], list[str]], proxie
     return address  # when all are trusted, the left-most
 
 
+@lru_cache(PEERS_MOST)
 def _peer_address(peer: str | None) -> Address:
     if not peer:
         return LOCAL

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jinja2 import Environment
 from quart import Response, current_app
 
 from sso.core.language import reader
@@ -12,6 +13,11 @@ from sso.web.headers import page_policy
 from sso.web.http import body
 
 FORM_MOST = 32 * 1024
+
+
+def install(environment: Environment) -> None:
+    """To import them in each template again would take as long as the rest of a page."""
+    environment.globals["forms"] = environment.get_template("_forms.html").module
 
 
 async def page(

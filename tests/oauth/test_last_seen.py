@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from sso.core.refused import Refused
+from sso.db.batch import LONG_S
 from sso.db.bridge import Database
 from sso.oauth.authenticate import Evidence, sha1_bearer
 from sso.oauth.errors import InvalidClient, InvalidGrant
@@ -356,6 +357,7 @@ async def test_a_code_that_is_redeemed_meanwhile_has_been_used_twice(shop: Shop,
     first: list[dict[str, Any]] = []
 
     async def redeem() -> None:
+        await trio.sleep(2 * LONG_S)  # only then another batch runs beside the one that waits
         first.append(await shop.redeem(code))
 
     meanwhile(redeem)

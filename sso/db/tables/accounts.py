@@ -15,7 +15,18 @@ from sqlalchemy import (
     text,
 )
 
-from sso.db.tables.columns import SEALED, created, flag, json_object, metadata, moment, text_column, user_column, words
+from sso.db.tables.columns import (
+    SEALED,
+    created,
+    flag,
+    for_the_cleaner,
+    json_object,
+    metadata,
+    moment,
+    text_column,
+    user_column,
+    words,
+)
 
 user_ids = Sequence("user_ids", start=1000, metadata=metadata)
 
@@ -58,7 +69,7 @@ browser_sessions = Table(
     text_column("device"),
     text_column("auth", "login"),
     Index("ix_browser_sessions_user_id", "user_id"),
-    Index("ix_browser_sessions_expires", "expires"),
+    for_the_cleaner("browser_sessions"),
 )
 
 # A browser that has given the right password and owes the second factor.
@@ -68,7 +79,7 @@ login_challenges = Table(
     Column("digest", LargeBinary, primary_key=True),
     user_column(),
     moment("expires"),
-    Index("ix_login_challenges_expires", "expires"),
+    for_the_cleaner("login_challenges"),
 )
 
 session_tokens = Table(
@@ -80,7 +91,7 @@ session_tokens = Table(
     Column("address", Text),  # where a bound one works
     moment("expires"),
     Index("ix_session_tokens_user_id", "user_id"),
-    Index("ix_session_tokens_expires", "expires"),
+    for_the_cleaner("session_tokens"),
 )
 
 email_codes = Table(
@@ -115,5 +126,5 @@ throttle = Table(
     moment("since"),
     moment("blocked_until"),
     moment("expires"),
-    Index("ix_throttle_expires", "expires"),
+    for_the_cleaner("throttle"),
 )

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 
-from sso.db.tables.columns import created, flag, metadata, moment, text_column, words
+from sso.db.tables.columns import created, flag, for_the_cleaner, metadata, moment, text_column, words
 
 game_sessions = Table(
     "game_sessions",
@@ -43,7 +43,7 @@ game_sessions = Table(
     Column("socket", Text),
     moment("last_seen", nullable=True),
     Column("cancels", Integer, nullable=False, server_default=text("0")),  # how often a client has closed its socket
-    Index("ix_game_sessions_expires", "expires"),
+    for_the_cleaner("game_sessions"),
     Index("ix_game_sessions_user_id", "user_id"),
     postgresql_with={"fillfactor": "70"},  # a poll changes a row in place
 )
@@ -60,5 +60,5 @@ game_violations = Table(
     text_column("found"),
     text_column("address"),
     moment("expires"),
-    Index("ix_game_violations_expires", "expires"),
+    for_the_cleaner("game_violations"),
 )
