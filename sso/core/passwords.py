@@ -1,11 +1,12 @@
 """Password hashing: argon2id, off the event loop, never more at once than there are cores."""
 
-import os
 import secrets
 from functools import cached_property
 
 import argon2
 import trio
+
+from sso.core.cores import cores
 
 LONGEST = 1024
 ATTEMPTS_PER_CORE = 4
@@ -19,9 +20,8 @@ class Hasher:
 
     def __init__(self, time_cost: int, memory_kib: int) -> None:
         self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
-        cores = os.cpu_count() or 1
-        self.slots = trio.CapacityLimiter(ATTEMPTS_PER_CORE * cores)
-        self._cores = trio.CapacityLimiter(cores)
+        self.slots = trio.CapacityLimiter(ATTEMPTS_PER_CORE * cores())
+        self._cores = trio.CapacityLimiter(cores())
 
     @cached_property
     def _nobody(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.jwt import InvalidToken, Verifier
+from sso.keys.aside import Aside
 from sso.keys.keyset import KeySet
 from sso.oauth.model import Issued
 
@@ -29,18 +30,19 @@ class Hint:
 
 
 class Tokens:
-    def __init__(self, keys: KeySet, issuer: str, id_s: int) -> None:
+    def __init__(self, keys: KeySet, aside: Aside, issuer: str, id_s: int) -> None:
         self._keys = keys
+        self._aside = aside
         self._issuer = issuer
         self._id_s = id_s
         self._refresh = Verifier(typ=REFRESH_TOKEN, issuer=issuer)
         self._id = Verifier(typ=ID_TOKEN, issuer=issuer)
 
-    def answer(self, issued: Issued, access_token: str) -> dict[str, Any]:
+    async def answer(self, issued: Issued, access_token: str) -> dict[str, Any]:
         """The success response of the token endpoint."""
         answer = {
             "access_token": access_token,
-            "id_token": self._id_token(issued),
+            "id_token": await self._id_token(issued),
             "token_type": "Bearer",
             "expires_in": issued.access_exp - issued.now,
         }
@@ -48,7 +50,7 @@ class Tokens:
             answer["refresh_token"] = self._refresh_token(issued)
         return answer
 
-    def _id_token(self, issued: Issued) -> str:
+    async def _id_token(self, issued: Issued) -> str:
         claims = self._claims(ID_TOKEN, issued, issued.now, issued.now + self._id_s)
         if issued.nonce is not None:
             claims["nonce"] = issued.nonce
@@ -58,7 +60,7 @@ class Tokens:
             claims["nickname"] = issued.nick
         if issued.profile == "oidc":
             claims["auth_time"] = issued.auth_time
-        return self._keys.signer(issued.id_alg).sign(claims)
+        return await self._aside.sign(self._keys.signer(issued.id_alg), claims)
 
     def _refresh_token(self, issued: Issued) -> str:
         """The same token each time it is made: a retry within the leeway gives no second one."""

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
+from sso.core.cores import cores
 from sso.core.sealed import Keyring
 from sso.db.bridge import Database
+from sso.keys.aside import Aside
 from sso.keys.keyset import KeySet
 from sso.oauth.access import SiteAccess
 from sso.oauth.authorize import Authorize
@@ -38,7 +40,8 @@ def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet
     clients = Clients(database, keyring)
     lives = Lives(settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s)
     grants = Grants(database, lives)
-    tokens = Tokens(keys, settings.base_url, settings.id_ttl_s)
+    aside = Aside(spare_core=settings.workers < cores())
+    tokens = Tokens(keys, aside, settings.base_url, settings.id_ttl_s)
     requests = Requests(database, settings.oauth_session_s, any_http=any_http)
     authorize = Authorize(clients, requests, tokens, any_http=any_http)
     return OAuth(

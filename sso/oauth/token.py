@@ -32,7 +32,7 @@ class TokenEndpoint:
         issued = await self._redeem_at_once(given, code, redirect_uri, verifier, access_token)
         if issued is None:
             issued = await self._redeem_with_care(given, code, redirect_uri, verifier, access_token)
-        return self._tokens.answer(issued, access_token)
+        return await self._tokens.answer(issued, access_token)
 
     async def _redeem_at_once(
         self, given: Evidence, code: str, redirect_uri: str, verifier: str, access_token: str
@@ -111,7 +111,7 @@ class TokenEndpoint:
         if turn is None:
             raise bad_refresh("strict")
         if turn.issued is not None:
-            return self._tokens.answer(turn.issued, access_token)
+            return await self._tokens.answer(turn.issued, access_token)
         return await self._refuse(turn, given, presented, redirect_uri)
 
     async def _turn(
