@@ -1,4 +1,4 @@
-"""The bridge from Trio to PostgreSQL: the only file that knows asyncio.
+"""The bridge from Trio to PostgreSQL: the only file that knows asyncio, but for the loop it runs on.
 
 Three ways in: :meth:`Database.transaction` runs a function of several statements, a single statement runs by itself
 (:meth:`Database.rows` and its shorter forms), and :class:`sso.db.batch.Batch` lets concurrent calls of one operation

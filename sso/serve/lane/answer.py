@@ -11,6 +11,15 @@ KEEP = b"connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
+# Of these nearly all answers have the same few: they are put together once.
+_SAME = frozenset({
+    b"cache-control", b"content-security-policy", b"content-type", b"cross-origin-opener-policy",
+    b"cross-origin-resource-policy", b"permissions-policy", b"pragma", b"referrer-policy", b"strict-transport-security",
+    b"vary", b"x-content-type-options", b"x-frame-options",
+})  # fmt: skip
+USUAL_MOST = 256
+_usual: dict[tuple[bytes, bytes], bytes] = {}
+
 
 class BadAnswer(Exception):
     """The application has answered with something that cannot be said."""
@@ -25,7 +34,11 @@ class AnswerHead(NamedTuple):
 def answer_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> AnswerHead:
     lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
     length, close = None, False
-    for name, value in headers:
+    for pair in headers:
+        if line := _usual.get(pair):
+            lines.append(line)
+            continue
+        name, value = pair
         match name:
             case b"content-length":
                 length = int(value)
@@ -34,11 +47,17 @@ def answer_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> AnswerHe
                 continue
             case b"transfer-encoding":
                 continue  # how it is sent is not the application's to say
-        lines.append(b"%b: %b\r\n" % (name, value))
-    head = b"".join(lines)
-    if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines):
+        lines.append(_line(name, value))
+    return AnswerHead(b"".join(lines), length, close)
+
+
+def _line(name: bytes, value: bytes) -> bytes:
+    line = b"%b: %b\r\n" % (name, value)
+    if line.count(b"\n") != 1 or line.count(b"\r") != 1:
         raise BadAnswer("a header holds a line end")
-    return AnswerHead(head, length, close)
+    if name in _SAME and len(_usual) < USUAL_MOST:
+        _usual[name, value] = line
+    return line
 
 
 def has_body(method: str, status: int) -> bool:
