@@ -13,7 +13,7 @@ FILES = {path.relative_to(HOUSE).as_posix(): path for path in sorted(HOUSE.rglob
 
 # Who speaks HTTP: routes, sockets, pages, the edge, and what joins them.
 WITH_QUART = {"app.py", "health.py"}
-WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "account_pages.py", "logout_pages.py"}
+WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "account_pages.py", "logout_pages.py", "signin_form.py"}
 JOBS = ("oauth", "gsid", "perm")
 
 
@@ -48,9 +48,10 @@ def test_quart_is_known_at_the_edge_only() -> None:
         assert room(name) == "web" or Path(name).name in WITH_QUART_NAMES, name
 
 
-@pytest.mark.parametrize("module", ["asyncio", "asyncpg", "trio_asyncio"])
-def test_one_file_knows_asyncio(module: str) -> None:
-    assert importers(module) == {"db/bridge.py"}
+def test_the_bridge_and_its_loop_know_asyncio() -> None:
+    assert importers("asyncio") == {"db/bridge.py", "db/loop.py"}
+    assert importers("asyncpg") == {"db/bridge.py"}
+    assert importers("trio_asyncio") == {"db/loop.py"}
 
 
 def test_one_file_knows_the_jwt_library() -> None:

@@ -83,7 +83,7 @@ def go_and_come_back(setup: Setup) -> None:
         database.ensure()
         back = time.monotonic()
         load.wait_for(20, since=back)
-        assert ask(server, "/readyz").status == 200
+        assert until(lambda: ask(server, "/readyz").status == 200)  # of all workers
         time.sleep(1)  # is it over?
     journal = load.journal
     refused = journal.answered(503)

@@ -57,6 +57,7 @@ class Lane:
         self.draining = False
         self._stop = stop
         self.door = Door(limits)
+        self._addresses: dict[tuple[str, int] | None, tuple[str, int] | None] = {}
 
     async def run(self, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
         try:
@@ -88,7 +89,8 @@ class Lane:
     def _welcome(self, inside: trio.Nursery, sock: socket.socket, client: tuple[str, int] | None) -> None:
         if self.door.enter(client):
             server = None if client is None else sock.getsockname()[:2]
-            inside.start_soon(Connection(self, sock, client, server).run)
+            server = self._addresses.setdefault(server, server)  # one for all the thousands
+            inside.start_soon(Connection(self, sock, client, server).run, name="connection")
             return
         with sock, suppress(OSError):
             sock.send(self.refusals.answer(Refused(429, "too many connections"), self.clock.date))
