@@ -25,25 +25,25 @@ _TOUCH = Statement(
     """UPDATE browser_sessions SET last_seen = now(), address = :address
     WHERE id = :id AND last_seen < now() - interval '1 minute'"""
 )
-# What the browsers came with is locked after the users, sessions before challenges, each in the order of the digests:
-# as by whoever ends everything of a user.
+_REPLACE = Statement(
+    """WITH ended AS (DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])))
+    DELETE FROM login_challenges WHERE digest = ANY (CAST(:digests AS bytea[]))"""
+)
+# A visit is mostly nothing but the name of a form. If somebody holds what it stood for, they are ending it.
 _START = (
     """SELECT * FROM unnest(
             CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:digests AS bytea[]), CAST(:ids AS text[]),
             CAST(:lives AS float[]), CAST(:addresses AS text[]), CAST(:devices AS text[]), CAST(:auths AS text[]),
-            CAST(:sessions AS bytea[]), CAST(:visits AS bytea[])
-        ) WITH ORDINALITY AS item (user_id, valid_from, digest, id, life, address, device, auth, session, visit, n)""",
-    """, came_with AS (
-        SELECT session AS digest FROM still_valid UNION ALL SELECT visit FROM still_valid
-    ), replaced AS (
-        SELECT digest FROM browser_sessions
-        WHERE digest = ANY (ARRAY(SELECT digest FROM came_with)) ORDER BY digest FOR UPDATE
+            CAST(:visits AS bytea[])
+        ) WITH ORDINALITY AS item (user_id, valid_from, digest, id, life, address, device, auth, visit, n)""",
+    """, replaced AS (
+        SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT visit FROM still_valid))
+        FOR UPDATE SKIP LOCKED
     ), ended AS (
-        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM replaced)) RETURNING digest
+        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM replaced))
     ), owed AS (
-        SELECT digest FROM login_challenges
-        WHERE digest = ANY (ARRAY(SELECT digest FROM came_with EXCEPT SELECT digest FROM ended))
-        ORDER BY digest FOR UPDATE
+        SELECT digest FROM login_challenges WHERE digest = ANY (ARRAY(SELECT visit FROM still_valid))
+        FOR UPDATE SKIP LOCKED
     ), finished AS (
         DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM owed))
     ), started AS (
@@ -121,6 +121,8 @@ class SessionStore:
         self, user: User, auth: str, address: Address, device: str, *, session: str = "", visit: str = ""
     ) -> Session:
         """The cookies that the browser came with are worth nothing any more."""
+        if session:  # by itself: it may have to wait for whoever is ending it
+            await self._database.value(_REPLACE, digests=[digest(old) for old in (session, visit) if old])
         secret, session_id = secret_token(), record_id()
         started = await self._start(
             user.user_id,
@@ -131,7 +133,6 @@ class SessionStore:
             str(address),
             device,
             auth,
-            digest(session) if session else None,
             digest(visit) if visit else None,
         )
         if started is None:

@@ -16,7 +16,7 @@ from typing import Any
 import trio
 
 from sso.db.bridge import Database, Row
-from sso.db.errors import DatabaseError, TooSlow
+from sso.db.errors import Conflict, DatabaseError, TooSlow
 from sso.db.statement import Statement
 
 MOST = 256
@@ -26,12 +26,13 @@ TURNS = 3
 
 
 class _Item:
-    __slots__ = ("arguments", "error", "row", "state", "woken")
+    __slots__ = ("arguments", "began", "error", "row", "state", "woken")
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
         self.woken: trio.Event | None = None  # if it has to wait
         self.state = "waiting"  # then "leading" or "done"
+        self.began = 0.0  # its turn
         self.row: Row | None = None
         self.error: BaseException | None = None
 
@@ -45,8 +46,7 @@ class Batch:
         self._database = database
         self._statement = statement
         self._waiting: deque[_Item] = deque()
-        self._running = 0
-        self._began = 0.0  # the latest of them
+        self._running: list[float] = []  # when each began
         self._observe = observe
 
     async def __call__(self, *arguments: Any) -> Row | None:
@@ -58,7 +58,7 @@ class Batch:
             item.woken = trio.Event()
             self._waiting.append(item)
             try:
-                await item.woken.wait()
+                await self._stand_in_line(item, item.woken)
             except trio.Cancelled:
                 self._leave(item)
                 raise
@@ -68,6 +68,19 @@ class Batch:
             raise item.error
         return item.row
 
+    async def _stand_in_line(self, item: _Item, woken: trio.Event) -> None:
+        """The first in line looks at the clock for all behind it."""
+        while self._waiting[0] is item:
+            with trio.move_on_after(LONG_S):
+                await woken.wait()
+            if item.state != "waiting":
+                return
+            if self._waiting[0] is item and self._may_lead():
+                self._waiting.popleft()
+                self._give_turn(item)
+                return
+        await woken.wait()
+
     async def _lead(self, leader: _Item) -> None:
         items = self._take(leader)
         try:
@@ -76,7 +89,7 @@ class Batch:
         finally:
             for item in items:
                 _finish(item)
-            self._end_turn()
+            self._end_turn(leader)
 
     def _take(self, leader: _Item) -> list[_Item]:
         items = [leader]
@@ -89,7 +102,7 @@ class Batch:
             self._observe(len(items))
         columns = [list(column) for column in zip(*(item.arguments for item in items), strict=True)]
         try:
-            rows = await self._database.run_sql(self._statement.sql, columns)
+            rows = await self._fetch(columns)
         except DatabaseError as error:
             if isinstance(error, TooSlow):
                 # Who has waited meanwhile need not wait as long once more to be told the same.
@@ -108,16 +121,23 @@ class Batch:
         for row in rows:
             items[row["n"] - 1].row = row
 
+    async def _fetch(self, columns: list[list[Any]]) -> list[Row]:
+        try:
+            return await self._database.run_sql(self._statement.sql, columns)
+        except Conflict:  # nothing has happened, and whoever was in the way has gone on
+            return await self._database.run_sql(self._statement.sql, columns)
+
     def _may_lead(self) -> bool:
-        return not self._running or (self._running < TURNS and trio.current_time() - self._began > LONG_S)
+        long_ago = trio.current_time() - LONG_S
+        return len(self._running) < TURNS and all(began < long_ago for began in self._running)
 
     def _give_turn(self, item: _Item) -> None:
-        self._running += 1
-        self._began = trio.current_time()
         item.state = "leading"
+        item.began = trio.current_time()
+        self._running.append(item.began)
 
-    def _end_turn(self) -> None:
-        self._running -= 1
+    def _end_turn(self, item: _Item) -> None:
+        self._running.remove(item.began)
         if self._waiting and self._may_lead():
             leader = self._waiting.popleft()  # nobody else may take it, or give it another turn
             self._give_turn(leader)
@@ -136,7 +156,7 @@ class Batch:
         if item in self._waiting:
             self._waiting.remove(item)
         if item.state == "leading":
-            self._end_turn()
+            self._end_turn(item)
 
 
 def _finish(item: _Item) -> None:

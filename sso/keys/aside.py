@@ -41,17 +41,24 @@ class Aside(trio.abc.Instrument):
         if self._in_this_round <= ON_THE_SPOT:
             return signer.sign(claims)
         self._waiting.append((signer, claims, trio.lowlevel.current_task()))
-        self._begin()
+        if not self._has_begun():
+            self._waiting.pop()
+            return signer.sign(claims)
         signed: str = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
         return signed
 
-    def _begin(self) -> None:
-        if self._waiting and not self._is_busy:
+    def _has_begun(self) -> bool:
+        """False if there is no thread to be had."""
+        if not self._is_busy:
+            try:
+                trio.lowlevel.start_thread_soon(self._sign_all, self._have_signed_all)
+            except RuntimeError:
+                return False
             self._is_busy = True
-            trio.lowlevel.start_thread_soon(self._sign_all, self._have_signed_all)
+        return True
 
     def _sign_all(self) -> None:
-        """In the thread."""
+        """In the thread, if there is one."""
         assert self._token is not None
         while self._waiting:
             signer, claims, task = self._waiting.popleft()
@@ -66,4 +73,5 @@ class Aside(trio.abc.Instrument):
     def _finish(self, how: outcome.Outcome[None]) -> None:
         self._is_busy = False
         how.unwrap()
-        self._begin()  # for who came in the last instant
+        if self._waiting and not self._has_begun():  # who came in the last instant
+            self._sign_all()

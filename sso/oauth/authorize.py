@@ -122,7 +122,7 @@ class Authorize:
 
     async def _finish(self, wanted: Wanted, session: Session, pending: Pending | None, *, consented: bool) -> Outcome:
         if consented:
-            await self._requests.consent(session.user.user_id, wanted)
+            await self._requests.consent(session, wanted)
         code = await self._requests.issue_code(wanted, session, pending)
         if code is None:
             return SignIn(pending or await self._requests.keep(wanted))

@@ -12,8 +12,7 @@ from sso.oauth.errors import Finished, NotTheirs
 from sso.oauth.model import Client, Pending, Wanted
 from sso.oauth.redirects import judge
 
-_KEEP = Statement(
-    """WITH item AS (
+_KEEP = """WITH item AS (
         SELECT * FROM unnest(
             CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:redirects AS text[]), CAST(:scopes AS text[]),
             CAST(:states AS bytea[]), CAST(:nonces AS text[]), CAST(:challenges AS text[]), CAST(:prompts AS text[]),
@@ -21,16 +20,18 @@ _KEEP = Statement(
             CAST(:lives AS float[])
         ) WITH ORDINALITY AS item (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
             login_hint, sub, ui_locales, max_age, life, n)
+    ), site AS (
+        SELECT client_id FROM oauth_clients WHERE client_id = ANY (ARRAY(SELECT client_id FROM item))
+        ORDER BY client_id FOR KEY SHARE {if_locked}
     ), kept AS (
         INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
             login_hint, sub, ui_locales, login_after, expires)
         SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
             string_to_array(prompts, ' '), login_hint, sub, ui_locales, now() - make_interval(secs => max_age),
             now() + make_interval(secs => life)
-        FROM item RETURNING digest, created, expires, login_after
+        FROM item JOIN site USING (client_id) RETURNING digest, created, expires, login_after
     )
     SELECT item.n, kept.created, kept.expires, kept.login_after FROM kept JOIN item USING (digest)"""
-)
 _FIND = Statement(
     """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
         r.ui_locales, r.login_after, r.created AS begun, r.expires
@@ -44,14 +45,16 @@ _ANSWER = Statement("DELETE FROM oauth_requests WHERE digest = :digest AND expir
 _CONSENTED = Statement("SELECT scopes FROM oauth_consents WHERE user_id = :user_id AND client_id = :client_id")
 _CONSENT = Statement(
     """INSERT INTO oauth_consents AS old (user_id, client_id, scopes)
-    SELECT user_id, :client_id, CAST(:scopes AS text[]) FROM users WHERE user_id = :user_id AND NOT disabled FOR SHARE
+    SELECT u.user_id, c.client_id, CAST(:scopes AS text[])
+    FROM users u JOIN browser_sessions s USING (user_id) JOIN oauth_clients c ON c.client_id = :client_id
+    WHERE s.digest = :session AND s.expires > now() AND NOT u.disabled AND NOT c.disabled FOR SHARE OF u
     ON CONFLICT (user_id, client_id) DO UPDATE
     SET scopes = ARRAY(SELECT DISTINCT unnest(old.scopes || excluded.scopes)), created = now()"""
 )
 # The session is read here once more: of somebody who has just been signed out there will be no code. The locks make
-# whoever is ending everything of this user go first or wait; the user's comes first, as theirs does, and rows of a kind
-# are locked in the order of their keys. An authorization that was waiting is answered by this, once; it goes on waiting
-# for whoever is not signed in any more.
+# whoever is ending everything of this user go first or wait; the user's comes first, as theirs does, then the client's,
+# and rows of a kind are locked in the order of their keys. An authorization that was waiting is answered by this, once;
+# it goes on waiting for whoever is not signed in any more.
 _ISSUE = """WITH item AS (
         SELECT * FROM unnest(
             CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:users AS text[]), CAST(:sessions AS bytea[]),
@@ -62,13 +65,16 @@ _ISSUE = """WITH item AS (
     ), person AS (
         SELECT user_id, valid_from FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM item)) AND NOT disabled
         ORDER BY user_id FOR SHARE {if_locked}
+    ), site AS (
+        SELECT client_id FROM oauth_clients WHERE client_id = ANY (ARRAY(SELECT client_id FROM item))
+        ORDER BY client_id FOR KEY SHARE {if_locked}
     ), session AS (
         SELECT digest, user_id, created FROM browser_sessions
         WHERE digest = ANY (ARRAY(SELECT session FROM item JOIN person USING (user_id))) AND expires > now()
         ORDER BY digest FOR SHARE
     ), present AS (
         SELECT item.*, session.created, person.valid_from
-        FROM item JOIN person USING (user_id)
+        FROM item JOIN person USING (user_id) JOIN site USING (client_id)
             JOIN session ON session.digest = item.session AND session.user_id = item.user_id
     ), waiting AS (
         SELECT digest FROM oauth_requests WHERE digest = ANY (ARRAY(SELECT request FROM present)) AND expires > now()
@@ -96,7 +102,7 @@ class Requests:
         self._life_s = life_s
         self._any_http = any_http
         self._find = Batch(database, _FIND)
-        self._keep = Batch(database, _KEEP)
+        self._keep = PatientBatch(database, lambda if_locked: _KEEP.format(if_locked=if_locked))
         self._issue = PatientBatch(database, lambda if_locked: _ISSUE.format(if_locked=if_locked))
 
     async def keep(self, wanted: Wanted) -> Pending:
@@ -117,7 +123,8 @@ class Requests:
             0.0 if "login" in wanted.prompts else _seconds(wanted.max_age),
             float(self._life_s),
         )
-        assert row is not None
+        if row is None:
+            raise NotTheirs  # not any more
         return Pending(request_id, wanted, row["created"], row["expires"], row["login_after"])
 
     async def find(self, request_id: str) -> Pending | None:
@@ -149,9 +156,10 @@ class Requests:
         scopes = await self._database.value(_CONSENTED, user_id=user_id, client_id=client_id)
         return frozenset(scopes or ())
 
-    async def consent(self, user_id: str, wanted: Wanted) -> None:
-        client_id = wanted.client.client_id
-        await self._database.value(_CONSENT, user_id=user_id, client_id=client_id, scopes=list(wanted.scopes))
+    async def consent(self, session: Session, wanted: Wanted) -> None:
+        """Whoever is signed in has agreed to it."""
+        client_id, scopes = wanted.client.client_id, list(wanted.scopes)
+        await self._database.value(_CONSENT, session=digest(session.secret), client_id=client_id, scopes=scopes)
 
     async def issue_code(self, wanted: Wanted, session: Session, pending: Pending | None) -> str | None:
         """A code for whoever is signed in; None if the session has just ended.

@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 import trio
 
 from sso.db.batch import LONG_S, Batch
 from sso.db.bridge import Database
-from sso.db.errors import Unavailable
+from sso.db.errors import Conflict, Unavailable
 from sso.db.statement import Statement
 
 DOUBLE = Statement(
@@ -121,11 +123,49 @@ async def test_a_batch_that_waits_for_a_lock_holds_up_nobody_else(database: Data
         await trio.sleep(0.01)
         nursery.start_soon(one, 0.0)  # in line behind it
         await trio.sleep(LONG_S + 0.1)
-        nursery.start_soon(one, 0.001)  # takes the one in line along
+        nursery.start_soon(one, 0.001)
     assert sorted(ended[:2]) == [0.0, 0.001]
     assert ended[2] == 1.0
-    assert sizes == [1, 2]
-    assert wait._running == 0
+    assert sum(sizes) == 3
+    assert wait._running == []
+
+
+async def test_who_waits_behind_a_lock_goes_on_although_nobody_else_comes(database: Database) -> None:
+    wait = Batch(database, WAIT)
+    took: dict[str, float] = {}
+
+    async def one(name: str, seconds: float) -> None:
+        began = trio.current_time()
+        await wait(seconds)
+        took[name] = trio.current_time() - began
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one, "stuck", 1.5)
+        await trio.sleep(0.02)
+        nursery.start_soon(one, "early", 0.0)  # before it is known that the first one is stuck
+        await trio.sleep(2 * LONG_S)
+        nursery.start_soon(one, "beside", 0.05)
+        await trio.sleep(0.01)
+        nursery.start_soon(one, "behind", 0.0)  # the batch before it is a short one
+    assert max(took["early"], took["beside"], took["behind"]) < took["stuck"] / 2
+
+
+async def test_a_batch_that_collided_is_run_once_more(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    double, runs = Batch(database, DOUBLE), 0
+    run_sql = database.run_sql
+
+    async def collide(*arguments: Any) -> list[Any]:
+        nonlocal runs
+        runs += 1
+        if runs % 2:
+            raise Conflict("DeadlockDetectedError")
+        return await run_sql(*arguments)
+
+    monkeypatch.setattr(database, "run_sql", collide)
+    row = await double(21)
+    assert row is not None
+    assert row["doubled"] == 42
+    assert runs == 2
 
 
 async def test_while_one_batch_runs_all_others_wait_for_the_next(database: Database) -> None:
@@ -135,7 +175,7 @@ async def test_while_one_batch_runs_all_others_wait_for_the_next(database: Datab
         for _ in range(30):
             nursery.start_soon(wait, 0.001)
     assert sizes == [1, 29]
-    assert wait._running == 0
+    assert wait._running == []
 
 
 async def test_everybody_is_told_when_the_database_is_gone() -> None:

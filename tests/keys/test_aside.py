@@ -104,3 +104,18 @@ async def test_a_caller_who_is_called_off_waits_for_the_end(keys: dict[str, Sign
             scope.cancel()
     assert len(threads) == MANY
     assert len(await sign_many(aside, keys["RS256"], MANY)) == MANY
+
+
+async def test_without_a_thread_all_are_made_on_the_spot(
+    keys: dict[str, Signer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    aside = Aside(spare_core=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(trio.lowlevel, "start_thread_soon", none_left)
+        assert len(await sign_many(aside, keys["RS256"], MANY)) == MANY
+    assert elsewhere() == 0
+    assert len(await sign_many(aside, keys["RS256"], MANY)) == MANY
+    assert elsewhere() > 0

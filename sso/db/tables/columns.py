@@ -53,4 +53,4 @@ def for_the_cleaner(table: str) -> Index:
     Elsewhere rows are found by their keys. While a table is small a plan would rather look at all that has not expired,
     and keep to that when there are many.
     """
-    return Index(f"ix_{table}_expires", text("(expires AT TIME ZONE 'UTC')"))
+    return Index(f"ix_{table}_expired", text("(expires AT TIME ZONE 'UTC')"))

@@ -22,5 +22,7 @@ TABLES = (
 
 def upgrade() -> None:
     for table in TABLES:
+        op.create_index(f"ix_{table}_expired", table, [sa.text("(expires AT TIME ZONE 'UTC')")])
+    # Last, since it keeps readers out until the end.
+    for table in TABLES:
         op.drop_index(f"ix_{table}_expires", table_name=table)
-        op.create_index(f"ix_{table}_expires", table, [sa.text("(expires AT TIME ZONE 'UTC')")])
