@@ -31,7 +31,7 @@ class _Item:
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
         self.woken: trio.Event | None = None  # if it has to wait
-        self.state = "waiting"  # then "leading" or "done"
+        self.state = "waiting"  # then "leading" or "taken", then "done"
         self.began = 0.0  # its turn
         self.row: Row | None = None
         self.error: BaseException | None = None
@@ -70,12 +70,11 @@ class Batch:
 
     async def _stand_in_line(self, item: _Item, woken: trio.Event) -> None:
         """The first in line looks at the clock for all behind it."""
-        while self._waiting[0] is item:
+        while item.state == "waiting" and self._waiting[0] is item:
             with trio.move_on_after(LONG_S):
                 await woken.wait()
-            if item.state != "waiting":
                 return
-            if self._waiting[0] is item and self._may_lead():
+            if item.state == "waiting" and self._may_lead():
                 self._waiting.popleft()
                 self._give_turn(item)
                 return
@@ -95,6 +94,7 @@ class Batch:
         items = [leader]
         while self._waiting and len(items) < MOST:
             items.append(self._waiting.popleft())
+            items[-1].state = "taken"
         return items
 
     async def _run(self, items: list[_Item]) -> None:

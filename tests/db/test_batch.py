@@ -150,6 +150,21 @@ async def test_who_waits_behind_a_lock_goes_on_although_nobody_else_comes(databa
     assert max(took["early"], took["beside"], took["behind"]) < took["stuck"] / 2
 
 
+async def test_who_was_taken_along_by_another_waits_for_that_batch(database: Database) -> None:
+    sizes: list[int] = []
+    wait = Batch(database, WAIT, observe=sizes.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait, 5 * LONG_S)
+        await trio.sleep(LONG_S / 2)
+        nursery.start_soon(
+            wait, 0.0
+        )  # is the first in line, and would look at the clock when the next one is under way
+        await trio.sleep(LONG_S * 0.7)
+        nursery.start_soon(wait, 3 * LONG_S)
+    assert sizes == [1, 2]
+    assert wait._running == []
+
+
 async def test_a_batch_that_collided_is_run_once_more(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     double, runs = Batch(database, DOUBLE), 0
     run_sql = database.run_sql
