@@ -156,9 +156,7 @@ async def test_who_was_taken_along_by_another_waits_for_that_batch(database: Dat
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait, 5 * LONG_S)
         await trio.sleep(LONG_S / 2)
-        nursery.start_soon(
-            wait, 0.0
-        )  # is the first in line, and would look at the clock when the next one is under way
+        nursery.start_soon(wait, 0.0)  # the first in line, and looks at the clock while the next one runs
         await trio.sleep(LONG_S * 0.7)
         nursery.start_soon(wait, 3 * LONG_S)
     assert sizes == [1, 2]
