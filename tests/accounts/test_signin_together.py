@@ -28,6 +28,7 @@ _COUNT = Statement(
 )
 _BLOCK = Statement("UPDATE throttle SET blocked_until = now() + make_interval(secs => :wait) WHERE key = :key")
 _COUNTED = Statement("SELECT key FROM throttle")
+_HOLD_SESSIONS = Statement("SELECT id FROM browser_sessions WHERE user_id = :user_id FOR UPDATE")
 _HOLD = Statement("SELECT pg_sleep(0.5)")
 _RENAME = Statement("UPDATE users SET nick = 'Bob' WHERE user_id = :user_id")
 
@@ -225,3 +226,30 @@ async def test_tokens_issued_together_are_each_users_own(services: Services) -> 
         assert (await tokens.sign_in(free.token, THERE)).kind == "long"
         with pytest.raises(InvalidCredentials):
             await tokens.sign_in(bound.token, THERE)
+
+
+async def test_nobody_waits_for_the_session_that_another_browser_came_with(services: Services) -> None:
+    before, *others = [await add_user(services) for _ in range(MANY)]
+    old = await services.sessions.start(before, "login", HERE, "")
+    ended: list[str] = []
+
+    async def change(tx: Transaction) -> None:
+        await tx.value(_HOLD_SESSIONS, user_id=before.user_id)
+        changing.set()
+        await tx.value(_HOLD)
+        ended.append("change")
+
+    async def start(user: User, session: str) -> None:
+        await services.sessions.start(user, "login", HERE, "", session=session)
+        ended.append("replaced" if session else "other")
+
+    changing = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(services.database.transaction, change)
+        await changing.wait()
+        nursery.start_soon(start, others[0], old.secret)
+        for user in others[1:]:
+            nursery.start_soon(start, user, "")
+    assert ended[-1] == "replaced"
+    assert ended.index("change") == len(others) - 1
+    assert await services.sessions.look_up(old.secret, HERE) is None

@@ -1,5 +1,6 @@
 """Authorizations share their statements, and nobody waits for what concerns somebody else."""
 
+from dataclasses import replace
 from ipaddress import IPv4Address
 from urllib.parse import urlencode
 
@@ -8,7 +9,7 @@ import trio
 from sso.accounts.sessions import Session
 from sso.db.bridge import Transaction
 from sso.db.statement import Statement
-from sso.oauth.authorize import GoTo, Outcome, SignIn
+from sso.oauth.authorize import Ask, GoTo, Outcome, SignIn
 from sso.oauth.model import Wanted
 from sso.oauth.request import Parameters
 from sso.services import Services
@@ -18,6 +19,7 @@ from tests.oauth.shop import change
 HERE = IPv4Address("127.0.0.1")
 _HOLD_CLIENT = Statement("SELECT 1 FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
 _SLEEP = Statement("SELECT pg_sleep(1)")
+_CONSENTS = Statement("SELECT user_id FROM oauth_consents")
 
 
 async def wanted_by(services: Services, client_id: str) -> Wanted:
@@ -69,3 +71,16 @@ async def test_who_is_given_a_code_does_not_wait_for_another_site(services: Serv
     assert [name for name, _ in began] == ["free"] * 10 + ["held"]
     codes = {outcome.url for _, outcome in began if isinstance(outcome, GoTo)}
     assert len(codes) == 11
+
+
+async def test_who_has_been_signed_out_has_agreed_to_nothing(services: Services) -> None:
+    session = await services.sessions.start(await add_user(services), "login", HERE, "")
+    asking = replace(await wanted_by(services, "asking"), prompts=frozenset({"consent"}))
+    outcome = await services.oauth.authorize.begin(asking, session)
+    assert isinstance(outcome, Ask)
+    await services.sessions.end(session.user.user_id, session.id)
+    assert isinstance(await services.oauth.authorize.decide(outcome.pending, session, "allow"), SignIn)
+    assert await services.database.rows(_CONSENTS) == []
+    again = await services.sessions.start(session.user, "login", HERE, "")
+    assert isinstance(await services.oauth.authorize.decide(outcome.pending, again, "allow"), GoTo)
+    assert len(await services.database.rows(_CONSENTS)) == 1
