@@ -18,6 +18,7 @@ from sso.metrics import Metrics
 from sso.perm.central_store import ensure_central
 from sso.serve import hypercorn, process
 from sso.serve.lane import server as lane
+from sso.serve.lane.places import Place
 from sso.serve.limits import Limits
 from sso.services import Services, open_services
 from sso.web.headers import data_headers
@@ -26,7 +27,9 @@ RETRY_S = 0.2
 log = structlog.get_logger()
 
 
-async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
+async def run_worker(
+    settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None], place: Place
+) -> None:
     """Serve until SIGTERM. A background task that fails brings the worker down; the supervisor starts another."""
     health = Health()
     stop = trio.Event()
@@ -35,18 +38,23 @@ async def run_worker(settings: Settings, dsn: str, sockets: Sequence[socket.sock
             background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _open(services, background)
             app = build_app(services, health, Metrics(settings.metrics_bind is not None))
-            await _serve(settings, app, sockets, stop, ready)
+            await _serve(settings, app, sockets, stop, ready, place)
             background.cancel_scope.cancel()
 
 
 async def _serve(
-    settings: Settings, app: Any, sockets: Sequence[socket.socket], stop: trio.Event, ready: Callable[[], None]
+    settings: Settings,
+    app: Any,
+    sockets: Sequence[socket.socket],
+    stop: trio.Event,
+    ready: Callable[[], None],
+    place: Place,
 ) -> None:
     process.prepare()
     limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
     match settings.http:
         case "lane":
-            await lane.serve(app, sockets, stop, ready, limits, data_headers(https=settings.https))
+            await lane.serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
         case "hypercorn":
             await hypercorn.serve(app, sockets, stop, ready, limits)
 

@@ -23,6 +23,7 @@ from sso.config import ConfigError, Settings, load
 from sso.core.sealed import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
 from sso.serve.child import ReadyPipe, Role
+from sso.serve.lane.places import Places
 from sso.serve.sockets import Bind, listening, parse_binds
 from sso.serve.supervisor import Supervisor
 
@@ -91,13 +92,15 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
     from sso.server import run_worker
     from sso.services import keyring
 
+    places = Places()
     keyring(settings)  # made now if there is none, and a bad one is said before anything starts
 
     def workers(current: Settings) -> Role:
-        def run(ready: ReadyPipe) -> None:
+        def run(ready: ReadyPipe, number: int) -> None:
             gc.enable()
+            place = places.place(number, current.workers)
             try:
-                trio.run(partial(run_worker, current, dsn, sockets, ready))
+                trio.run(partial(run_worker, current, dsn, sockets, ready, place))
             except* SealError as group:
                 raise SystemExit(str(_first(group))) from None
 
@@ -110,7 +113,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
     def aside(name: str, work: Callable[[ReadyPipe], None]) -> Role:
         """It answers no requests, so it must not hold the listeners open when those who do have closed them."""
 
-        def run(ready: ReadyPipe) -> None:
+        def run(ready: ReadyPipe, _: int) -> None:
             close_sockets()
             work(ready)
 

@@ -38,16 +38,20 @@ class ReadyPipe:
 class Role:
     """A kind of child process: what it runs and how many of it.
 
-    `run` leaves by returning or by SystemExit, and answers SIGTERM from the moment it has said it is ready.
+    `run` is also given its number: those of a role count from 1, and who follows another takes over its number. It
+    leaves by returning or by SystemExit, and answers SIGTERM from the moment it has said it is ready.
     """
 
     name: str
-    run: Callable[[ReadyPipe], None]
+    run: Callable[[ReadyPipe, int], None]
     count: int = 1
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"role {self.name}: at least one process is needed, not {self.count}")
+
+    def name_of(self, number: int) -> str:
+        return f"{self.name}-{number}"
 
 
 @dataclass(eq=False)
@@ -85,14 +89,15 @@ class Child:
             os.kill(self.pid, signum)
 
 
-def live(role: Role, name: str, supervisor: int, ready: ReadyPipe, not_ours: Sequence[int]) -> NoReturn:
+def live(role: Role, number: int, supervisor: int, ready: ReadyPipe, not_ours: Sequence[int]) -> NoReturn:
     """The whole life of a child. It never returns into the supervisor's stack."""
     code = 1
+    name = role.name_of(number)
     try:
         for fd in not_ours:
             os.close(fd)
         _settle_in(name, supervisor)
-        role.run(ready)
+        role.run(ready, number)
         code = 0
     except SystemExit as leave:
         code = _exit_code(leave)

@@ -274,7 +274,7 @@ class Supervisor:
                     self._back_off(seat)
 
     def _fork(self, role: Role, number: int) -> Child:
-        name = f"{role.name}-{number}"
+        name = role.name_of(number)
         supervisor = os.getpid()
         hears, speaks = os.pipe()
         os.set_blocking(hears, False)
@@ -287,7 +287,7 @@ class Supervisor:
             raise
         if pid == 0:
             pipes = [child.pipe for child in self._children.values() if child.pipe is not None]
-            live(role, name, supervisor, ReadyPipe(speaks), [hears, *pipes])
+            live(role, number, supervisor, ReadyPipe(speaks), [hears, *pipes])
         os.close(speaks)
         child = self._children[pid] = Child(role, name, pid, hears)
         _log.info("process started", child=name, pid=pid)

@@ -34,7 +34,7 @@ def note(*words):
 
 def serve(name, linger=0.0, code=0):
     """Serves until SIGTERM, then takes its time and leaves with the code."""
-    def run(ready):
+    def run(ready, number):
         def leave(*_):
             note(name, "term", os.getpid())
             time.sleep(linger)
@@ -48,13 +48,13 @@ def serve(name, linger=0.0, code=0):
     return run
 
 def fail(name, code=1):
-    def run(ready):
+    def run(ready, number):
         note(name, "try", time.monotonic())
         raise SystemExit(code)
     return run
 
 def stuck(name):
-    def run(ready):
+    def run(ready, number):
         signal.signal(signal.SIGTERM, lambda *_: note(name, "term", os.getpid()))
         note(name, "up", os.getpid())
         ready()
@@ -139,9 +139,9 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def test_starts_in_order_and_says_ready_once(stage: Stage) -> None:
     show = stage("""
-def slow(ready):
+def slow(ready, number):
     time.sleep(0.3)
-    serve("database")(ready)
+    serve("database")(ready, number)
 roles = [Role("database", slow), Role("worker", serve("worker"), count=2)]
 sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 """)
@@ -167,7 +167,7 @@ def test_killed_child_comes_back_quickly(stage: Stage) -> None:
 
 def test_child_that_keeps_dying_comes_back_ever_later(stage: Stage) -> None:
     show = stage("""
-def crash(ready):
+def crash(ready, number):
     note("crash", time.monotonic())
     ready()
     time.sleep(0.1)
@@ -198,11 +198,11 @@ sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 
 def test_first_start_that_fails_twice_goes_on(stage: Stage) -> None:
     show = stage("""
-def third_time_lucky(ready):
+def third_time_lucky(ready, number):
     note("try")
     if Path("diary").read_text().count("try") < 3:
         sys.exit("not yet")
-    serve("worker")(ready)
+    serve("worker")(ready, number)
 sys.exit(Supervisor([Role("worker", third_time_lucky)], on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
@@ -239,7 +239,7 @@ def test_child_that_leaves_badly_shows_in_the_exit_code(stage: Stage) -> None:
 
 def test_child_stopped_before_it_could_listen_to_sigterm_is_fine(stage: Stage) -> None:
     show = stage("""
-def slow(ready):
+def slow(ready, number):
     note("slow")
     time.sleep(60)
 sys.exit(Supervisor([Role("worker", slow)]).run())
@@ -285,7 +285,7 @@ def read():
     generation = Path("generation").read_text()
     if generation == "broken":
         raise ValueError("broken configuration")
-    run = {"fail": fail("worker-fail"), "silent": lambda ready: (note("silent"), time.sleep(60))}.get(generation)
+    run = {"fail": fail("worker-fail"), "silent": lambda *_: (note("silent"), time.sleep(60))}.get(generation)
     return [Role("database", serve("database")), Role("worker", run or serve("worker-" + generation), COUNT)]
 COUNT = 2
 sys.exit(Supervisor(read(), on_ready=lambda: note("ready"), reload=read).run())
@@ -442,10 +442,10 @@ def test_failing_on_ready_stops_everything(stage: Stage) -> None:
 
 def test_child_has_plain_signals_and_a_name(stage: Stage) -> None:
     show = stage("""
-def look(ready):
+def look(ready, number):
     note("blocked", len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
     note("name", Path("/proc/self/comm").read_text().strip())
-    serve("worker")(ready)
+    serve("worker")(ready, number)
 sys.exit(Supervisor([Role("worker", look)], on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
@@ -457,9 +457,9 @@ sys.exit(Supervisor([Role("worker", look)], on_ready=lambda: note("ready")).run(
 def test_buffered_output_is_written_once(stage: Stage) -> None:
     show = stage("""
 print("before the fork")
-def speak(ready):
+def speak(ready, number):
     print("in the child")
-    serve("worker")(ready)
+    serve("worker")(ready, number)
 roles = [Role("worker", speak)]
 sys.exit(Supervisor(roles, on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM)).run())
 """)
@@ -470,6 +470,6 @@ sys.exit(Supervisor(roles, on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM)
 
 def test_roles_are_checked() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        Role("worker", lambda ready: None, count=0)
+        Role("worker", lambda ready, number: None, count=0)
     with pytest.raises(ValueError, match="same name"):
-        Supervisor([Role("worker", lambda ready: None), Role("worker", lambda ready: None)])
+        Supervisor([Role("worker", lambda ready, number: None), Role("worker", lambda ready, number: None)])

@@ -16,6 +16,7 @@ from sso.serve.lane.accept import AT_ONCE, Door, accept, take
 from sso.serve.lane.clock import Clock
 from sso.serve.lane.connection import Connection, Doing
 from sso.serve.lane.handover import Other
+from sso.serve.lane.places import Place
 from sso.serve.lane.refused import Refusals, Refused
 from sso.serve.lane.turns import Turns
 from sso.serve.lane.watch import Watcher
@@ -29,6 +30,7 @@ async def serve(
     ready: Callable[[], None],
     limits: Limits | None = None,
     headers: Iterable[tuple[str, str]] = (),
+    place: Place | None = None,
 ) -> None:
     """Answer requests until ``stop`` is set; then take no more, finish those in flight, and return.
 
@@ -39,13 +41,15 @@ async def serve(
     async with trio.open_nursery() as around:
         await around.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
-        await Lane(app, stop, limits, Refusals(headers)).run(sockets, ready)
+        await Lane(app, stop, limits, Refusals(headers), place).run(sockets, ready)
         await lifespan.wait_for_shutdown()
         around.cancel_scope.cancel()
 
 
 class Lane:
-    def __init__(self, app: Any, stop: trio.Event, limits: Limits, refusals: Refusals) -> None:
+    def __init__(
+        self, app: Any, stop: trio.Event, limits: Limits, refusals: Refusals, place: Place | None = None
+    ) -> None:
         self.app = app
         self.connections: set[Connection] = set()
         self.limits = limits
@@ -56,7 +60,7 @@ class Lane:
         self.other = Other(app, stop, limits)
         self.draining = False
         self._stop = stop
-        self.door = Door(limits)
+        self.door = Door(limits, place)
         self._addresses: dict[tuple[str, int] | None, tuple[str, int] | None] = {}
 
     async def run(self, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
@@ -80,9 +84,10 @@ class Lane:
             ready()
             await self._stop.wait()
             accepting.cancel_scope.cancel()
+        self.door.place.give_up()
         for listener in sockets:
             with suppress(OSError):
-                while take(listener, welcome) == AT_ONCE:  # who came before the end is let in
+                while take(listener, welcome, AT_ONCE) == AT_ONCE:  # who came before the end is let in
                     pass
             listener.close()
 
