@@ -3,6 +3,7 @@ named like one is blanked all the same."""
 
 import logging
 import sys
+from contextvars import ContextVar
 from typing import Any, Literal
 
 import structlog
@@ -16,6 +17,9 @@ SECRET_NAMES = frozenset({
 })
 # fmt: on
 
+# Of the request that a task answers. One variable of our own costs a tenth of what structlog takes to bind one.
+present_request: ContextVar[str | None] = ContextVar("present_request", default=None)
+
 
 def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
     console = form == "console" or (form == "auto" and _Stderr().isatty())
@@ -28,6 +32,7 @@ def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            _name_request,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _blank_secrets,
@@ -74,6 +79,12 @@ class _ToStructlog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         # The message only: arguments and exception texts of libraries may quote what was sent.
         structlog.get_logger().log(record.levelno, "library", logger=record.name, message=str(record.msg)[:200])
+
+
+def _name_request(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    if request := present_request.get():
+        event.setdefault("request", request)
+    return event
 
 
 def _blank_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -64,8 +64,14 @@ class LoginOptions:
 
     @property
     def applications(self) -> tuple[int, ...]:
-        """Where the user must be allowed to log in, and whose permissions are in the answer."""
-        return tuple(dict.fromkeys(number for number in (self.app_id, self.gapp_id) if number))
+        return applications(self.app_id, self.gapp_id)
+
+
+def applications(app_id: int, gapp_id: int) -> tuple[int, ...]:
+    """Where the user must be allowed to log in, and whose permissions are in the answer."""
+    if not (app_id or gapp_id):
+        return ()
+    return tuple(dict.fromkeys(number for number in (app_id, gapp_id) if number))
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Admission:
             )
         except Forbidden as error:
             raise await self.refuse(asked, Wrong("Ip header", facts.address, error.message)) from None
-        evidence = replace(asked.evidence, address=address)
+        evidence = asked.evidence if address is asked.real else replace(asked.evidence, address=address)
         if wrong := check(facts, evidence, self._location_url, address_suffices=address_suffices):
             raise await self.refuse(asked, wrong)
         by_key = facts.key_digest if evidence.signatures else None

@@ -2,10 +2,12 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
-from sso.accounts.model import LoginOptions, User
+from sso.accounts.model import LoginOptions, User, applications
 from sso.core.net import parse_address
 
 GSID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
@@ -35,19 +37,18 @@ class Facts:
     gapp_id: int
     nojwt: bool
     short_token: bool
-    fixed_ips: tuple[str, ...]
+    fixed_ips: Sequence[str]
     with_meta: bool
     with_email: bool
     started: int
 
     @classmethod
     def from_row(cls, row: Any) -> "Facts":
-        values = {name: row[name] for name in cls.__dataclass_fields__}
-        return cls(**{**values, "fixed_ips": tuple(values["fixed_ips"])})
+        return cls(*_facts_of(row))
 
     @property
     def applications(self) -> tuple[int, ...]:
-        return self.options.applications
+        return applications(self.app_id, self.gapp_id)
 
     @property
     def key_digest(self) -> bytes | None:
@@ -62,7 +63,7 @@ class Facts:
             distr=self.distr,
             nojwt=self.nojwt,
             short_token=self.short_token,
-            fixed_ips=self.fixed_ips,
+            fixed_ips=tuple(self.fixed_ips),
             meta=self.with_meta,
             app_id=self.app_id,
             gapp_id=self.gapp_id,
@@ -84,12 +85,16 @@ class Standing:
 
     @classmethod
     def from_row(cls, row: Any) -> "Standing":
-        return cls(*(row[name] for name in cls.__dataclass_fields__))
+        return cls(*_standing_of(row))
 
     @property
     def error(self) -> str | None:
         """Why nothing can come of it any more, if so and if that is nobody's fault."""
         return OVER.get(self.status) or (EXPIRED if not self.alive and self.status != DELIVERED else None)
+
+
+_facts_of = itemgetter(*Facts.__dataclass_fields__)
+_standing_of = itemgetter(*Standing.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

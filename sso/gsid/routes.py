@@ -106,7 +106,7 @@ def game_routes(game: GameLogin) -> Blueprint:
         asked = asking.collect(
             fields.gsid,
             request.headers,
-            request.args.getlist("Location"),
+            request.args.getlist("Location") if request.query_string else (),
             await real_address(fields.gsid),
             key=fields.public_key,
             signed=sent.raw,

@@ -151,6 +151,7 @@ def _listen_tcp(bind: Bind, backlog: int) -> socket.socket:
     try:
         listener.setblocking(False)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # its connections have it from here
         if family == socket.AF_INET6:
             # Otherwise [::]:80 and 0.0.0.0:80 would exclude each other, depending on a kernel setting.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

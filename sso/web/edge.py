@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException, RequestHeaderFieldsTooLarge
 from sso.core.ids import record_id
 from sso.core.refused import Refused
 from sso.db.errors import DatabaseError
+from sso.log import present_request
 from sso.web.error_page import error_page
 from sso.web.errors import Family, error_body, family_of
 from sso.web.gate import BadBody
@@ -74,7 +75,7 @@ class Edge:
         here = g._get_current_object()  # each use of a proxy looks it up again
         here.started = time.perf_counter()
         here.request_id = record_id()
-        structlog.contextvars.bind_contextvars(request=here.request_id)
+        present_request.set(here.request_id)
         if is_head_too_long(asked().scope):
             raise RequestHeaderFieldsTooLarge
 

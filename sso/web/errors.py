@@ -5,18 +5,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-PREFIXES = (
-    ("/proxy/oauth/authorize", "page"),
-    ("/proxy/oauth/logout", "page"),
-    ("/proxy/oauth/exchangeJwt", "envelope"),
-    ("/proxy/oauth/", "oauth"),
-    ("/.well-known/", "oauth"),
-    ("/proxy/api/", "envelope"),
-    ("/api/", "envelope"),
-    ("/healthz", "envelope"),
-    ("/readyz", "envelope"),
-)
-
 
 class Family(Enum):
     OAUTH = "oauth"
@@ -24,8 +12,24 @@ class Family(Enum):
     PAGE = "page"
 
 
+PREFIXES = (
+    ("/proxy/oauth/authorize", Family.PAGE),
+    ("/proxy/oauth/logout", Family.PAGE),
+    ("/proxy/oauth/exchangeJwt", Family.ENVELOPE),
+    ("/proxy/oauth/", Family.OAUTH),
+    ("/.well-known/", Family.OAUTH),
+    ("/proxy/api/", Family.ENVELOPE),
+    ("/api/", Family.ENVELOPE),
+    ("/healthz", Family.ENVELOPE),
+    ("/readyz", Family.ENVELOPE),
+)
+
+
 def family_of(path: str) -> Family:
-    return next((Family(family) for prefix, family in PREFIXES if path.startswith(prefix)), Family.PAGE)
+    for prefix, family in PREFIXES:
+        if path.startswith(prefix):
+            return family
+    return Family.PAGE
 
 
 def error_body(family: Family, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,10 +27,11 @@ async def read(model: type[M], *, forms: bool = True, require_type: bool = False
 
 
 async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> Body:
-    raw = cast(bytes, await request.get_data(cache=False))
-    if request.headers.get("Content-Encoding", "identity") != "identity":
+    here: QuartRequest = request._get_current_object()  # type: ignore[attr-defined]
+    raw = cast(bytes, await here.get_data(cache=False))
+    if here.headers.get("Content-Encoding", "identity") != "identity":
         raise BadBody("Content-Encoding is not supported", status=415)
-    types = request.headers.getlist("Content-Type")
+    types = here.headers.getlist("Content-Type")
     if len(types) > 1:
         raise BadBody("more than one Content-Type")
     return read_body(raw, types[0] if types else None, forms=forms, require_type=require_type, max_bytes=max_bytes)

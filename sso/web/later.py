@@ -14,12 +14,14 @@ Finish = Callable[[Response | Exception], Response]
 
 
 class Later(Response):
-    """What a handler returns instead; the edge says how the answer, or the error, is to be finished."""
+    """What a handler returns instead; the edge says how the answer, or the error, is to be finished.
+
+    By its type it is a response, which is what handlers return; there is nothing else of one in it.
+    """
 
     timeout = None  # the handler has a limit of its own
 
     def __init__(self, wait: Wait, *arguments: Any) -> None:
-        super().__init__(b"")
         self._wait = wait
         self._arguments = arguments
         self.finish: Finish = _as_it_is

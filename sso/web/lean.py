@@ -6,15 +6,14 @@ and hooks are the application's, not a blueprint's.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from inspect import CO_COROUTINE
 from typing import Any
 
 import trio
-from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable
+from hypercorn.typing import ASGISendCallable
 from quart import Quart, Request, Response
 from quart.ctx import AppContext, RequestContext
-from quart.globals import _cv_app, _cv_request
-from quart.sessions import NullSession
 from quart.templating import Environment
 from quart.typing import ResponseTypes
 from quart.wrappers.base import BaseRequestWebsocket
@@ -25,57 +24,24 @@ from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
 from sso.web.later import Later
+from sso.web.lean_context import LeanAppContext, LeanRequestContext, PlainRules, plain_rules
 from sso.web.lean_request import LeanRequest, read_headers
-from sso.web.wire import LEAN
+from sso.web.wire import LEAN, LeanServer, Pairs
 
 NAMES_MOST = 256
-_SESSION = NullSession()
 _raw_names: dict[str, bytes] = {}
 
 
 class LeanHTTPConnection(TrioASGIHTTPConnection):
-    """In the connection's own task, if the server reads bodies when asked for and cancels when a client leaves."""
-
-    async def __call__(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        if LEAN not in (self.scope.get("extensions") or {}):
-            await super().__call__(receive, send)
-            return
-        response = await self.app.handle_request(LeanRequest(self.app, self.scope, read_headers(self.scope), receive))
-        if isinstance(response, Later):
-            waiting, finish = response.begin()
-            del response, self.scope
-            try:
-                response = await waiting
-            except Exception as error:
-                response = finish(error)
-            else:
-                response = finish(response)
-        body = response.response if isinstance(response, Response) else None
-        if not isinstance(body, DataBody):
-            await self._send_slowly(send, response)
-            return
-        start: Any = {
-            "type": "http.response.start",
-            "status": response.status_code,
-            "headers": encoded(response.headers),
-        }
-        await send(start)
-        data = body.data if body.end - body.begin == len(body.data) else body.data[body.begin : body.end]
-        await send({"type": "http.response.body", "body": data, "more_body": False})
+    """Where the server is not a lean one."""
 
     async def _send_response(self, send: ASGISendCallable, response: ResponseTypes) -> None:
         if isinstance(response, Later):
             response = await response.answered()
         await super()._send_response(send, response)
 
-    async def _send_slowly(self, send: ASGISendCallable, response: ResponseTypes) -> None:
-        given = response.timeout if isinstance(response, Response) else ...
-        timeout = self.app.config["RESPONSE_TIMEOUT"] if given is ... else given
-        with trio.move_on_after(float("inf") if timeout is None else timeout):
-            await self._send_response(send, response)
 
-
-def encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+def encoded(headers: Headers) -> Pairs:
     return [(_raw_names.get(name) or _raw_name(name), value.encode()) for name, value in headers]
 
 
@@ -84,27 +50,6 @@ def _raw_name(name: str) -> bytes:
     if len(_raw_names) < NAMES_MOST:
         _raw_names[name] = raw
     return raw
-
-
-class LeanAppContext(AppContext):
-    async def push(self) -> None:
-        self._cv_tokens.append(_cv_app.set(self))
-
-    async def pop(self, exc: BaseException | None = None) -> None:
-        _cv_app.reset(self._cv_tokens.pop())
-
-
-class LeanRequestContext(RequestContext):
-    async def push(self) -> None:
-        self.session = _SESSION
-        await self._push_appctx(_cv_request.set(self))
-        self.match_request()
-
-    async def pop(self, exc: BaseException | None = None) -> None:
-        token, app_context = self._cv_tokens.pop()
-        _cv_request.reset(token)
-        if app_context is not None:
-            await app_context.pop(exc)
 
 
 class LeanTemplates(Environment):
@@ -118,6 +63,11 @@ class LeanTemplates(Environment):
 class LeanQuart(QuartTrio):
     asgi_http_class = LeanHTTPConnection
     jinja_environment = LeanTemplates  # type: ignore[assignment]
+
+    @cached_property
+    def plain_rules(self) -> PlainRules:
+        """To be asked for when all routes are there."""
+        return plain_rules(self.url_map)
 
     def app_context(self) -> AppContext:
         return LeanAppContext(self)
@@ -137,9 +87,34 @@ class LeanQuart(QuartTrio):
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
         """No coroutine of its own: it would keep the scope for as long as the request waits."""
-        if scope["type"] == "http":
-            return self.asgi_http_class(self, scope)(receive, send)
-        return self.asgi_app(scope, receive, send)
+        lean = (scope.get("extensions") or {}).get(LEAN) if scope["type"] == "http" else None
+        return self._answer(lean, scope, receive) if lean else self.asgi_app(scope, receive, send)
+
+    async def _answer(self, server: LeanServer, scope: Any, receive: Any) -> None:
+        """In the connection's own task: the server reads bodies when asked for, and cancels when a client leaves."""
+        response = await self.handle_request(LeanRequest(self, scope, read_headers(scope), receive))
+        if isinstance(response, Later):
+            waiting, finish = response.begin()
+            del response, scope, receive
+            try:
+                response = await waiting
+            except Exception as error:
+                response = finish(error)
+            else:
+                response = finish(response)
+        body = response.response if isinstance(response, Response) else None
+        if isinstance(body, DataBody):
+            data = body.data if body.end - body.begin == len(body.data) else body.data[body.begin : body.end]
+            await server.answer(response.status_code, encoded(response.headers), data)
+        else:
+            await self._stream(server, response)
+
+    async def _stream(self, server: LeanServer, response: ResponseTypes) -> None:
+        given = response.timeout if isinstance(response, Response) else ...
+        timeout = self.config["RESPONSE_TIMEOUT"] if given is ... else given
+        scope: Any = {}  # not asked for by what sends
+        with trio.move_on_after(float("inf") if timeout is None else timeout):
+            await self.asgi_http_class(self, scope)._send_response(server.send, response)
 
     async def handle_request(self, request: Request) -> ResponseTypes:
         """All of it in one frame: of those that wait there are thousands."""

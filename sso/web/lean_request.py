@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 from hypercorn.typing import ASGIReceiveCallable
@@ -12,21 +12,10 @@ from quart_trio.wrappers import TrioRequest
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from sso.web.wire import LEAN
+from sso.web.wire import LEAN, LeanServer
 
 NAMES_MOST = 256  # clients may make up names
 _titles: dict[bytes, str] = {}
-
-
-class AtHand(Protocol):
-    """What a server that has LEAN among its extensions puts there."""
-
-    @property
-    def declared(self) -> int:
-        """The length of the body, as far as it was told."""
-
-    def at_hand(self) -> bytes | None:
-        """All of the body, if it has come already."""
 
 
 class LeanBody:
@@ -34,7 +23,7 @@ class LeanBody:
 
     __slots__ = ("_data", "_ended", "_most", "_receive", "_server", "_taken")
 
-    def __init__(self, server: AtHand, receive: ASGIReceiveCallable, most: int | None) -> None:
+    def __init__(self, server: LeanServer, receive: ASGIReceiveCallable, most: int | None) -> None:
         self._server = server
         self._receive = receive
         self._data = b""
@@ -134,8 +123,18 @@ class LeanRequest(TrioRequest):
         return await super().get_data(cache, as_text, parse_form_data)
 
 
+class LeanHeaders(Headers):
+    def get(self, key: str, default: Any = None, type: Any = None) -> Any:  # type: ignore[override]
+        """The other way to say that there is none raises and catches an HTTP error, with all that belongs to one."""
+        wanted = key.lower()
+        for name, value in self._list:
+            if name.lower() == wanted:
+                return value if type is None else super().get(key, default, type)
+        return default
+
+
 def read_headers(scope: Any) -> Headers:
-    headers = Headers()
+    headers = LeanHeaders()
     # Not by `add`, which looks for line ends in what a parser has just split at them.
     pairs = headers._list
     pairs.append(("Remote-Addr", (scope["client"] or ("<local>",))[0]))

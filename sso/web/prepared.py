@@ -5,15 +5,14 @@ The same headers, log line and count as any other answer, and an ETag, so that w
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from sso.core.ids import record_id
 from sso.web.told import Told
+from sso.web.wire import Pairs, answered
 
 _METHODS = frozenset({"GET", "HEAD"})
-
-Pairs = list[tuple[bytes, bytes]]
 
 
 class Prepared:
@@ -35,7 +34,7 @@ class Prepared:
     def answers(self, scope: Any) -> bool:
         return scope["type"] == "http" and scope["method"] in _METHODS
 
-    async def answer(self, scope: Any, send: Callable[[Any], Any]) -> None:
+    def answer(self, scope: Any, send: Callable[[Any], Any]) -> Awaitable[None]:
         started = time.perf_counter()
         data = self._current()
         if data is not self._data:
@@ -45,8 +44,7 @@ class Prepared:
         request_id = record_id()
         self._told.request(scope["method"], self._route, status, started, request=request_id)
         named = [*headers, (b"x-request-id", request_id.encode())]
-        await send({"type": "http.response.start", "status": status, "headers": named})
-        await send({"type": "http.response.body", "body": b"" if known else data, "more_body": False})
+        return answered(scope, send, status, named, b"" if known else data)
 
     def _prepare(self, data: bytes) -> None:
         self._data = data

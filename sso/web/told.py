@@ -6,15 +6,14 @@ import structlog
 
 from sso.metrics import Metrics
 
-_log = structlog.get_logger()
-
 
 class Told:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._log = structlog.get_logger().bind()  # once: the lazy one makes a new one for each line
 
     def request(self, method: str, route: str, status: int, started: float, **more: str) -> None:
         """``route`` is the rule, not the path or the query: those may hold a secret."""
         seconds = time.perf_counter() - started
         self._metrics.request(method, route, status, seconds)
-        _log.info("request", method=method, route=route, status=status, ms=round(seconds * 1e3, 1), **more)
+        self._log.info("request", method=method, route=route, status=status, ms=round(seconds * 1e3, 1), **more)

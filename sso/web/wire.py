@@ -10,6 +10,8 @@ from quart import request
 KEY = "sso.wire"
 LEAN = "sso.lean"  # the head is within its limits; a body is read when asked for, and a client that leaves cancels
 
+Pairs = list[tuple[bytes, bytes]]
+
 
 class Wire(Protocol):
     undo: Callable[[], Awaitable[None]] | None
@@ -17,6 +19,23 @@ class Wire(Protocol):
 
     def watched(self) -> AbstractContextManager[None]:
         """Inside, a client that leaves ends the request: it is cancelled. Elsewhere its leaving need not be noticed."""
+
+
+class LeanServer(Protocol):
+    """What a server that has LEAN among its extensions puts there."""
+
+    @property
+    def declared(self) -> int:
+        """The length of the request's body, as far as it was told."""
+
+    def at_hand(self) -> bytes | None:
+        """All of that body, if it has come already."""
+
+    def answer(self, status: int, headers: Pairs, data: bytes) -> Awaitable[None]:
+        """All of it at once, instead of by messages."""
+
+    async def send(self, message: Any) -> None:
+        """As ASGI has it."""
 
 
 class NoWire:
@@ -32,3 +51,14 @@ def wire() -> Wire:
     """Of this request."""
     extensions: dict[str, Any] = request.scope.get("extensions") or {}
     return extensions.get(KEY) or NoWire()
+
+
+def answered(scope: Any, send: Any, status: int, headers: Pairs, data: bytes) -> Awaitable[None]:
+    """The whole answer, in the shortest way that the server knows."""
+    lean: LeanServer | None = (scope.get("extensions") or {}).get(LEAN)
+    return lean.answer(status, headers, data) if lean else _sent(send, status, headers, data)
+
+
+async def _sent(send: Any, status: int, headers: Pairs, data: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": data, "more_body": False})

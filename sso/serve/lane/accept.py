@@ -92,9 +92,5 @@ def take(listener: socket.socket, welcome: Welcome, most: int) -> int:
         except (BlockingIOError, ConnectionAbortedError):
             return taken
         sock.setblocking(False)
-        if sock.family == socket.AF_UNIX:
-            welcome(sock, None)
-        else:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            welcome(sock, peer[:2])
+        welcome(sock, None if sock.family == socket.AF_UNIX else peer[:2])
     return most

@@ -113,7 +113,7 @@ class Connection:
             return False
         else:
             self.doing, self.due = Doing.IDLE, clock.now + limits.keep_alive_s
-            self.rest = await self._read(HEAD_READ_MOST)
+            self.rest = (self.fresh and self._at_hand()) or await self._read(HEAD_READ_MOST)
             if not self.rest:
                 return False
         self.doing, self.due = Doing.HEAD, clock.now + limits.head_s
@@ -205,6 +205,13 @@ class Connection:
             await wait_writable(self.sock)
             with suppress(BlockingIOError):
                 left = left[self.sock.send(left) :]
+
+    def _at_hand(self) -> bytes:
+        """Who connects asks at once: mostly there is something already, and no need to have the system watch for it."""
+        try:
+            return self.sock.recv(HEAD_READ_MOST)
+        except OSError:
+            return b""
 
     async def _read(self, most: int) -> bytes:
         """Nothing when there is nothing to come."""

@@ -16,6 +16,7 @@ from sso.serve.lane.answer import (
 )
 from sso.serve.lane.head import Head
 from sso.serve.lane.watch import has_left
+from sso.web.wire import Pairs
 
 if TYPE_CHECKING:
     from sso.serve.lane.connection import Connection
@@ -54,6 +55,14 @@ class Outgoing:
                 self._head = answer_head(self._status, message.get("headers", ()))
             case kind:
                 raise BadAnswer(f"{kind} is not expected now")
+
+    def answer(self, status: int, headers: Pairs, data: bytes) -> Awaitable[None]:
+        """All of it, without messages."""
+        if self._head is not None:
+            raise BadAnswer("there is an answer already")
+        self._status = status
+        self._head = answer_head(status, headers)
+        return self._finish(data)
 
     async def _finish(self, data: bytes) -> None:
         if self._connection.begun:
