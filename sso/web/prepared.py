@@ -10,7 +10,7 @@ from typing import Any
 
 from sso.core.ids import record_id
 from sso.web.told import Told
-from sso.web.wire import Pairs, answered
+from sso.web.wire import Usual, answered
 
 _METHODS = frozenset({"GET", "HEAD"})
 
@@ -28,8 +28,8 @@ class Prepared:
         self._told = told
         self._data: bytes | None = None
         self._etag = b""
-        self._whole: Pairs = []
-        self._unchanged: Pairs = []
+        self._whole: Usual = ()
+        self._unchanged: Usual = ()
 
     def answers(self, scope: Any) -> bool:
         return scope["type"] == "http" and scope["method"] in _METHODS
@@ -43,14 +43,14 @@ class Prepared:
         status, headers = (304, self._unchanged) if known else (200, self._whole)
         request_id = record_id()
         self._told.request(scope["method"], self._route, status, started, request=request_id)
-        named = [*headers, (b"x-request-id", request_id.encode())]
-        return answered(scope, send, status, named, b"" if known else data)
+        named = [(b"x-request-id", request_id.encode())]
+        return answered(scope, send, status, named, b"" if known else data, headers)
 
     def _prepare(self, data: bytes) -> None:
         self._data = data
         self._etag = b'"%b"' % hashlib.sha256(data).hexdigest()[:32].encode()
-        self._unchanged = [*self._always, (b"etag", self._etag)]
-        self._whole = [self._type, (b"content-length", b"%d" % len(data)), *self._unchanged]
+        self._unchanged = (*self._always, (b"etag", self._etag))
+        self._whole = (self._type, (b"content-length", b"%d" % len(data)), *self._unchanged)
 
     def _is_known(self, value: bytes) -> bool:
         tags = (tag.strip(b" \t").removeprefix(b"W/") for tag in value.split(b","))

@@ -11,6 +11,7 @@ KEY = "sso.wire"
 LEAN = "sso.lean"  # the head is within its limits; a body is read when asked for, and a client that leaves cancels
 
 Pairs = list[tuple[bytes, bytes]]
+Usual = tuple[tuple[bytes, bytes], ...]
 
 
 class Wire(Protocol):
@@ -31,8 +32,8 @@ class LeanServer(Protocol):
     def at_hand(self) -> bytes | None:
         """All of that body, if it has come already."""
 
-    def answer(self, status: int, headers: Pairs, data: bytes) -> Awaitable[None]:
-        """All of it at once, instead of by messages."""
+    def answer(self, status: int, headers: Pairs, data: bytes, usual: Usual = ()) -> Awaitable[None]:
+        """All of it at once, instead of by messages. ``usual``: headers that many answers have in common."""
 
     async def send(self, message: Any) -> None:
         """As ASGI has it."""
@@ -53,10 +54,10 @@ def wire() -> Wire:
     return extensions.get(KEY) or NoWire()
 
 
-def answered(scope: Any, send: Any, status: int, headers: Pairs, data: bytes) -> Awaitable[None]:
+def answered(scope: Any, send: Any, status: int, headers: Pairs, data: bytes, usual: Usual = ()) -> Awaitable[None]:
     """The whole answer, in the shortest way that the server knows."""
     lean: LeanServer | None = (scope.get("extensions") or {}).get(LEAN)
-    return lean.answer(status, headers, data) if lean else _sent(send, status, headers, data)
+    return lean.answer(status, headers, data, usual) if lean else _sent(send, status, [*usual, *headers], data)
 
 
 async def _sent(send: Any, status: int, headers: Pairs, data: bytes) -> None:

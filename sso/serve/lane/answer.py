@@ -1,8 +1,11 @@
 """The head of an answer, and how its body is framed."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
+
+from sso.web.wire import Pairs, Usual
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 CHUNKED = b"transfer-encoding: chunked\r\n"
@@ -13,12 +16,13 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 # Of these nearly all answers have the same few: they are put together once.
 _SAME = frozenset({
-    b"cache-control", b"content-type", b"cross-origin-opener-policy",
+    b"cache-control", b"content-security-policy", b"content-type", b"cross-origin-opener-policy",
     b"cross-origin-resource-policy", b"permissions-policy", b"pragma", b"referrer-policy", b"strict-transport-security",
     b"vary", b"x-content-type-options", b"x-frame-options",
 })  # fmt: skip
-USUAL_MOST = 256
-_usual: dict[tuple[bytes, bytes], bytes] = {}
+SAME_MOST = 256
+USUAL_MOST = 64
+_same: dict[tuple[bytes, bytes], bytes] = {}
 
 
 class BadAnswer(Exception):
@@ -31,11 +35,18 @@ class AnswerHead(NamedTuple):
     close: bool  # the application wants the connection to end
 
 
-def answer_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> AnswerHead:
-    lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
+def answer_head(status: int, headers: Pairs, usual: Usual = ()) -> AnswerHead:
+    lines, length, close = _usual_head(usual)
+    own, own_length, own_close = _head(headers)
+    begin = _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+    return AnswerHead(begin + lines + own, length if own_length is None else own_length, close or own_close)
+
+
+def _head(headers: Iterable[tuple[bytes, bytes]]) -> AnswerHead:
+    lines = []
     length, close = None, False
     for pair in headers:
-        if line := _usual.get(pair):
+        if line := _same.get(pair):
             lines.append(line)
             continue
         name, value = pair
@@ -51,12 +62,15 @@ def answer_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> AnswerHe
     return AnswerHead(b"".join(lines), length, close)
 
 
+_usual_head = lru_cache(USUAL_MOST)(_head)
+
+
 def _line(name: bytes, value: bytes) -> bytes:
     line = b"%b: %b\r\n" % (name, value)
     if line.count(b"\n") != 1 or line.count(b"\r") != 1:
         raise BadAnswer("a header holds a line end")
-    if name in _SAME and len(_usual) < USUAL_MOST:
-        _usual[name, value] = line
+    if name in _SAME and len(_same) < SAME_MOST:
+        _same[name, value] = line
     return line
 
 

@@ -16,7 +16,7 @@ from sso.serve.lane.answer import (
 )
 from sso.serve.lane.head import Head
 from sso.serve.lane.watch import has_left
-from sso.web.wire import Pairs
+from sso.web.wire import Pairs, Usual
 
 if TYPE_CHECKING:
     from sso.serve.lane.connection import Connection
@@ -56,12 +56,12 @@ class Outgoing:
             case kind:
                 raise BadAnswer(f"{kind} is not expected now")
 
-    def answer(self, status: int, headers: Pairs, data: bytes) -> Awaitable[None]:
+    def answer(self, status: int, headers: Pairs, data: bytes, usual: Usual = ()) -> Awaitable[None]:
         """All of it, without messages."""
         if self._head is not None:
             raise BadAnswer("there is an answer already")
         self._status = status
-        self._head = answer_head(status, headers)
+        self._head = answer_head(status, headers, usual)
         return self._finish(data)
 
     async def _finish(self, data: bytes) -> None:
