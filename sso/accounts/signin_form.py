@@ -20,17 +20,20 @@ async def signin_form(
     if journey:
         next_path = journey.path
         login = login or journey.login_hint
+    details = journey.details(address()) if journey else {}
+    own = {
+        "csrf": browser.csrf_token(secret),
+        "next": browser.safe_next(next_path) if next_path else "",
+        "login": login,
+    }
     response = await page(
         journey.page if journey else "signin.html",
         status=status,
         page_title=_("Sign in"),
         site=journey.title if journey else "",
-        **(journey.details(address()) if journey else {}),
         form_targets=journey.form_targets if journey else (),
-        csrf=browser.csrf_token(secret),
         action="/login",
-        next=browser.safe_next(next_path) if next_path else "",
-        login=login,
+        **({**own, **details} if details else {"own": own}),
         **context,
     )
     if is_new:

@@ -7,6 +7,7 @@ import argon2
 import trio
 
 from sso.core.cores import cores
+from sso.core.threads import Threads
 
 LONGEST = 1024
 ATTEMPTS_PER_CORE = 4
@@ -21,7 +22,7 @@ class Hasher:
     def __init__(self, time_cost: int, memory_kib: int) -> None:
         self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
         self.slots = trio.CapacityLimiter(ATTEMPTS_PER_CORE * cores())
-        self._cores = trio.CapacityLimiter(cores())
+        self._threads = Threads(cores())
 
     @cached_property
     def _nobody(self) -> str:
@@ -33,13 +34,13 @@ class Hasher:
         _ = self._nobody
 
     async def hash(self, password: str) -> str:
-        return await trio.to_thread.run_sync(self._argon2.hash, password, limiter=self._cores)
+        return await self._threads.run(self._argon2.hash, password)
 
     async def matches(self, hashed: str | None, password: str) -> bool:
         """To be called with a slot taken. ``None`` (no such user, no password) takes as long and says no."""
         if len(password) > LONGEST:
             password = ""
-        good = await trio.to_thread.run_sync(self._verify, hashed or self._nobody, password, limiter=self._cores)
+        good = await self._threads.run(self._verify, hashed or self._nobody, password)
         return good and hashed is not None
 
     def needs_rehash(self, hashed: str) -> bool:

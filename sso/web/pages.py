@@ -7,7 +7,7 @@ from jinja2 import Environment
 from quart import Response, current_app
 
 from sso.core.language import reader
-from sso.web import language
+from sso.web import language, stencil
 from sso.web.gate import BadBody
 from sso.web.headers import page_policy
 from sso.web.http import body
@@ -27,17 +27,20 @@ async def page(
     headers: Mapping[str, str] | None = None,
     user: object = None,
     form_targets: Sequence[str] = (),
+    own: Mapping[str, str] | None = None,
     **context: Any,
 ) -> Response:
     """In the language of the reader (``language.py``).
 
-    ``form_targets``: origins to which the forms of this page may lead in the end, besides our own.
+    ``form_targets``: origins to which the forms of this page may lead in the end, besides our own. ``own``: what of
+    the context is this reader's alone, if the rest is the same for many (``stencil.py``).
     """
     language.choose()
     names = {"lang": reader.get(), "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
     # Not by Quart's own way, which asks a thread for what our templates do not use.
-    text = current_app.jinja_env.get_template(template).render(names)
+    found = current_app.jinja_env.get_template(template)
+    text = found.render(names) if own is None else stencil.filled(found, names, own)
     response = Response(text, status, content_type="text/html; charset=utf-8")
     response.headers.update({"Content-Language": reader.get(), "Vary": "Accept-Language", **(headers or {})})
     if form_targets:
