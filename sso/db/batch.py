@@ -81,14 +81,16 @@ class Batch:
         await woken.wait()
 
     async def _lead(self, leader: _Item) -> None:
-        items = self._take(leader)
-        try:
-            with trio.CancelScope(shield=True):  # the others must not suffer for a leader that was called off
+        with trio.CancelScope(shield=True):  # the others must not suffer for a leader that was called off
+            began = await self._database.traffic.enter()
+            items = self._take(leader)
+            try:
                 await self._run(items)
-        finally:
-            for item in items:
-                _finish(item)
-            self._end_turn(leader)
+            finally:
+                self._database.traffic.leave(began)
+                for item in items:
+                    _finish(item)
+                self._end_turn(leader)
 
     def _take(self, leader: _Item) -> list[_Item]:
         items = [leader]

@@ -25,6 +25,7 @@ from sso.db.errors import Conflict, Duplicate, TooSlow, Unavailable
 from sso.db.loop import QuickLoop
 from sso.db.pulse import Pulse
 from sso.db.statement import Statement
+from sso.db.traffic import Traffic
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -115,6 +116,7 @@ class Database:
         self._pulse = Pulse()
         self._busy = Busy()
         self._closed = False
+        self.traffic = Traffic()
 
     @classmethod
     @asynccontextmanager
