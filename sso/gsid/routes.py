@@ -17,6 +17,7 @@ from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.proof import Wrong
 from sso.web.fields import Request, validate
 from sso.web.http import BODY_MOST, UnknownClient, address, body, read, reply
+from sso.web.http import asked as asked_now
 from sso.web.later import Later
 from sso.web.wire import Wire, wire
 
@@ -101,12 +102,12 @@ def game_routes(game: GameLogin) -> Blueprint:
         return reply({"status": "OK", "session": session})
 
     async def about(model: type[A]) -> tuple[Asked, A]:
-        sent = await body()
+        here, sent = asked_now(), await body()
         fields = validate(model, sent)
         asked = asking.collect(
             fields.gsid,
-            request.headers,
-            request.args.getlist("Location") if request.query_string else (),
+            here.headers,
+            here.args.getlist("Location") if here.query_string else (),
             await real_address(fields.gsid),
             key=fields.public_key,
             signed=sent.raw,

@@ -52,7 +52,7 @@ class Proxies:
 def client_address(peer: str | None, headers: Callable[[str], list[str]], proxies: Proxies) -> Address:
     """Tell the client's address; `headers` gives all values of a header by its lower-case name, in order."""
     address = _peer_address(peer)
-    if not contains(proxies.networks, address):
+    if not proxies.networks or not contains(proxies.networks, address):
         return address
     lines = headers(proxies.header)
     if not any(line.strip(_BLANK) for line in lines):

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import structlog
 from quart import Response, g, has_request_context
+from quart.globals import _cv_app
 from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, RequestHeaderFieldsTooLarge
@@ -42,7 +43,7 @@ class Ending:
     __slots__ = ("_family", "_method", "_request_id", "_route", "_security", "_started", "_told")
 
     def __init__(self, security: SecurityHeaders, told: Told) -> None:
-        here, what = g._get_current_object(), asked()
+        here, what = _cv_app.get().g, asked()
         self._security = security
         self._told = told
         self._method = what.method
@@ -72,7 +73,7 @@ class Edge:
         app.register_error_handler(Exception, self.show)
 
     async def begin(self) -> None:
-        here = g._get_current_object()  # each use of a proxy looks it up again
+        here = _cv_app.get().g
         here.started = time.perf_counter()
         here.request_id = record_id()
         present_request.set(here.request_id)

@@ -5,8 +5,8 @@ from typing import Any, TypeVar, cast
 
 import orjson
 from quart import Request as QuartRequest
-from quart import Response, Websocket, current_app, has_request_context, request, websocket
-from werkzeug.datastructures import Headers
+from quart import Response, Websocket, request
+from quart.globals import _cv_app, _cv_request, _cv_websocket
 
 from sso.core.language import Text
 from sso.core.net import Address
@@ -27,7 +27,7 @@ async def read(model: type[M], *, forms: bool = True, require_type: bool = False
 
 
 async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> Body:
-    here: QuartRequest = request._get_current_object()  # type: ignore[attr-defined]
+    here = _cv_request.get().request
     raw = cast(bytes, await here.get_data(cache=False))
     if here.headers.get("Content-Encoding", "identity") != "identity":
         raise BadBody("Content-Encoding is not supported", status=415)
@@ -38,15 +38,14 @@ async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int
 
 
 def asked() -> QuartRequest | Websocket:
-    """What came: a request, or one for a socket."""
-    proxy: Any = request if has_request_context() else websocket
-    found: QuartRequest | Websocket = proxy._get_current_object()  # each use of a proxy looks it up again
-    return found
+    """What came: a request, or one for a socket. Not by Quart's proxies, which look it up anew at each use."""
+    context = _cv_request.get(None)
+    return _cv_websocket.get().websocket if context is None else context.request
 
 
 def address() -> Address:
     """Of the client, as far as it can be known; what cannot be known is refused."""
-    proxies: Proxies = current_app.config["PROXIES"]
+    proxies: Proxies = _cv_app.get().app.config["PROXIES"]
     here = asked()
     peer = here.scope.get("client")
     try:
@@ -75,4 +74,4 @@ def reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None
 
 
 def reply_bytes(data: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(data, status, Headers(dict(headers or {})), content_type=JSON_TYPE)
+    return Response(data, status, dict(headers) if headers else None, content_type=JSON_TYPE)

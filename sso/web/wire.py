@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from quart import request
+from sso.web.http import asked
 
 # Among the extensions of the ASGI scope.
 KEY = "sso.wire"
@@ -50,7 +50,7 @@ class NoWire:
 
 def wire() -> Wire:
     """Of this request."""
-    extensions: dict[str, Any] = request.scope.get("extensions") or {}
+    extensions: dict[str, Any] = asked().scope.get("extensions") or {}
     return extensions.get(KEY) or NoWire()
 
 

@@ -12,7 +12,7 @@ from sso.core.net import contains, parse_address
 from sso.serve.lane.places import Place
 from sso.serve.limits import Limits
 
-AT_ONCE = 64
+AT_ONCE = 40  # fewer than may begin in a round of the loop (turns.py), so that those who ask at once need not wait
 BACK_OFF_S = 0.1
 POLITE_S = 0.001  # an idle worker is there long before, and a connection that nobody else wants hardly notices
 SAY_S = 10.0  # between two lines about the same thing
