@@ -32,7 +32,8 @@ class Traffic:
 
     def leave(self, began: float) -> None:
         self._under_way.remove(began)
-        self._let_in()
+        if self._line and self._is_free():
+            self._let_one_in()
 
     def _begun(self) -> float:
         self._under_way.append(trio.current_time())
@@ -41,13 +42,14 @@ class Traffic:
     def _is_free(self) -> bool:
         return not self._under_way or self._under_way[-1] + SLOW_S <= trio.current_time()
 
-    def _let_in(self) -> None:
-        while self._line and self._is_free():
-            trio.lowlevel.reschedule(self._line.popleft(), outcome.Value(self._begun()))
+    def _let_one_in(self) -> None:
+        trio.lowlevel.reschedule(self._line.popleft(), outcome.Value(self._begun()))
 
     async def _watch(self) -> None:
-        """As long as somebody waits: until who is under way takes long."""
+        """As long as somebody waits: if who is under way takes long, all of them go on."""
         while self._line:
             await trio.sleep_until(self._under_way[-1] + SLOW_S)
-            self._let_in()
+            if self._is_free():
+                while self._line:
+                    self._let_one_in()
         self._is_watched = False

@@ -33,7 +33,7 @@ _raw_names: dict[str, bytes] = {}
 
 
 class LeanHTTPConnection(TrioASGIHTTPConnection):
-    """Where the server is not a lean one."""
+    """For servers that are not lean, and for answers that are streamed."""
 
     async def _send_response(self, send: ASGISendCallable, response: ResponseTypes) -> None:
         if isinstance(response, Later):

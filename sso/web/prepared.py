@@ -5,7 +5,7 @@ The same headers, log line and count as any other answer, and an ETag, so that w
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sso.core.ids import record_id
@@ -34,7 +34,7 @@ class Prepared:
     def answers(self, scope: Any) -> bool:
         return scope["type"] == "http" and scope["method"] in _METHODS
 
-    def answer(self, scope: Any, send: Callable[[Any], Any]) -> Awaitable[None]:
+    async def answer(self, scope: Any, send: Callable[[Any], Any]) -> None:
         started = time.perf_counter()
         data = self._current()
         if data is not self._data:
@@ -44,7 +44,7 @@ class Prepared:
         request_id = record_id()
         self._told.request(scope["method"], self._route, status, started, request=request_id)
         named = [(b"x-request-id", request_id.encode())]
-        return answered(scope, send, status, named, b"" if known else data, headers)
+        await answered(scope, send, status, named, b"" if known else data, headers)
 
     def _prepare(self, data: bytes) -> None:
         self._data = data

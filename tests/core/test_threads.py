@@ -5,6 +5,7 @@ import time
 
 import pytest
 import trio
+import trio.testing
 
 from sso.core.threads import Threads
 
@@ -68,7 +69,25 @@ async def test_an_error_is_for_whom_it_concerns() -> None:
     assert await threads.run(divmod, 7, 2) == (3, 1)
 
 
-async def test_what_is_called_off_is_finished_all_the_same() -> None:
+async def test_what_waits_can_be_called_off() -> None:
+    threads, done = Threads(1), []
+
+    def work(number: int) -> None:
+        time.sleep(0.05)
+        done.append(number)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(threads.run, work, 1)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.move_on_after(0.01) as scope:
+            await threads.run(work, 2)
+        assert scope.cancelled_caught
+        assert not done
+    assert await threads.run(abs, -3) == 3
+    assert done == [1]
+
+
+async def test_what_has_begun_is_finished_all_the_same() -> None:
     done: list[bool] = []
 
     def work() -> None:
@@ -107,9 +126,3 @@ async def test_without_a_second_thread_the_first_does_it_all(monkeypatch: pytest
     monkeypatch.setattr(trio.lowlevel, "start_thread_soon", only_one)
     order, at_once = await many(Threads(3), 6)
     assert (sorted(order), at_once) == (list(range(6)), 1)
-
-
-def test_each_event_loop_is_answered_by_its_own() -> None:
-    threads = Threads(1)
-    for number in range(3):
-        assert trio.run(threads.run, abs, -number) == number

@@ -94,7 +94,7 @@ async def test_an_error_is_for_whom_it_concerns(keys: dict[str, Signer]) -> None
     assert len(good) == MANY / 2
 
 
-async def test_a_caller_who_is_called_off_waits_for_the_end(keys: dict[str, Signer]) -> None:
+async def test_callers_who_are_called_off_leave_the_way_free_for_others(keys: dict[str, Signer]) -> None:
     aside = Aside(spare_core=True)
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -102,7 +102,7 @@ async def test_a_caller_who_is_called_off_waits_for_the_end(keys: dict[str, Sign
                 nursery.start_soon(aside.sign, keys["RS256"], {"number": number})
             await trio.lowlevel.checkpoint()
             scope.cancel()
-    assert len(threads) == MANY
+    assert len(threads) < MANY
     assert len(await sign_many(aside, keys["RS256"], MANY)) == MANY
 
 

@@ -8,12 +8,14 @@ from urllib.parse import quote_from_bytes
 
 import httpx
 import pytest
+from werkzeug.exceptions import HTTPException
 
 from sso.app import build_app
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import Services
 from sso.web.browser import csrf_token
+from sso.web.lean import LeanQuart
 from tests.kit.browser import SESSION, VISIT, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
@@ -77,6 +79,20 @@ async def test_every_route_is_tried_here(services: Services) -> None:
     rules = list(build_app(services, Health(), Metrics(False)).url_map.iter_rules())
     assert {rule.rule for rule in rules if not rule.websocket} == set(ROUTES)
     assert {rule.rule for rule in rules if rule.websocket} == set(SOCKETS)
+
+
+async def test_the_table_of_plain_routes_says_what_the_router_says(services: Services) -> None:
+    app = build_app(services, Health(), Metrics(False))
+    assert isinstance(app, LeanQuart)
+    router = app.url_map.bind("")
+    assert len(app.plain_rules) > 100
+    for (method, path), rule in app.plain_rules.items():
+        assert router.match(path, method, return_rule=True) == (rule, {})
+    for path in ROUTES:
+        for method in METHODS:
+            if (method, path) not in app.plain_rules and "<" not in path:
+                with pytest.raises(HTTPException):
+                    router.match(path, method)
 
 
 def answers(server: Server, somebody: Browser) -> dict[str, httpx.Response]:

@@ -12,9 +12,10 @@ from sso.core.net import contains, parse_address
 from sso.serve.lane.places import Place
 from sso.serve.limits import Limits
 
-AT_ONCE = 40  # fewer than may begin in a round of the loop (turns.py), so that those who ask at once need not wait
+AT_ONCE = 40  # of a listener: fewer than may begin in a round (turns.py), so that who asks at once need not wait
 BACK_OFF_S = 0.1
-POLITE_S = 0.001  # an idle worker is there long before, and a connection that nobody else wants hardly notices
+POLITE_S = 0.001  # an idle worker is there before, unless the machine has no time for it
+PATIENCE = 6
 SAY_S = 10.0  # between two lines about the same thing
 _OURS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EFAULT})  # trying again would not help
 _log = structlog.get_logger()
@@ -60,9 +61,10 @@ class Door:
 
 async def accept(listener: socket.socket, door: Door, welcome: Welcome) -> None:
     """For ever."""
+    courtesy = Courtesy(door.place)
     while True:
         try:
-            take(listener, welcome, await _turn(door.place))
+            take(listener, welcome, await courtesy.turn())
         except OSError as error:
             # Mostly that there are no descriptors left; but a network's errors are told here too (accept(2)).
             if error.errno in _OURS:
@@ -73,15 +75,34 @@ async def accept(listener: socket.socket, door: Door, welcome: Welcome) -> None:
             await trio.lowlevel.wait_readable(listener)
 
 
-async def _turn(place: Place) -> int:
-    """How many to take. Who is ahead of the others takes what they have left after a moment."""
-    room = place.room
-    if room is None:
-        return AT_ONCE
-    if room <= 0:
-        await trio.sleep(POLITE_S)
-        room = place.step
-    return min(room, AT_ONCE)
+class Courtesy:
+    """Who is ahead of the others lets them go first for a moment. Who does not come is waited for a few times more,
+    while more and more is taken, and no longer: until something is heard of them again."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._others: list[int] = []
+        self._in_vain = 0
+
+    async def turn(self) -> int:
+        """How many to take."""
+        place = self._place
+        self._look()
+        if not self._others:
+            return AT_ONCE
+        room = min(self._others) + place.step - place.inside
+        if room > 0:
+            return min(room, AT_ONCE)
+        if self._in_vain < PATIENCE:
+            await trio.sleep(POLITE_S)
+            self._in_vain += 1
+            self._look()
+        return min(place.step << self._in_vain, AT_ONCE)
+
+    def _look(self) -> None:
+        others = self._place.others
+        if others != self._others:
+            self._others, self._in_vain = others, 0
 
 
 def take(listener: socket.socket, welcome: Welcome, most: int) -> int:

@@ -16,7 +16,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 # Of these nearly all answers have the same few: they are put together once.
 _SAME = frozenset({
-    b"cache-control", b"content-security-policy", b"content-type", b"cross-origin-opener-policy",
+    b"cache-control", b"content-type", b"cross-origin-opener-policy",
     b"cross-origin-resource-policy", b"permissions-policy", b"pragma", b"referrer-policy", b"strict-transport-security",
     b"vary", b"x-content-type-options", b"x-frame-options",
 })  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Protocol
 
 PLACES_MOST = 256
 _BYTES = 8
+NOBODY = -1  # takes connections in this place
 _SPREAD = 8  # a worker may be ahead by one in so many: what is nearly even is not worth waiting for
 
 
@@ -24,9 +25,13 @@ class Place:
     """What a worker tells of itself and sees of the others. What it sees may be a moment old, which does no harm."""
 
     def __init__(self, counts: Counts | None = None, mine: int = 0) -> None:
-        self._counts = counts if counts is not None else [0]
+        self._counts = counts if counts is not None else [NOBODY]
         self._mine = mine
         self.inside = 0
+        self._counts[mine] = NOBODY
+
+    def open(self) -> None:
+        """From now on it takes connections."""
         self._tell()
 
     def enter(self) -> None:
@@ -42,15 +47,14 @@ class Place:
         self._counts, self._mine = [self.inside], 0
 
     @property
+    def others(self) -> list[int]:
+        """Of those who take connections, too, how many each has."""
+        return [count for number, count in enumerate(self._counts) if number != self._mine and count != NOBODY]
+
+    @property
     def step(self) -> int:
         """How far to go ahead of the others at a time."""
         return 1 + self.inside // _SPREAD
-
-    @property
-    def room(self) -> int | None:
-        """How many more until the others should have theirs, 0 or less if it is their turn; None without others."""
-        others = [count for number, count in enumerate(self._counts) if number != self._mine]
-        return min(others) + self.step - self.inside if others else None
 
     def _tell(self) -> None:
         self._counts[self._mine] = self.inside
@@ -61,6 +65,8 @@ class Places:
 
     def __init__(self) -> None:
         self._counts = memoryview(mmap.mmap(-1, PLACES_MOST * _BYTES)).cast("q")
+        for number in range(PLACES_MOST):
+            self._counts[number] = NOBODY
 
     def place(self, number: int, workers: int) -> Place:
         """Of the worker with this number, from 1. One that follows another has its place, and begins anew."""

@@ -79,6 +79,7 @@ class Lane:
 
     async def _accept(self, sockets: Sequence[socket.socket], welcome: Any, ready: Callable[[], None]) -> None:
         async with trio.open_nursery() as accepting:
+            self.door.place.open()
             for listener in sockets:
                 accepting.start_soon(accept, listener, self.door, welcome)
             ready()

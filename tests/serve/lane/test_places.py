@@ -6,63 +6,60 @@ from contextlib import ExitStack
 
 import trio
 
-from sso.serve.lane.accept import Door, accept
+from sso.serve.lane.accept import POLITE_S, Door, accept
 from sso.serve.lane.places import Place, Places
 from sso.serve.limits import Limits
 
 
-def test_without_others_there_is_no_limit() -> None:
-    assert Place().room is None
-    assert Places().place(1, workers=1).room is None
+def opened(place: Place, inside: int = 0) -> Place:
+    place.open()
+    for _ in range(inside):
+        place.enter()
+    return place
 
 
-def test_one_ahead_is_enough_to_let_the_other_go_first() -> None:
+def test_each_sees_what_the_others_have() -> None:
     places = Places()
-    first, second = places.place(1, 2), places.place(2, 2)
-    assert (first.room, second.room) == (1, 1)
-    first.enter()
-    assert (first.room, second.room) == (0, 2)
-    second.enter()
-    second.enter()
-    assert (first.room, second.room) == (2, 0)
+    first, second = opened(places.place(1, 3), 4), opened(places.place(2, 3), 7)
+    assert (first.others, second.others) == ([7], [4])
     second.leave()
-    assert (first.room, second.room) == (1, 1)
+    assert first.others == [6]
+
+
+def test_a_place_counts_when_connections_are_taken_there() -> None:
+    """Else the others would wait for somebody who never comes: one who starts, or has not been started yet."""
+    places = Places()
+    first = opened(places.place(1, 4))
+    assert first.others == []
+    second = places.place(2, 4)
+    assert first.others == []
+    second.open()
+    assert first.others == [0]
 
 
 def test_among_many_a_few_more_do_not_matter() -> None:
-    counts = [800, 750]
-    place = Place(counts, 0)
-    for _ in range(800):
-        place.enter()
-    assert (place.step, place.room) == (101, 51)
-
-
-def test_the_least_busy_of_the_others_counts() -> None:
-    counts = [0, 9, 4, 7]
-    assert Place(counts, 0).room == 5
+    assert [opened(Place(), inside).step for inside in (0, 7, 8, 800)] == [1, 1, 2, 101]
 
 
 def test_all_processes_see_the_same() -> None:
     places = Places()
     if (pid := os.fork()) == 0:
-        places.place(2, 2).enter()
+        opened(places.place(2, 2), 1)
         os._exit(0)
     os.waitpid(pid, 0)
-    assert places.place(1, 2).room == 2
+    assert places.place(1, 2).others == [1]
 
 
 def test_a_successor_begins_anew_and_who_leaves_is_silent() -> None:
     places = Places()
-    old, other = places.place(1, 2), places.place(2, 2)
-    for _ in range(3):
-        old.enter()
-    new = places.place(1, 2)
+    old, other = opened(places.place(1, 2), 3), opened(places.place(2, 2))
+    new = opened(places.place(1, 2))
     old.give_up()
     new.enter()
     old.leave()
     assert (old.inside, new.inside) == (2, 1)
-    assert other.room == 2
-    assert old.room is None
+    assert other.others == [1]
+    assert old.others == []
 
 
 def burst(many: int) -> tuple[socket.socket, ExitStack]:
@@ -95,7 +92,7 @@ class Party:
         return self.counts
 
     async def _let_in(self, listener: socket.socket, mine: int, stack: ExitStack) -> None:
-        door = Door(Limits(), Place(self.counts, mine))
+        door = Door(Limits(), opened(Place(self.counts, mine)))
 
         def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
             stack.enter_context(sock)
@@ -113,3 +110,26 @@ async def test_a_burst_is_shared() -> None:
 
 async def test_what_the_others_leave_is_taken() -> None:
     assert await Party(32, doors=1).run() == [32, 0]
+
+
+async def test_nobody_is_waited_for_who_does_not_come() -> None:
+    """Short connections, beside a worker that has none and takes none: each waits for it once at most."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    counts = [0, 0]
+    door = Door(Limits(), opened(Place(counts, 0), 1))
+    taken = 0
+
+    def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
+        nonlocal taken
+        taken += 1
+        sock.close()
+
+    with listener, ExitStack() as stack:
+        for _ in range(30):
+            stack.enter_context(socket.create_connection(listener.getsockname()))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept, listener, door, welcome)
+            await trio.sleep(10 * POLITE_S)
+            nursery.cancel_scope.cancel()
+    assert taken == 30
