@@ -1,8 +1,9 @@
 """When a batch may begin: one after the other, so that what waits meanwhile makes for larger ones.
 
 Under load a statement for many costs little more than one for a few, in this process as in PostgreSQL; but of eight
-kinds of batches that all run at once each is small. A lone one begins at once, and none waits for what does not keep
-the processor busy: beside one that takes long, for a lock or a disk or a network, the next begins.
+kinds of batches that all run at once each is small. A lone one begins at once, and nobody waits long for what does not
+keep the processor busy: beside one that takes long, for a lock or a disk or a network, the next begins; and if they all
+do, there is soon no waiting here at all but for that first moment.
 """
 
 from collections import deque
@@ -11,6 +12,7 @@ import outcome
 import trio
 
 SLOW_S = 0.002
+ROW_MOST = 6
 
 
 class Traffic:
@@ -18,6 +20,7 @@ class Traffic:
         self._under_way: list[float] = []  # since when, the newest last
         self._line: deque[trio.lowlevel.Task] = deque()
         self._is_watched = False
+        self._slow_in_a_row = 0
 
     async def enter(self) -> float:
         """When it began, to be told when it leaves. Not to be called off: who waits here leads others."""
@@ -32,6 +35,8 @@ class Traffic:
 
     def leave(self, began: float) -> None:
         self._under_way.remove(began)
+        if trio.current_time() < began + SLOW_S:
+            self._slow_in_a_row = 0
         if self._line and self._is_free():
             self._let_one_in()
 
@@ -46,10 +51,11 @@ class Traffic:
         trio.lowlevel.reschedule(self._line.popleft(), outcome.Value(self._begun()))
 
     async def _watch(self) -> None:
-        """As long as somebody waits: if who is under way takes long, all of them go on."""
+        """As long as somebody waits: while who is under way takes long, one goes on, then two, then four."""
         while self._line:
             await trio.sleep_until(self._under_way[-1] + SLOW_S)
             if self._is_free():
-                while self._line:
+                for _ in range(min(1 << self._slow_in_a_row, len(self._line))):
                     self._let_one_in()
+                self._slow_in_a_row = min(self._slow_in_a_row + 1, ROW_MOST)
         self._is_watched = False

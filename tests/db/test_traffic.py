@@ -48,16 +48,43 @@ async def test_one_after_the_other_in_the_order_in_which_they_came(autojump_cloc
     assert [at - start for _, at in road.begun] == pytest.approx([n * SLOW_S / 2 for n in range(4)])
 
 
-async def test_when_one_takes_long_all_who_wait_go_on(autojump_clock: trio.testing.MockClock) -> None:
+async def test_while_all_take_long_one_goes_on_then_two_then_four(autojump_clock: trio.testing.MockClock) -> None:
     road, start = Road(), trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(road.go, "slow", 1.0)
-        await trio.testing.wait_all_tasks_blocked()
-        for name in "abc":
+        for name in "abcdefgh":
             nursery.start_soon(road.go, name, 1.0)
-            await trio.testing.wait_all_tasks_blocked()
-    assert road.begun[0][0] == "slow"
-    assert [at - start for _, at in road.begun] == pytest.approx([0, SLOW_S, SLOW_S, SLOW_S])
+    moments = [0, 1, 2, 2, 3, 3, 3, 3]
+    assert [at - start for _, at in road.begun] == pytest.approx([n * SLOW_S for n in moments])
+
+
+async def test_a_quick_one_ends_the_hurry(autojump_clock: trio.testing.MockClock) -> None:
+    road = Road()
+    async with trio.open_nursery() as nursery:
+        for name in "abcdefgh":
+            nursery.start_soon(road.go, name, 1.0)
+    await road.go("quick", SLOW_S / 2)
+    start, road.begun = trio.current_time(), []
+    async with trio.open_nursery() as nursery:
+        for name in "abcd":
+            nursery.start_soon(road.go, name, 1.0)
+    assert [at - start for _, at in road.begun] == pytest.approx([n * SLOW_S for n in (0, 1, 2, 2)])
+
+
+async def test_with_a_far_database_there_is_hardly_any_waiting(autojump_clock: trio.testing.MockClock) -> None:
+    traffic, waited = Traffic(), []
+
+    async def kind() -> None:
+        for _ in range(50):
+            asked = trio.current_time()
+            began = await traffic.enter()
+            waited.append(began - asked)
+            await trio.sleep(5 * SLOW_S)
+            traffic.leave(began)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(kind)
+    assert sum(waited) / len(waited) <= 1.1 * SLOW_S
 
 
 async def test_who_comes_after_them_waits_again(autojump_clock: trio.testing.MockClock) -> None:
