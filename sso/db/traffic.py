@@ -11,7 +11,7 @@ from collections import deque
 import outcome
 import trio
 
-SLOW_S = 0.002
+SLOW_S = 0.003
 ROW_MOST = 6
 
 
