@@ -16,12 +16,10 @@ def still_valid(database: Database, items: str, issue: str) -> PatientBatch:
     No row: the user is not valid any more, and nothing has happened.
     """
 
-    def statement(if_locked: str) -> str:
-        return f"""WITH item AS ({items}), person AS (
+    statement = f"""WITH item AS ({items}), person AS (
             SELECT user_id, valid_from FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM item))
-                AND NOT disabled ORDER BY user_id FOR SHARE {if_locked}
+                AND NOT disabled ORDER BY user_id FOR SHARE {{if_locked}}
         ), still_valid AS (
             SELECT item.* FROM item JOIN person USING (user_id, valid_from)
         ) {issue}"""  # noqa: S608 - the parts are ours
-
     return PatientBatch(database, statement)

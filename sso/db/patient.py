@@ -1,6 +1,5 @@
 """A batch whose items may have to wait for somebody else's change of a row: nobody waits for what is not their own."""
 
-from collections.abc import Callable
 from typing import Any
 
 from sso.db.batch import Batch
@@ -9,15 +8,15 @@ from sso.db.statement import Statement
 
 
 class PatientBatch:
-    """``statement`` makes the text, given what follows its ``FOR SHARE``.
+    """``statement`` has ``{if_locked}`` after its ``FOR SHARE``.
 
     At first, rows that somebody is changing are passed over. Items that got nothing then are asked for again, and wait:
     the change may be part of a long one, and others of the first batch had nothing to do with it.
     """
 
-    def __init__(self, database: Database, statement: Callable[[str], str]) -> None:
-        self._at_once = Batch(database, Statement(statement("SKIP LOCKED")))
-        self._patiently = Batch(database, Statement(statement("")))
+    def __init__(self, database: Database, statement: str) -> None:
+        self._at_once = Batch(database, Statement(statement.format(if_locked="SKIP LOCKED")))
+        self._patiently = Batch(database, Statement(statement.format(if_locked="")))
 
     async def __call__(self, *arguments: Any) -> Row | None:
         row = await self._at_once(*arguments)

@@ -102,8 +102,8 @@ class Requests:
         self._life_s = life_s
         self._any_http = any_http
         self._find = Batch(database, _FIND)
-        self._keep = PatientBatch(database, lambda if_locked: _KEEP.format(if_locked=if_locked))
-        self._issue = PatientBatch(database, lambda if_locked: _ISSUE.format(if_locked=if_locked))
+        self._keep = PatientBatch(database, _KEEP)
+        self._issue = PatientBatch(database, _ISSUE)
 
     async def keep(self, wanted: Wanted) -> Pending:
         """The authorization, to go on once somebody has signed in or agreed."""
