@@ -17,7 +17,7 @@ SECRET_NAMES = frozenset({
 })
 # fmt: on
 
-# Of the request that a task answers. One variable of our own costs a tenth of what structlog takes to bind one.
+# Of the request that a task answers. To set a variable of our own takes a tenth of what structlog takes, or less.
 present_request: ContextVar[str | None] = ContextVar("present_request", default=None)
 
 

@@ -15,9 +15,9 @@ from sso.gsid.model import Cancelled, Failed, Outcome, Ready, Retry, Standing
 from sso.gsid.parts import BASE, GameLogin
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.proof import Wrong
+from sso.web import http
 from sso.web.fields import Request, validate
 from sso.web.http import BODY_MOST, UnknownClient, address, body, read, reply
-from sso.web.http import asked as asked_now
 from sso.web.later import Later
 from sso.web.wire import Wire, wire
 
@@ -102,7 +102,7 @@ def game_routes(game: GameLogin) -> Blueprint:
         return reply({"status": "OK", "session": session})
 
     async def about(model: type[A]) -> tuple[Asked, A]:
-        here, sent = asked_now(), await body()
+        here, sent = http.asked(), await body()
         fields = validate(model, sent)
         asked = asking.collect(
             fields.gsid,
