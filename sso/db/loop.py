@@ -5,6 +5,8 @@ for its turn among all that happens on this side. Together that takes four times
 """
 
 import asyncio
+from asyncio.selector_events import _SelectorSocketTransport  # type: ignore[attr-defined]
+from asyncio.sslproto import SSLProtocol
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -17,6 +19,12 @@ from trio_asyncio import TrioEventLoop, current_loop
 T = TypeVar("T")
 
 AT_ONCE = 1000  # callbacks that run before others get a turn; something is wrong if there are ever as many
+READ_MOST = 32 * 1024  # an answer is a few hundred bytes
+
+# For each of them asyncio asks for 256 KiB and gives back what was not needed. What is allocated meanwhile, and stays,
+# lies in the middle of that: soon there is no such place left, and the heap grows by another one, step by step.
+_SelectorSocketTransport.max_size = READ_MOST
+SSLProtocol.max_size = READ_MOST
 
 
 class QuickLoop(TrioEventLoop):  # type: ignore[misc]

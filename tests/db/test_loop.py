@@ -3,11 +3,13 @@
 import asyncio
 import contextvars
 import socket
+import tracemalloc
 
 import pytest
 import trio
 
-from sso.db.loop import AT_ONCE, QuickLoop
+from sso.db.bridge import Database
+from sso.db.loop import AT_ONCE, READ_MOST, QuickLoop
 
 
 async def test_a_coroutine_begins_at_once() -> None:
@@ -122,3 +124,19 @@ async def test_a_loop_that_has_ended_says_so() -> None:
     with pytest.raises(RuntimeError):
         await loop.run(work)
     work.close()
+
+
+async def test_what_is_read_takes_little_memory_while_it_is_read(database: Database) -> None:
+    await database.run_sql("SELECT 1 AS n", [])
+    tracemalloc.start()
+    try:
+        await database.run_sql("SELECT 1 AS n", [])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2 * READ_MOST
+
+
+async def test_an_answer_larger_than_what_is_read_at_once_is_whole(database: Database) -> None:
+    (row,) = await database.run_sql("SELECT repeat('x', $1) AS text", [10 * READ_MOST])
+    assert row["text"] == "x" * (10 * READ_MOST)

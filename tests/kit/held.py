@@ -190,6 +190,13 @@ class Game:
         async with await connect(self.server, self.address, worker) as connection:
             return await connection.ask(POLL, {"gsid": self.gsid}, self.headers)
 
+    async def poll_on(self) -> Answer:
+        """Ask again for as long as it is told to, when it is told to."""
+        with trio.fail_after(20):
+            while (answer := await self.poll()).told == "RETRY":
+                await trio.sleep(answer.data["delay"])
+        return answer
+
     async def begin_poll(self, worker: int | None = None) -> Connection:
         """Ask, and leave the answer for later."""
         connection = await connect(self.server, self.address, worker)
