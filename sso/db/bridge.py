@@ -289,7 +289,12 @@ async def _transact(work: Callable[[Transaction], Awaitable[T]], connection: Any
 
 
 async def _connect(dsn: str, timeout: float) -> Any:  # noqa: ASYNC109 - asyncio's own way of limiting
-    connection = await asyncpg.connect(dsn, timeout=timeout, server_settings=SERVER_SETTINGS)
+    connection = await asyncpg.connect(
+        dsn,
+        timeout=timeout,
+        server_settings=SERVER_SETTINGS,
+        max_cached_statement_lifetime=0,  # no end: PostgreSQL itself plans anew when a table has changed much
+    )
     await connection.set_type_codec(
         "jsonb", schema="pg_catalog", encoder=lambda value: orjson.dumps(value).decode(), decoder=orjson.loads
     )

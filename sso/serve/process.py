@@ -4,8 +4,9 @@ import gc
 import resource
 
 _WANTED = 1 << 20  # more than any worker can serve; a hard limit of "unlimited" is not taken at its word
-# What a first look goes through takes 3 ms, and so much that nobody holds any more may be there until the next one.
-_THRESHOLDS = (10_000, 100, 100)
+# A first look takes a third of a millisecond, and what nobody holds any more is there until the next one. Further looks
+# go through all requests that are under way: with thousands that are held, each would take long.
+_THRESHOLDS = (1_000, 1_000, 100)
 
 
 def prepare() -> None:
