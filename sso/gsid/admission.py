@@ -23,6 +23,15 @@ class Asked:
     signature: str | None
     evidence: Evidence
 
+    @classmethod
+    def by_address(cls, gsid: str, real: Address) -> "Asked":
+        return cls(gsid, real, (), None, Evidence(real))
+
+    @property
+    def shows_its_address_alone(self) -> bool:
+        shown = self.evidence
+        return not (self.said or self.signature or shown.locations or shown.signatures or shown.public_keys)
+
 
 @dataclass(frozen=True)
 class Admitted:

@@ -63,6 +63,7 @@ def build(
     counts = Counts(database, Limits(settings.rate_getgsid, settings.poll_strikes, settings.poll_block_s))
     violations = Violations(database, counts, settings.poll_block_s)
     location_url = f"{settings.base_url}{BASE}/getGsidResult?Location="
+    admission = Admission(sessions, applications, violations, location_url)
     holds = Holds(polls, wakeups)
     ease = Ease(settings.poll_delay_s)
     sockets = SocketStore(database)
@@ -74,9 +75,9 @@ def build(
         socket_store=sockets,
         counts=counts,
         violations=violations,
-        admission=Admission(sessions, applications, violations, location_url),
+        admission=admission,
         register=Register(sessions),
-        polls=Polls(polls, auth_data, wakeups, holds, counts, ease, settings.gsid_hold_s),
+        polls=Polls(polls, auth_data, wakeups, holds, counts, admission, ease, settings.gsid_hold_s),
         holds=holds,
         heartbeats=Heartbeats(sockets, settings.gsid_heartbeat_s),
         ease=ease,

@@ -14,8 +14,10 @@ from sso.accounts.applications import LoginNotAllowed
 from sso.accounts.auth_data import AuthData
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import SignedIn
+from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.db.wakeups import Wakeups
+from sso.gsid.admission import Admission, Asked
 from sso.gsid.ease import Ease
 from sso.gsid.holds import Holds, topic
 from sso.gsid.limits import Counts
@@ -25,6 +27,7 @@ from sso.gsid.model import (
     DELIVERED,
     DENIED,
     EXPIRED,
+    GSID,
     OVER,
     Cancelled,
     Claimed,
@@ -58,10 +61,12 @@ class Polls:
         wakeups: Wakeups,
         holds: Holds,
         counts: Counts,
+        admission: Admission,
         ease: Ease,
         hold_s: int,
     ) -> None:
         self._store = store
+        self._admission = admission
         self._auth_data = auth_data
         self._wakeups = wakeups
         self._holds = holds
@@ -69,10 +74,13 @@ class Polls:
         self._ease = ease
         self._hold_s = hold_s
 
-    async def wait_for_result(self, gsid: str, strike_key: bytes) -> Outcome:
-        """``strike_key``: under which an early poll is counted. AlreadyDelivered, if the data was handed out before."""
+    async def wait_for_result(self, gsid: str, strike_key: bytes, address: Address | None = None) -> Outcome:
+        """``strike_key``: under which an early poll is counted. AlreadyDelivered, if the data was handed out before.
+
+        With an ``address``, the poll is not admitted yet, and has nothing to show but that.
+        """
         with self._wakeups.watch(topic(gsid), in_doubt=False) as signals:
-            turn = await self._begin(gsid)
+            turn = await self._begin(gsid, strike_key, address)
             if turn.early:
                 await self._counts.early_poll(strike_key)
             if turn.standing.error:
@@ -103,9 +111,15 @@ class Polls:
                     await self._wakeups.connected.wait()
                 await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads, hides nothing
 
-    async def _begin(self, gsid: str) -> Turn:
+    async def _begin(self, gsid: str, strike_key: bytes, address: Address | None) -> Turn:
         began = trio.current_time()
-        turn = await self._store.extend(gsid)
+        turn = None
+        if address is not None and GSID.fullmatch(gsid):  # mostly it is theirs: a statement less
+            turn = await self._store.extend(gsid, str(address), strike_key)
+        if turn is None:
+            if address is not None:
+                await self._admission.admit(Asked.by_address(gsid, address))
+            turn = await self._store.extend(gsid)
         self._ease.took(trio.current_time() - began)
         if turn is not None and turn.standing.status == DELIVERED:
             await trio.sleep(AGAIN_S)

@@ -10,22 +10,29 @@ from sso.db.batch import Batch
 from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.gsid.model import Claimed, Facts, Standing, Turn
-from sso.gsid.store import FACTS, STANDING, TELL_POLL, TELL_SOCKET
+from sso.gsid.store import FACTS, REMEMBERED, STANDING, TELL_POLL, TELL_SOCKET
 
 BURST = 30  # polls of one session within a second; more are early
 SCAN_MOST = 5000
 
 # Every poll gets a number of its own, also when several of one session come in one statement. Rows are locked in the
-# order of their names, so that nobody waits in a circle. An older poll that may still be held is told.
+# order of their names, so that nobody waits in a circle. An older poll that may still be held is told. With an address
+# it is admitted here, too, where that is all it takes (admission.py): the session is bound to it, and has no key.
 _EXTEND = """
-    WITH item AS (
-        SELECT gsid, n, count(*) OVER (PARTITION BY gsid) AS together,
-            row_number() OVER (PARTITION BY gsid ORDER BY n) AS place
-        FROM unnest(CAST(:gsids AS text[])) WITH ORDINALITY AS item (gsid, n)
+    WITH asked AS (
+        SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:addresses AS text[]), CAST(:early AS bytea[]))
+            WITH ORDINALITY AS asked (gsid, address, early, n)
     ), before AS (
         SELECT s.gsid, s.status, s.ends > now() AS alive, coalesce(s.held_until > now(), false) AS held,
-            coalesce(s.retry_at > now(), false) AS early
-        FROM game_sessions s WHERE s.gsid IN (SELECT gsid FROM item) ORDER BY s.gsid FOR UPDATE
+            coalesce(s.retry_at > now(), false) AS early, CASE WHEN s.public_key IS NULL THEN s.address END AS address
+        FROM game_sessions s WHERE s.gsid IN (SELECT gsid FROM asked) AND s.ends > now() - {remembered}
+        ORDER BY s.gsid FOR UPDATE
+    ), item AS (
+        SELECT a.gsid, a.n, count(*) OVER (PARTITION BY a.gsid) AS together,
+            row_number() OVER (PARTITION BY a.gsid ORDER BY a.n) AS place
+        FROM asked a JOIN before b USING (gsid)
+        WHERE a.address IS NULL OR (a.address = b.address AND NOT EXISTS (
+            SELECT 1 FROM throttle t WHERE t.key = a.early AND t.blocked_until > now()))
     ), extended AS (
         UPDATE game_sessions s SET
             poll = s.poll + i.together,
@@ -118,15 +125,25 @@ class PollStore:
     def __init__(self, database: Database, ttl_s: int, max_s: int, hold_s: int) -> None:
         self._database = database
         extend = _EXTEND.format(
-            ttl=float(ttl_s), most=float(max_s), hold=float(hold_s), standing=STANDING, tell=TELL_POLL, burst=BURST
+            ttl=float(ttl_s),
+            most=float(max_s),
+            hold=float(hold_s),
+            remembered=REMEMBERED,
+            standing=STANDING,
+            tell=TELL_POLL,
+            burst=BURST,
         )
         self._extend = Batch(database, Statement(extend))
         self._claim = Batch(database, _CLAIM)
         self._defer = Batch(database, _DEFER)
 
-    async def extend(self, gsid: str) -> Turn | None:
-        """A new poll, which gives the session more time and makes older polls the older ones. None: no such session."""
-        row = await self._extend(gsid)
+    async def extend(self, gsid: str, address: str | None = None, early: bytes | None = None) -> Turn | None:
+        """A new poll, which gives the session more time and makes older polls the older ones. None: no such session.
+
+        With an ``address``, only a session that is bound to it, and has no key; and not while the address is blocked,
+        for which it is known as ``early``.
+        """
+        row = await self._extend(gsid, address, early)
         if row is None:
             return None
         standing = Standing.from_row(row)

@@ -11,6 +11,7 @@ from sso.core.net import Address, contains
 from sso.core.refused import Forbidden
 from sso.gsid import asking
 from sso.gsid.admission import Asked, only
+from sso.gsid.limits import AddressKeys
 from sso.gsid.model import Cancelled, Failed, Outcome, Ready, Retry, Standing
 from sso.gsid.parts import BASE, GameLogin
 from sso.gsid.poll import AlreadyDelivered
@@ -62,13 +63,15 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/getGsidResult")
     async def get_gsid_result() -> Response:
         asked, _ = await about(About)
+        if asked.shows_its_address_alone:  # it is admitted by the statement that begins the poll
+            return Later(result, asked.gsid, AddressKeys.of(asked.real).early, asked.real, False, wire())
         admitted = await game.admission.admit(asked)
-        return Later(result, asked.gsid, admitted.strike_key, asked.real, wire())
+        return Later(result, asked.gsid, admitted.strike_key, asked.real, True, wire())
 
-    async def result(gsid: str, strike_key: bytes, real: Address, wire: Wire) -> Response:
+    async def result(gsid: str, strike_key: bytes, real: Address, admitted: bool, wire: Wire) -> Response:
         with wire.watched():
             try:
-                outcome = await game.polls.wait_for_result(gsid, strike_key)
+                outcome = await game.polls.wait_for_result(gsid, strike_key, None if admitted else real)
             except AlreadyDelivered:
                 wrong = Wrong("repeated attempt to obtain the data", "one delivery", "another poll")
                 raise await game.violations.refuse(gsid, wrong, real) from None

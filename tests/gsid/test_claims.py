@@ -5,12 +5,16 @@ from ipaddress import ip_address
 
 import pytest
 import trio
+from cryptography.hazmat.primitives.asymmetric import rsa
 from trio.abc import Instrument
 from trio.lowlevel import Task
 
 from sso.accounts.model import LoginOptions, User
+from sso.core.keys import public_pem
 from sso.db.bridge import Database
 from sso.db.errors import Unavailable
+from sso.gsid.errors import Violation
+from sso.gsid.limits import AddressKeys
 from sso.gsid.model import Cancelled, Claimed, Failed, Outcome, Ready, Retry, Turn
 from sso.gsid.parts import GameLogin
 from sso.gsid.poll import AlreadyDelivered
@@ -57,6 +61,42 @@ async def new_turn(services: Services, gsid: str) -> Turn:
 async def poll(game: GameLogin, gsid: str) -> Outcome:
     with trio.fail_after(10):
         return await game.polls.wait_for_result(gsid, KEY)
+
+
+async def test_of_polls_in_one_statement_those_from_elsewhere_change_nothing(services: Services) -> None:
+    store, gsid = services.game.polls._store, await new_session(services)
+    found: dict[str, list[int | None]] = {"192.0.2.1": [], "192.0.2.2": []}
+
+    async def extend(address: str) -> None:
+        turn = await store.extend(gsid, address, KEY)
+        found[address].append(turn and turn.number)
+
+    async with trio.open_nursery() as nursery:
+        for address in ("192.0.2.2", "192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.2"):
+            nursery.start_soon(extend, address)
+    assert sorted(found["192.0.2.1"], key=str) == [1, 2]
+    assert found["192.0.2.2"] == [None] * 3
+    turn = await new_turn(services, gsid)
+    assert turn.number == turn.standing.poll == 3
+
+
+@pytest.mark.parametrize("why", ["another address", "a key", "blocked", "unknown", "no gsid"])
+async def test_an_address_that_does_not_suffice_leaves_the_session_as_it_was(
+    services: Services, database: Database, why: str
+) -> None:
+    game, options = services.game, LoginOptions(address=ip_address("192.0.2.1"))
+    key = public_pem(rsa.generate_private_key(65537, 2048).public_key())
+    gsid = (await game.register.register(options, (key,) if why == "a key" else ())).gsid
+    address = ip_address("192.0.2.2" if why == "another address" else "192.0.2.1")
+    early = AddressKeys.of(address).early
+    if why == "blocked":
+        for _ in range(services.settings.poll_strikes):
+            await game.counts.early_poll(early)
+    asked = {"unknown": "6a9ff4b2-3c1d-4e5f-8a7b-9c0d1e2f3a4b", "no gsid": "no\0gsid"}.get(why, gsid)
+    before = await database.run_sql("SELECT * FROM game_sessions WHERE gsid = $1", [gsid])
+    with pytest.raises(Violation):
+        await game.polls.wait_for_result(asked, early, address)
+    assert await database.run_sql("SELECT * FROM game_sessions WHERE gsid = $1", [gsid]) == before
 
 
 async def test_of_two_polls_in_one_statement_only_the_newest_claims(services: Services, user: User) -> None:
