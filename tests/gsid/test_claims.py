@@ -69,7 +69,7 @@ async def test_of_polls_in_one_statement_those_from_elsewhere_change_nothing(ser
 
     async def extend(address: str) -> None:
         turn = await store.extend(gsid, address, KEY)
-        found[address].append(turn and turn.number)
+        found[address].append(turn.number if turn else None)
 
     async with trio.open_nursery() as nursery:
         for address in ("192.0.2.2", "192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.2"):
