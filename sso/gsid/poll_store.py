@@ -23,35 +23,35 @@ _EXTEND = """
         SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:addresses AS text[]), CAST(:early AS bytea[]))
             WITH ORDINALITY AS asked (gsid, address, early, n)
     ), before AS (
-        SELECT s.gsid, s.status, s.ends > now() AS alive, coalesce(s.held_until > now(), false) AS held,
-            coalesce(s.retry_at > now(), false) AS early, CASE WHEN s.public_key IS NULL THEN s.address END AS address
-        FROM game_sessions s WHERE s.gsid IN (SELECT gsid FROM asked) AND s.ends > now() - {remembered}
-        ORDER BY s.gsid FOR UPDATE
-    ), item AS (
-        SELECT a.gsid, a.n, count(*) OVER (PARTITION BY a.gsid) AS together,
-            row_number() OVER (PARTITION BY a.gsid ORDER BY a.n) AS place
-        FROM asked a JOIN before b USING (gsid)
-        WHERE a.address IS NULL OR (a.address = b.address AND NOT EXISTS (
-            SELECT 1 FROM throttle t WHERE t.key = a.early AND t.blocked_until > now()))
+        SELECT a.n, s.gsid, s.status, s.ends > now() AS alive,
+            s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_open,
+            coalesce(s.held_until > now(), false) AS held, coalesce(s.retry_at > now(), false) AS early
+        FROM asked a JOIN game_sessions s USING (gsid)
+        WHERE s.ends > now() - {remembered} AND (a.address IS NULL OR (
+            s.public_key IS NULL AND s.address = a.address
+            AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = a.early) IS NOT TRUE))
+        ORDER BY s.gsid FOR UPDATE OF s
     ), extended AS (
         UPDATE game_sessions s SET
-            poll = s.poll + i.together,
+            poll = s.poll + b.together,
             ends = least(s.ends + make_interval(secs => {ttl}), s.created + make_interval(secs => {most})),
             held_until = now() + make_interval(secs => {hold}),
             retry_at = NULL,
-            burst = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst ELSE 0 END + i.together,
+            burst = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst ELSE 0 END + b.together,
             burst_since = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst_since ELSE now() END
-        FROM before b, (SELECT DISTINCT gsid, together FROM item) i
-        WHERE s.gsid = b.gsid AND i.gsid = b.gsid AND b.alive AND b.status IN ('pending', 'confirmed')
-        RETURNING s.gsid, s.burst, extract(epoch FROM s.ends - now()) AS left_s, {standing}
-    ), told AS MATERIALIZED (
-        SELECT gsid, {tell} FROM extended WHERE gsid IN (SELECT gsid FROM before WHERE held)
+        FROM (
+            SELECT gsid, array_agg(n ORDER BY n) AS items, count(*) AS together, bool_or(held) AS held,
+                bool_or(early) AS early
+            FROM before WHERE is_open GROUP BY gsid
+        ) b
+        WHERE s.gsid = b.gsid
+        RETURNING b.*, s.burst, CAST(extract(epoch FROM s.ends - now()) AS float) AS left_s, {standing}
     )
-    SELECT item.n, item.gsid, e.gsid IS NOT NULL AS extended, e.poll - item.together + item.place AS number,
-        CAST(e.left_s AS float) AS left_s, b.early OR coalesce(e.burst > {burst}, false) AS early, told.gsid AS told,
-        coalesce(e.status, b.status) AS status, b.alive, coalesce(e.poll, 0) AS poll, coalesce(e.cancels, 0) AS cancels,
-        coalesce(e.started, 0) AS started, coalesce(e.last_seen, 0) AS last_seen, coalesce(e.ts, 0) AS ts
-    FROM item JOIN before b USING (gsid) LEFT JOIN extended e USING (gsid) LEFT JOIN told USING (gsid)
+    SELECT item.n, true AS extended, poll - together + place AS number, left_s, early OR burst > {burst} AS early,
+        CASE WHEN held THEN {tell} END AS told, status, alive, poll, cancels, started, last_seen, ts
+    FROM extended, unnest(items) WITH ORDINALITY AS item (n, place)
+    UNION ALL
+    SELECT n, false, 0, 0, early, NULL, status, alive, 0, 0, 0, 0, 0 FROM before WHERE NOT is_open
 """
 # Once, and by the newest poll; by the same poll again, if it could not know whether it had succeeded. An older poll of
 # the same session may be in the same batch: what was claimed is the newest one's alone.
@@ -96,14 +96,14 @@ _DENY_CLAIMED = Statement(
     WHERE gsid = :gsid AND status = 'delivered' AND claimed_poll = :number"""
 )
 _DEFER = Statement(
-    """WITH item AS (
-        SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[]), CAST(:delays AS float[]))
+    """UPDATE game_sessions s SET retry_at = now() + make_interval(secs => item.delay)
+    FROM (
+        SELECT s.gsid, item.delay, item.n
+        FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[]), CAST(:delays AS float[]))
             WITH ORDINALITY AS item (gsid, number, delay, n)
-    ), before AS (
-        SELECT s.gsid FROM game_sessions s WHERE s.gsid IN (SELECT gsid FROM item) ORDER BY s.gsid FOR UPDATE
-    )
-    UPDATE game_sessions s SET retry_at = now() + make_interval(secs => item.delay)
-    FROM item, before b WHERE s.gsid = item.gsid AND b.gsid = s.gsid AND s.poll = item.number RETURNING item.n"""
+        JOIN game_sessions s ON s.gsid = item.gsid AND s.poll = item.number ORDER BY s.gsid FOR UPDATE OF s
+    ) item
+    WHERE s.gsid = item.gsid RETURNING item.n"""
 )
 _CHANGED = Statement(
     """SELECT item.gsid
