@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from sso.gsid.model import DELIVERED, EXPIRED
 from sso.gsid.socket_store import Seen, SocketStore
 
 DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
+AT_ONCE = 1000
 WAITING_MOST = 16  # events that a client has not read yet; a beat more or less does not matter then
 log = structlog.get_logger()
 
@@ -106,13 +107,17 @@ class Heartbeats:
         while True:
             due = max(due + self._every_s, trio.current_time())
             await trio.sleep_until(due)
-            with suppress(DatabaseError):  # the sockets stay; the next beat comes
-                await self._beat()
+            await self._beat()
 
     async def _beat(self) -> None:
         lines = [line for line in self._lines if not line.over]
-        if not lines:
-            return
+        for start in range(0, len(lines), AT_ONCE):
+            try:
+                await self._beat_some(lines[start : start + AT_ONCE])
+            except DatabaseError as error:  # the sockets stay; the next beat comes
+                log.warning("gsid.beat_not_done", reason=str(error))
+
+    async def _beat_some(self, lines: list[Line]) -> None:
         seen = await self._store.beat((line.gsid, line.socket) for line in lines)
         for line in lines:
             found = seen.get(line.socket)

@@ -1,4 +1,9 @@
-"""What polls do to a session's row. Polls that come together share a statement."""
+"""What polls do to a session's row. Polls that come together share a statement.
+
+They may be many, and may come when there was nobody for hours. So in these statements each item is looked up by itself
+(``= ANY (ARRAY[…])`` leaves no other way, whatever the table held when the plan was made), and what is known of it is
+handed on from step to step: to find it again in an earlier step would take the square of their number.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -26,11 +31,11 @@ _EXTEND = """
         SELECT a.n, s.gsid, s.status, s.ends > now() AS alive,
             s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_open,
             coalesce(s.held_until > now(), false) AS held, coalesce(s.retry_at > now(), false) AS early
-        FROM asked a JOIN game_sessions s USING (gsid)
+        FROM asked a JOIN game_sessions s ON s.gsid = ANY (ARRAY[a.gsid])
         WHERE s.ends > now() - {remembered} AND (a.address IS NULL OR (
             s.public_key IS NULL AND s.address = a.address
             AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = a.early) IS NOT TRUE))
-        ORDER BY s.gsid FOR UPDATE OF s
+        ORDER BY a.gsid FOR UPDATE OF s
     ), extended AS (
         UPDATE game_sessions s SET
             poll = s.poll + b.together,
@@ -44,7 +49,7 @@ _EXTEND = """
                 bool_or(early) AS early
             FROM before WHERE is_open GROUP BY gsid
         ) b
-        WHERE s.gsid = b.gsid
+        WHERE s.gsid = ANY (ARRAY[b.gsid])
         RETURNING b.*, s.burst, CAST(extract(epoch FROM s.ends - now()) AS float) AS left_s, {standing}
     )
     SELECT item.n, true AS extended, poll - together + place AS number, left_s, early OR burst > {burst} AS early,
@@ -60,24 +65,23 @@ _CLAIM = Statement(
     WITH item AS (
         SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[])) WITH ORDINALITY AS item (gsid, number, n)
     ), before AS (
-        SELECT s.gsid FROM game_sessions s JOIN item ON item.gsid = s.gsid AND item.number = s.poll
+        SELECT item.n, s.gsid FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
         WHERE s.status = 'confirmed' OR (s.status = 'delivered' AND s.claimed_poll = item.number)
-        ORDER BY s.gsid FOR UPDATE OF s
+        ORDER BY item.gsid FOR UPDATE OF s
     ), claimed AS (
         UPDATE game_sessions s SET status = 'delivered', claimed_poll = s.poll
         FROM before b, users u
-        WHERE s.gsid = b.gsid AND s.ends > now()
-            AND u.user_id = s.user_id AND u.valid_from = s.valid_from AND NOT u.disabled
-        RETURNING s.gsid, s.claimed_poll AS number, s.socket
-    ), told AS MATERIALIZED (
-        SELECT gsid, {TELL_SOCKET} FROM claimed WHERE socket IS NOT NULL
+        WHERE s.gsid = ANY (ARRAY[b.gsid]) AND s.ends > now()
+            AND u.user_id = ANY (ARRAY[s.user_id]) AND u.valid_from = s.valid_from AND NOT u.disabled
+        RETURNING b.n, {FACTS}, {STANDING}, s.socket, u.*
     )
-    SELECT item.n, {FACTS}, {STANDING}, c.gsid IS NOT NULL AS claimed, told.gsid AS told, u.*,
-        s.status = 'confirmed' AND NOT EXISTS (
-            SELECT 1 FROM users v WHERE v.user_id = s.user_id AND v.valid_from = s.valid_from AND NOT v.disabled
-        ) AS void
-    FROM item JOIN game_sessions s USING (gsid) LEFT JOIN claimed c USING (gsid, number)
-    LEFT JOIN told ON told.gsid = c.gsid LEFT JOIN users u ON u.user_id = s.user_id AND c.gsid IS NOT NULL
+    SELECT *, true AS claimed, false AS void, CASE WHEN socket IS NOT NULL THEN {TELL_SOCKET} END AS told FROM claimed
+    UNION ALL
+    SELECT item.n, {FACTS}, {STANDING}, s.socket, nobody.*, false, s.status = 'confirmed' AND (
+            SELECT u.valid_from = s.valid_from AND NOT u.disabled FROM users u WHERE u.user_id = s.user_id
+        ) IS NOT TRUE, NULL
+    FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) LEFT JOIN users nobody ON false
+    WHERE item.n NOT IN (SELECT n FROM claimed)
     """  # noqa: S608 - the parts are ours
 )
 # The number is used up, so that a claim of it that nobody waits for any more, but that may still be under way, comes to
@@ -101,14 +105,15 @@ _DEFER = Statement(
         SELECT s.gsid, item.delay, item.n
         FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[]), CAST(:delays AS float[]))
             WITH ORDINALITY AS item (gsid, number, delay, n)
-        JOIN game_sessions s ON s.gsid = item.gsid AND s.poll = item.number ORDER BY s.gsid FOR UPDATE OF s
+        JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
+        ORDER BY item.gsid FOR UPDATE OF s
     ) item
-    WHERE s.gsid = item.gsid RETURNING item.n"""
+    WHERE s.gsid = ANY (ARRAY[item.gsid]) RETURNING item.n"""
 )
 _CHANGED = Statement(
     """SELECT item.gsid
     FROM unnest(CAST(:gsids AS text[]), CAST(:polls AS int[]), CAST(:cancels AS int[])) AS item (gsid, number, cancels)
-    LEFT JOIN game_sessions s USING (gsid)
+    LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
     WHERE s.gsid IS NULL OR s.status <> 'pending' OR s.poll <> item.number OR s.cancels <> item.cancels"""
 )
 

@@ -19,23 +19,24 @@ _ATTACH = Statement(
 )
 _LOOK = Statement(
     f"""SELECT item.n, s.stage, s.socket, {STANDING}
-    FROM unnest(CAST(:gsids AS text[])) WITH ORDINALITY AS item (gsid, n) JOIN game_sessions s USING (gsid)"""  # noqa: S608 - the parts are ours
+    FROM unnest(CAST(:gsids AS text[])) WITH ORDINALITY AS item (gsid, n)
+    JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])"""  # noqa: S608 - the parts are ours
 )
-# All of a worker in one statement. A socket that was replaced no longer counts, and neither does an ended session.
+# Many in one statement. A socket that was replaced no longer counts, and neither does an ended session.
 _BEAT = Statement(
-    f"""WITH item AS (
-        SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:sockets AS text[])) AS item (gsid, socket)
-    ), before AS (
-        SELECT s.gsid, s.socket FROM game_sessions s JOIN item USING (gsid, socket)
-        WHERE s.ends > now() AND s.status IN ('pending', 'confirmed') ORDER BY s.gsid FOR UPDATE OF s
+    f"""WITH before AS (
+        SELECT item.socket AS of, s.gsid, s.stage, s.socket, {STANDING},
+            s.socket = item.socket AND s.ends > now() AND s.status IN ('pending', 'confirmed') AS counts
+        FROM unnest(CAST(:gsids AS text[]), CAST(:sockets AS text[])) AS item (gsid, socket)
+        JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) ORDER BY item.gsid FOR UPDATE OF s
     ), beaten AS (
-        UPDATE game_sessions s SET last_seen = now() FROM before b WHERE s.gsid = b.gsid
-        RETURNING s.gsid, s.stage, s.socket, {STANDING}
+        UPDATE game_sessions s SET last_seen = now() FROM before b WHERE s.gsid = ANY (ARRAY[b.gsid]) AND b.counts
+        RETURNING b.of, s.gsid, s.stage, s.socket, {STANDING}
     )
-    SELECT item.socket AS of, beaten.* FROM item JOIN beaten USING (gsid, socket)
+    SELECT * FROM beaten
     UNION ALL
-    SELECT item.socket AS of, s.gsid, s.stage, s.socket, {STANDING} FROM item JOIN game_sessions s USING (gsid)
-    WHERE (item.gsid, item.socket) NOT IN (SELECT gsid, socket FROM before)"""  # noqa: S608 - the parts are ours
+    SELECT of, gsid, stage, socket, status, alive, poll, cancels, started, last_seen, ts
+    FROM before WHERE counts IS NOT TRUE"""  # noqa: S608 - the parts are ours
 )
 _CANCEL = Statement(
     f"""WITH done AS (

@@ -26,13 +26,13 @@ TELL = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
 # For early polls a client that signs is blocked by its key, any other by its address: a key is public, and whoever
 # registers the key of somebody else, and polls by other evidence, must not have it blocked.
 _FIND = Statement(
-    f"""SELECT item.n, {FACTS}, {STANDING}, s.state, EXISTS (
-        SELECT 1 FROM throttle t WHERE t.blocked_until > now()
-            AND t.key = CASE WHEN item.signs AND s.public_key IS NOT NULL THEN sha256(s.public_key) ELSE item.early END
-        ) AS blocked
+    f"""SELECT item.n, {FACTS}, {STANDING}, s.state, (
+        SELECT t.blocked_until > now() FROM throttle t
+        WHERE t.key = CASE WHEN item.signs AND s.public_key IS NOT NULL THEN sha256(s.public_key) ELSE item.early END
+        ) IS TRUE AS blocked
     FROM unnest(CAST(:gsids AS text[]), CAST(:early AS bytea[]), CAST(:signs AS boolean[]))
         WITH ORDINALITY AS item (gsid, early, signs, n)
-    LEFT JOIN game_sessions s ON s.gsid = item.gsid AND s.ends > now() - {REMEMBERED}"""  # noqa: S608 - the parts are ours
+    LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.ends > now() - {REMEMBERED}"""  # noqa: S608 - the parts are ours
 )
 _CREATE = Statement(
     """INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,

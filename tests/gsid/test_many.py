@@ -1,0 +1,69 @@
+"""Thousands of sessions at once: each is found by its name, and no statement's cost grows with the square of them."""
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+import trio
+
+from sso.accounts.model import LoginOptions
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+from sso.gsid.heartbeats import Heartbeats, Line
+from sso.gsid.poll_store import _CHANGED
+from sso.gsid.socket_store import _BEAT
+from sso.services import Services
+
+SOCKETS = 6000
+_NEW = """INSERT INTO game_sessions (gsid, location, match, address, socket, ends, expires)
+    SELECT gsid, '', '', '192.0.2.1', 's' || gsid, now() + interval '1 h', now() + interval '1 h'
+    FROM unnest($1::text[]) AS item (gsid)"""
+
+
+def steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from steps(part)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+async def test_a_plan_made_while_there_is_nobody_looks_sessions_up_by_their_names(
+    services: Services, database: Database, rows: int
+) -> None:
+    for _ in range(rows):
+        await services.game.register.register(LoginOptions(address=ip_address("192.0.2.1")), ())
+    for table in ("game_sessions", "throttle", "users"):
+        await database.run_sql(f"VACUUM ANALYZE {table}", [])
+    polls, sessions, sockets = services.game.polls._store, services.game.sessions, services.game.socket_store
+    batches = (sessions._find, polls._extend, polls._claim, polls._defer, sockets._look)
+    statements: list[Statement] = [*(batch._statement for batch in batches), _CHANGED, _BEAT]
+    for statement in statements:
+        count = max(int(number) for number in re.findall(r"\$(\d+)", statement.sql))
+        (row,) = await database.run_sql(f"EXPLAIN (FORMAT JSON) {statement.sql}", [None] * count)
+        looks = [
+            step for step in steps(json.loads(row[0])[0]["Plan"])
+            if "Relation Name" in step and step["Node Type"] != "ModifyTable"
+        ]  # fmt: skip
+        assert looks
+        for look in looks:
+            assert "Index Cond" in look or "Recheck Cond" in look, (statement.sql, look)
+
+
+async def test_all_sockets_of_a_worker_are_beaten(services: Services, database: Database) -> None:
+    gsids = [str(uuid.uuid4()) for _ in range(SOCKETS)]
+    await database.run_sql(_NEW, [gsids])
+    heartbeats, lines = Heartbeats(services.game.socket_store, 1), [Line(gsid, f"s{gsid}") for gsid in gsids]
+    with ExitStack() as sockets, trio.fail_after(20):
+        for line in lines:
+            sockets.enter_context(heartbeats.beating(line))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(heartbeats.run)
+            events = [await line.events.receive() for line in lines]
+            nursery.cancel_scope.cancel()
+    assert {event["event"] for event in events if isinstance(event, dict)} == {"refresh"}
+    assert len(events) == SOCKETS
