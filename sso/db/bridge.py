@@ -293,7 +293,7 @@ async def _connect(dsn: str, timeout: float) -> Any:  # noqa: ASYNC109 - asyncio
         dsn,
         timeout=timeout,
         server_settings=SERVER_SETTINGS,
-        max_cached_statement_lifetime=0,  # no end: PostgreSQL itself plans anew when a table has changed much
+        max_cached_statement_lifetime=0,  # no end: PostgreSQL plans anew by itself when it has counted a table again
     )
     await connection.set_type_codec(
         "jsonb", schema="pg_catalog", encoder=lambda value: orjson.dumps(value).decode(), decoder=orjson.loads

@@ -1,4 +1,4 @@
-"""The sockets of this worker: what each is to be told, and one heartbeat for all of them (§6)."""
+"""The sockets of this worker: what each is to be told, and the heartbeat of them all (§6)."""
 
 import math
 from collections.abc import Iterator
@@ -71,6 +71,7 @@ class Line:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over = True  # whoever is about to tell it something finds nobody there
         self._send.close()
         self.events.close()
 

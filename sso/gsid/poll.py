@@ -77,7 +77,7 @@ class Polls:
     async def wait_for_result(self, gsid: str, strike_key: bytes, address: Address | None = None) -> Outcome:
         """``strike_key``: under which an early poll is counted. AlreadyDelivered, if the data was handed out before.
 
-        With an ``address``, the poll is not admitted yet, and has nothing to show but that.
+        With an ``address``, the poll is not admitted yet, and has nothing to show but that: or Violation.
         """
         with self._wakeups.watch(topic(gsid), in_doubt=False) as signals:
             turn = await self._begin(gsid, strike_key, address)
@@ -114,11 +114,12 @@ class Polls:
     async def _begin(self, gsid: str, strike_key: bytes, address: Address | None) -> Turn:
         began = trio.current_time()
         turn = None
-        if address is not None and GSID.fullmatch(gsid):  # mostly it is theirs: a statement less
-            turn = await self._store.extend(gsid, str(address), strike_key)
+        if address is not None:  # mostly the session is theirs
+            turn = await self._store.extend(gsid if GSID.fullmatch(gsid) else "", str(address), strike_key)
+            if turn is None:
+                with trio.CancelScope(shield=True):  # who asks wrongly is written down, also when they have left
+                    await self._admission.admit(Asked.by_address(gsid, address))
         if turn is None:
-            if address is not None:
-                await self._admission.admit(Asked.by_address(gsid, address))
             turn = await self._store.extend(gsid)
         self._ease.took(trio.current_time() - began)
         if turn is not None and turn.standing.status == DELIVERED:

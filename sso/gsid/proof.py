@@ -35,7 +35,10 @@ class Wrong:
 
 
 def check(facts: Facts, evidence: Evidence, location_url: str, *, address_suffices: bool = False) -> Wrong | None:
-    """``address_suffices``: also for a session with a key, as for its WebSocket."""
+    """``address_suffices``: also for a session with a key, as for its WebSocket.
+
+    Where there is nothing but an address, a poll is judged by the same rule in a statement (``poll_store.py``).
+    """
     for text in evidence.public_keys:
         if wrong := _check_key(facts.public_key, text):
             return wrong

@@ -3,7 +3,7 @@
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from ipaddress import ip_address
 from typing import Any
@@ -14,9 +14,10 @@ import trio
 from sso.accounts.model import LoginOptions
 from sso.db.bridge import Database
 from sso.db.statement import Statement
+from sso.gsid import heartbeats as heartbeats_module
 from sso.gsid.heartbeats import Heartbeats, Line
 from sso.gsid.poll_store import _CHANGED
-from sso.gsid.socket_store import _BEAT
+from sso.gsid.socket_store import _BEAT, Seen
 from sso.services import Services
 
 SOCKETS = 6000
@@ -44,7 +45,10 @@ async def test_a_plan_made_while_there_is_nobody_looks_sessions_up_by_their_name
     statements: list[Statement] = [*(batch._statement for batch in batches), _CHANGED, _BEAT]
     for statement in statements:
         count = max(int(number) for number in re.findall(r"\$(\d+)", statement.sql))
-        (row,) = await database.run_sql(f"EXPLAIN (FORMAT JSON) {statement.sql}", [None] * count)
+        # As it is planned for whatever may be given.
+        await database.run_sql(f"PREPARE planned AS {statement.sql}", [])
+        (row,) = await database.run_sql(f"EXPLAIN (FORMAT JSON) EXECUTE planned ({', '.join(['NULL'] * count)})", [])
+        await database.run_sql("DEALLOCATE planned", [])
         looks = [
             step for step in steps(json.loads(row[0])[0]["Plan"])
             if "Relation Name" in step and step["Node Type"] != "ModifyTable"
@@ -65,5 +69,37 @@ async def test_all_sockets_of_a_worker_are_beaten(services: Services, database: 
             await nursery.start(heartbeats.run)
             events = [await line.events.receive() for line in lines]
             nursery.cancel_scope.cancel()
-    assert {event["event"] for event in events if isinstance(event, dict)} == {"refresh"}
-    assert len(events) == SOCKETS
+    assert [event for event in events if not isinstance(event, dict) or event["event"] != "refresh"] == []
+
+
+async def test_a_client_that_leaves_during_a_beat_harms_nobody(
+    services: Services, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeats_module, "AT_ONCE", 1)
+    gsids = [str(uuid.uuid4()) for _ in range(3)]
+    await database.run_sql(_NEW, [gsids])
+    store = services.game.socket_store
+    heartbeats, lines = Heartbeats(store, 1), [Line(gsid, f"s{gsid}") for gsid in gsids]
+    beaten: list[str] = []
+    beat = store.beat
+
+    async def leave_all_others(sockets: Iterable[tuple[str, str]]) -> dict[str, Seen]:
+        (present,) = sockets
+        if not beaten:
+            for line in lines:
+                if line.gsid != present[0]:
+                    await store.cancel(line.gsid, line.socket)
+                    line.__exit__()
+        beaten.append(present[0])
+        return await beat([present])
+
+    monkeypatch.setattr(store, "beat", leave_all_others)
+    with ExitStack() as sockets:
+        for line in lines:
+            sockets.enter_context(heartbeats.beating(line))
+        await heartbeats._beat()
+    assert sorted(beaten) == sorted(gsids)
+    (present,) = (line for line in lines if line.gsid == beaten[0])
+    event = present.events.receive_nowait()
+    assert isinstance(event, dict)
+    assert event["event"] == "refresh"
