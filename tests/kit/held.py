@@ -193,9 +193,11 @@ class Game:
     async def poll_on(self) -> Answer:
         """Ask again for as long as it is told to, when it is told to."""
         with trio.fail_after(20):
-            while (answer := await self.poll()).told == "RETRY":
+            while True:
+                answer = await self.poll()
+                if answer.told != "RETRY":
+                    return answer
                 await trio.sleep(answer.data["delay"])
-        return answer
 
     async def begin_poll(self, worker: int | None = None) -> Connection:
         """Ask, and leave the answer for later."""
