@@ -7,7 +7,7 @@ from sso.core.net import Address
 from sso.core.refused import Forbidden
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.limits import AddressKeys
-from sso.gsid.model import GSID, Facts, Standing
+from sso.gsid.model import Facts, Standing, possible
 from sso.gsid.proof import Evidence, Wrong, check
 from sso.gsid.store import Found, GameSessions
 from sso.gsid.violations import Violations
@@ -85,9 +85,7 @@ class Admission:
         return await self._violations.refuse(asked.gsid, wrong, asked.real)
 
     async def _find(self, asked: Asked, early: bytes) -> Found:
-        # What cannot be a gsid is looked for all the same: a refusal takes the same time for all.
-        gsid = asked.gsid if GSID.fullmatch(asked.gsid) else ""
-        return await self._sessions.find(gsid, early, signs=bool(asked.evidence.signatures))
+        return await self._sessions.find(possible(asked.gsid), early, signs=bool(asked.evidence.signatures))
 
     async def _known(self, asked: Asked, found: Found) -> tuple[Facts, Standing]:
         if found.facts is None or found.standing is None:

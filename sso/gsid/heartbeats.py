@@ -15,7 +15,7 @@ from sso.gsid.model import DELIVERED, EXPIRED
 from sso.gsid.socket_store import Seen, SocketStore
 
 DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
-AT_ONCE = 1000
+AT_ONCE = 1000  # sockets in a statement: their sessions are locked meanwhile
 WAITING_MOST = 16  # events that a client has not read yet; a beat more or less does not matter then
 log = structlog.get_logger()
 

@@ -21,6 +21,11 @@ EXPIRED = "session expired"
 OVER = {CLOSED: "session closed", DENIED: "session denied"}
 
 
+def possible(gsid: str) -> str:
+    """The same, or "" for what cannot be one. That is looked for all the same: refusals take the same time for all."""
+    return gsid if GSID.fullmatch(gsid) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What was said when the session was registered, and to whom it belongs. None of it ever changes."""

@@ -27,7 +27,6 @@ from sso.gsid.model import (
     DELIVERED,
     DENIED,
     EXPIRED,
-    GSID,
     OVER,
     Cancelled,
     Claimed,
@@ -37,6 +36,7 @@ from sso.gsid.model import (
     Retry,
     Standing,
     Turn,
+    possible,
 )
 from sso.gsid.poll_store import Looked, PollStore
 
@@ -115,7 +115,7 @@ class Polls:
         began = trio.current_time()
         turn = None
         if address is not None:  # mostly the session is theirs
-            turn = await self._store.extend(gsid if GSID.fullmatch(gsid) else "", str(address), strike_key)
+            turn = await self._store.extend(possible(gsid), str(address), strike_key)
             if turn is None:
                 with trio.CancelScope(shield=True):  # who asks wrongly is written down, also when they have left
                     await self._admission.admit(Asked.by_address(gsid, address))

@@ -24,18 +24,17 @@ SCAN_MOST = 5000
 # order of their names, so that nobody waits in a circle. An older poll that may still be held is told. With an address
 # it is admitted here, too, where that is all it takes (admission.py): the session is bound to it, and has no key.
 _EXTEND = """
-    WITH asked AS (
-        SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:addresses AS text[]), CAST(:early AS bytea[]))
-            WITH ORDINALITY AS asked (gsid, address, early, n)
-    ), before AS (
-        SELECT a.n, s.gsid, s.status, s.ends > now() AS alive,
+    WITH before AS (
+        SELECT item.n, s.gsid, s.status, s.ends > now() AS alive,
             s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_open,
             coalesce(s.held_until > now(), false) AS held, coalesce(s.retry_at > now(), false) AS early
-        FROM asked a JOIN game_sessions s ON s.gsid = ANY (ARRAY[a.gsid])
-        WHERE s.ends > now() - {remembered} AND (a.address IS NULL OR (
-            s.public_key IS NULL AND s.address = a.address
-            AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = a.early) IS NOT TRUE))
-        ORDER BY a.gsid FOR UPDATE OF s
+        FROM unnest(CAST(:gsids AS text[]), CAST(:addresses AS text[]), CAST(:early AS bytea[]))
+            WITH ORDINALITY AS item (gsid, address, early, n)
+        JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        WHERE s.ends > now() - {remembered} AND (item.address IS NULL OR (
+            s.public_key IS NULL AND s.address = item.address
+            AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = item.early) IS NOT TRUE))
+        ORDER BY item.gsid FOR UPDATE OF s
     ), extended AS (
         UPDATE game_sessions s SET
             poll = s.poll + b.together,
