@@ -106,6 +106,7 @@ class Settings(BaseModel):
     refresh_leeway_s: Count = 0
     grant_max_s: Seconds = 15552000
     token_ttl_s: Seconds = 2592000
+    token_max_s: Seconds = 15552000
     stoken_ttl_s: Seconds = 3600
     browser_ttl_s: Seconds = 1209600
     smtp_url: SecretStr | None = None
