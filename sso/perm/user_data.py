@@ -160,7 +160,7 @@ class UserData:
         found = await self._desk.facts.load(user_id, wanted, call.caller.address)
         assert found is not None
         effective = compute(found.application, replace(found.facts, own=saved), call.caller.now)
-        tree = as_tree(found.application.schema, saved, call.caller.now, standing.rights.readable(own=own))
+        tree = as_tree(found.application.schema, saved, standing.rights.readable(own=own))
         return call.answer(data=tree, user_id=user_id, expired=expired(effective))
 
     async def _known(self, user_id: str) -> bool:
