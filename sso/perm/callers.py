@@ -67,7 +67,7 @@ class Callers:
     async def identify(self, evidence: Evidence) -> Caller:
         """A user with a factor, or with a service JWT."""
         try:
-            service_id = await self._services.verify(evidence.service_jwt) if evidence.service_jwt else None
+            service_id = await self._service(evidence)
             return await self._user(evidence, evidence.bearer or evidence.jwt, service_id, expired_for=0)
         except InvalidToken:
             raise Unauthorized from None
@@ -79,7 +79,7 @@ class Callers:
         travels in the body.
         """
         try:
-            service_id = await self._services.verify(evidence.service_jwt) if evidence.service_jwt else None
+            service_id = await self._service(evidence)
             key = await self._access_key(evidence)
             waived = EXPIRED_FOR_S if service_id is not None or (key and action == "get") else 0
             token = evidence.jwt if key else evidence.bearer or evidence.jwt
@@ -88,6 +88,9 @@ class Callers:
             return await self._user(evidence, token, service_id, key=key, expired_for=waived)
         except InvalidToken:
             raise Unauthorized from None
+
+    async def _service(self, evidence: Evidence) -> int | None:
+        return await self._services.verify(evidence.service_jwt, evidence.address) if evidence.service_jwt else None
 
     async def _access_key(self, evidence: Evidence) -> AccessKey | None:
         """A JWT holds two dots; anything else is sent as an access key, and refused when it is none."""
