@@ -11,10 +11,10 @@ from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.perm.app_keys import ApplicationKeys
+from sso.perm.names import APPLICATION_MOST
 
 TYP = "service_token"
 LONGEST_S = 3600
-APP_ID_MOST = 2**31 - 1
 
 _ALIVE = Statement(
     """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -28,7 +28,7 @@ def app_id_of(token: str) -> int:
         _, said = peek_claim(token, "app_id")
     except InvalidToken:
         return 0
-    return said if type(said) is int and 0 < said <= APP_ID_MOST else 0
+    return said if type(said) is int and 0 < said <= APPLICATION_MOST else 0
 
 
 class ServiceJwts:
