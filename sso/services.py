@@ -81,8 +81,16 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     hasher = Hasher(settings.argon2_time, settings.argon2_kib)
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s)
-    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s)
-    permissions = build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys")
+    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
+    permissions = build_permissions(
+        database,
+        ring,
+        jwts,
+        users.find,
+        settings.base_url,
+        settings.data_dir / "keys",
+        game_admin=settings.gsid_admin == "allow",
+    )
     applications = LoginRules(permissions, database, ring)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)

@@ -52,6 +52,8 @@ def build_permissions(
     find_user: Callable[[str], Awaitable[Target | None]],
     base_url: str,
     key_folder: Path,
+    *,
+    game_admin: bool,
 ) -> Permissions:
     facts = FactsStore(database)
     desk = Desk(facts)
@@ -62,7 +64,7 @@ def build_permissions(
     return Permissions(
         facts=facts,
         desk=desk,
-        callers=Callers(jwts, service_jwts, access_keys),
+        callers=Callers(jwts, service_jwts, access_keys, game_admin=game_admin),
         addresses=SignedAddresses(access_keys),
         access_keys=access_keys,
         application_keys=application_keys,

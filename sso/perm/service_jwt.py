@@ -8,10 +8,10 @@ from sso.core.keys import algorithm_of, key_id, load_private
 from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.perm.app_keys import ApplicationKeys
+from sso.perm.names import APPLICATION_MOST
 
 TYP = "service_token"
 LONGEST_S = 3600
-APP_ID_MOST = 2**31 - 1
 
 _ALIVE = Statement(
     """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -25,7 +25,7 @@ def app_id_of(token: str) -> int:
         _, said = peek_claim(token, "app_id")
     except InvalidToken:
         return 0
-    return said if type(said) is int and 0 < said <= APP_ID_MOST else 0
+    return said if type(said) is int and 0 < said <= APPLICATION_MOST else 0
 
 
 class ServiceJwts:

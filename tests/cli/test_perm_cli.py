@@ -168,7 +168,11 @@ def test_projects(applied: Sso, tmp_path: Path) -> None:
 
 
 def test_perm_list(applied: Sso) -> None:
-    assert applied("perm", "list", "bob@example.com", "--app", "40").lines == ["chat.ban|a,b", "chat.mute", "title"]
+    assert applied("perm", "list", "bob@example.com", "--app", "40").lines == [
+        "chat.ban|a,b",
+        "chat.mute",
+        "public_data.title",
+    ]
     assert applied("perm", "list", "5002", "--app", "40", "--type", "roles").lines == ["moderator"]
     tree = orjson.loads("\n".join(applied("perm", "list", "5002", "--app", "40", "--type", "tree").lines))
     assert tree["public_data"]["title"] == {"value": "Major"}
