@@ -109,7 +109,7 @@ class Callers:
         if not evidence.service_jwt:
             return None
         try:
-            return await self._services.verify(evidence.service_jwt)
+            return await self._services.verify(evidence.service_jwt, evidence.address)
         except InvalidToken:
             raise Unauthorized("invalid token: the service JWT is not valid") from None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sso.accounts.user_jwt import UserJwts
 from sso.core.sealed import Keyring
+from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.perm.access_keys import AccessKeys
 from sso.perm.app_keys import ApplicationKeys
@@ -50,6 +51,7 @@ def build_permissions(
     keyring: Keyring,
     jwts: UserJwts,
     find_user: Callable[[str], Awaitable[Target | None]],
+    verifications: VerificationPool,
     base_url: str,
     key_folder: Path,
     *,
@@ -59,7 +61,7 @@ def build_permissions(
     desk = Desk(facts)
     access_keys = AccessKeys(database, keyring)
     application_keys = ApplicationKeys(database, key_folder)
-    service_jwts = ServiceJwts(database, application_keys, base_url)
+    service_jwts = ServiceJwts(database, application_keys, verifications, base_url)
     projects = Projects(database, desk, find_user)
     return Permissions(
         facts=facts,

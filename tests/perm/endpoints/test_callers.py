@@ -9,9 +9,11 @@ from typing import Any
 
 import jwt as pyjwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.core.keys import GENERATE, public_jwk, public_pem
 from tests.faults import sql
+from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, Person, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
@@ -137,6 +139,26 @@ def test_a_service_jwt_of_every_algorithm(studio: Studio, ann: Person, algorithm
     app = studio.application()
     key = ServiceKey(algorithm).trusted_by(studio, app)
     assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+
+
+def test_a_service_jwt_with_a_costly_key_is_verified_in_the_thread(studio: Studio, ann: Person) -> None:
+    app = studio.application()
+    key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)
+    token = key.sign(studio.server, app)
+    assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert ask(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
+
+
+def test_a_stored_application_key_outside_the_limits_opens_nothing(studio: Studio, ann: Person) -> None:
+    """An older version accepted it, and may have stored it."""
+    app = studio.application()
+    key = ServiceKey("RS256").trusted_by(studio, app)
+    public = key.private.public_key()
+    assert isinstance(public, rsa.RSAPublicKey)
+    large = public_pem(rsa.RSAPublicNumbers((1 << 2046) - 1, public.public_numbers().n).public_key())
+    query(studio.server, "UPDATE application_keys SET pem = $1 WHERE id = $2", large, key.kid)
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
+    assert studio.client.get(f"/api/permissions/application/publicKeys/{app}").json()["keys"] == []
 
 
 def test_a_key_in_the_file_system_is_trusted_for_its_application(studio: Studio, ann: Person) -> None:
