@@ -105,6 +105,7 @@ class Settings(BaseModel):
     gsid_ttl_s: Seconds = 120
     gsid_max_s: Seconds = 1200
     gsid_heartbeat_s: Seconds = 5
+    gsid_admin: Literal["allow", "deny"] = "allow"
     oauth_session_s: Seconds = 600
     access_ttl_s: Seconds = 3600
     id_ttl_s: Seconds = 3600
@@ -118,6 +119,7 @@ class Settings(BaseModel):
     refresh_leeway_s: Count = 0
     grant_max_s: Seconds = 15552000
     token_ttl_s: Seconds = 2592000
+    token_max_s: Seconds = 15552000
     stoken_ttl_s: Seconds = 3600
     browser_ttl_s: Seconds = 1209600
     smtp_url: SecretStr | None = None

@@ -17,6 +17,7 @@ from sso.accounts.users import UserStore
 from sso.config import Settings
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring, SealError
+from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
 from sso.gsid import parts as gsid_parts
@@ -81,8 +82,18 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     hasher = Hasher(settings.argon2_time, settings.argon2_kib)
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s)
-    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s)
-    permissions = build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys")
+    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
+    verifications = VerificationPool()
+    permissions = build_permissions(
+        database,
+        ring,
+        jwts,
+        users.find,
+        verifications,
+        settings.base_url,
+        settings.data_dir / "keys",
+        game_admin=settings.gsid_admin == "allow",
+    )
     applications = LoginRules(permissions, database, ring)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
@@ -103,7 +114,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         user_jwts=jwts,
         auth_data=auth_data,
         oauth=oauth_parts.build(settings, database, ring, keys, jwts),
-        game=gsid_parts.build(settings, database, wakeups, auth_data, applications),
+        game=gsid_parts.build(settings, database, wakeups, auth_data, applications, verifications),
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
