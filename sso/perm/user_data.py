@@ -16,12 +16,12 @@ from sso.perm.engine.answer import TYPES
 from sso.perm.engine.answer import answer as rendered
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.effective import compute
-from sso.perm.engine.explain import explain_all, explain_rule
 from sso.perm.engine.facts import Assignment
 from sso.perm.engine.load import assignments, own_record
 from sso.perm.engine.render import Options, expired
 from sso.perm.engine.tree import as_tree
 from sso.perm.errors import Conflict, Invalid
+from sso.perm.explained import explained
 from sso.perm.input import kinds
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments, stored
@@ -84,8 +84,6 @@ class UserData:
         found = here if own else await self._desk.facts.load(user_id, wanted, caller.address)
         assert found is not None
         sections = self._readable(call, standing, own=own)
-        if explain and "roles" not in sections:
-            raise Forbidden  # a chain names roles, and what gave them
         if not found.known:
             raise NotFound("user not found")
         if here.gone:
@@ -95,12 +93,7 @@ class UserData:
         if kind == "roles" and "roles" not in sections:
             raise Forbidden
         parts: dict[str, Any] = {"data": rendered(kind, found.application, found.facts, effective, shown)}
-        if explain is True:
-            parts["explain"] = explain_all(found.application, found.facts, effective, shown, short=kind == "list_short")
-        elif isinstance(explain, str):
-            if "private_data" not in sections:
-                raise Forbidden
-            parts["explain"] = explain_rule(found.application, found.facts, effective, explain)
+        parts |= explained(explain, standing, found, effective, shown, short=kind == "list_short")
         return call.answer(**parts, user_id=user_id, expired=expired(effective, shown))
 
     def _options(self, call: Call) -> tuple[Options, bool | str]:
@@ -160,8 +153,9 @@ class UserData:
         found = await self._desk.facts.load(user_id, wanted, call.caller.address)
         assert found is not None
         effective = compute(found.application, replace(found.facts, own=saved), call.caller.now)
-        tree = as_tree(found.application.schema, saved, standing.rights.readable(own=own))
-        return call.answer(data=tree, user_id=user_id, expired=expired(effective))
+        readable = standing.rights.readable(own=own)
+        tree = as_tree(found.application.schema, saved, readable)
+        return call.answer(data=tree, user_id=user_id, expired=expired(effective, Options(sections=readable)))
 
     async def _known(self, user_id: str) -> bool:
         found = await self._desk.facts.load(user_id, CENTRAL, None)

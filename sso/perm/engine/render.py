@@ -78,7 +78,12 @@ def effective_roles(effective: Effective, options: Options = EVERYTHING) -> list
 
 
 def expired(effective: Effective, options: Options = EVERYTHING) -> int:
-    """The earliest end of the effective roles that the answer is about; 0 when none of them ends."""
+    """The earliest end of the effective roles that the answer is about.
+
+    0 when none of them ends, and for callers who may not read roles.
+    """
+    if "roles" not in options.sections:
+        return 0
     ends = [role.ends for role in effective.roles.values()]
     for access in shown(effective, options):
         ends.extend(role.ends for role in access.roles if role.applies)
