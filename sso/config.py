@@ -93,6 +93,7 @@ class Settings(BaseModel):
     gsid_ttl_s: Seconds = 120
     gsid_max_s: Seconds = 1200
     gsid_heartbeat_s: Seconds = 5
+    gsid_admin: Literal["allow", "deny"] = "allow"
     oauth_session_s: Seconds = 600
     access_ttl_s: Seconds = 3600
     id_ttl_s: Seconds = 3600

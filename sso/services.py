@@ -19,6 +19,7 @@ from sso.accounts.users import UserStore
 from sso.config import Settings
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring, SealError
+from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
 from sso.gsid import parts as gsid_parts
@@ -86,7 +87,17 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
-    permissions = build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys")
+    verifications = VerificationPool()
+    permissions = build_permissions(
+        database,
+        ring,
+        jwts,
+        users.find,
+        verifications,
+        settings.base_url,
+        settings.data_dir / "keys",
+        game_admin=settings.gsid_admin == "allow",
+    )
     applications = LoginRules(permissions, database, ring)
     sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Wakeups(database)
@@ -110,7 +121,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         user_jwts=jwts,
         auth_data=auth_data,
         oauth=oauth_parts.build(settings, database, ring, keys, jwts),
-        game=gsid_parts.build(settings, database, wakeups, auth_data, applications),
+        game=gsid_parts.build(settings, database, wakeups, auth_data, applications, verifications),
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),

@@ -150,7 +150,7 @@ class UserJwts:
             raise InvalidToken("bad sub")
         if claims["typ"] == EXCHANGED:
             await self._check_exchanged(claims)
-        if factor is not None and not hmac.compare_digest(str(claims.get("fac")), factor_digest(factor)):
+        if factor is not None and not has_factor(claims, factor):
             raise InvalidToken("wrong factor")
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
             raise InvalidToken("wrong address")
@@ -164,6 +164,11 @@ class UserJwts:
         grant_id = str(claims.get("jti")).partition(".")[0]
         if claims["exp"] <= time.time() or not await self._grants.is_alive(grant_id):
             raise InvalidToken("the access it came from has ended")
+
+
+def has_factor(claims: dict[str, Any], factor: str) -> bool:
+    """Whether a verified JWT was issued to the device with this factor."""
+    return hmac.compare_digest(str(claims.get("fac")), factor_digest(factor))
 
 
 def inherited_from(claims: dict[str, Any]) -> Inherited:

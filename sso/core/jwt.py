@@ -33,6 +33,10 @@ class InvalidToken(Exception):
     """The token is not what is wanted here. The reason is for the log, never for the sender."""
 
 
+class ExpiredToken(InvalidToken):
+    """The token was valid until its end."""
+
+
 @dataclass(frozen=True)
 class Signer:
     kid: str
@@ -159,7 +163,7 @@ def _check_times(claims: Claims, now: float, expired_for: int) -> None:
     if claims["iat"] > now + SKEW_S or claims["iat"] > claims["exp"]:
         raise InvalidToken("bad iat")
     if claims["exp"] + expired_for <= now:
-        raise InvalidToken("expired")
+        raise ExpiredToken("expired")
 
 
 def _base64url(raw: bytes) -> bytes:

@@ -9,6 +9,7 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
+from sso.core.refused import Busy
 from sso.db.errors import DatabaseError
 from sso.gsid import asking
 from sso.gsid.errors import UnknownSession, Violation
@@ -59,6 +60,10 @@ def game_sockets(game: GameLogin) -> Blueprint:
             return Close(NOT_FOUND, error.message)
         except Violation as error:
             return Close(UNBOUND, error.message)
+        except asking.RepeatedEvidence as error:
+            return Close(UNBOUND, error.message)
+        except Busy as error:
+            return Close(FAILED, error.message)
         except UnknownClient:
             return Close(UNBOUND, (await game.violations.nowhere(line.gsid)).message)
         except DatabaseError:

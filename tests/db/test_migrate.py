@@ -153,7 +153,7 @@ def upgrade(dsn: str, revision: str) -> None:
 
 
 def test_session_tokens_of_an_older_version_get_a_sign_in(empty: str) -> None:
-    upgrade(empty, "0007")
+    upgrade(empty, "0009")
     run_outside(empty, "INSERT INTO users (user_id, login, login_key) VALUES ('5', 'a@b.c', 'a@b.c')")
     for digest in ("\\x01", "\\x02"):
         run_outside(

@@ -146,6 +146,14 @@ async def test_unbound_is_closed_with_4403_and_nothing_has_changed(server: Serve
     assert dict(await rows.of(game.gsid)) == before
 
 
+async def test_repeated_evidence_is_unbound(server: Server) -> None:
+    game = await new_game(server)
+    secret = game.location.partition("?Location=")[2]
+    async with game.socket(query=f"?Location={secret}&Location={secret}") as socket:
+        code, last = await socket.closed()
+    assert (code, last["error"]) == (4403, "Location: expected at most one, in one place")
+
+
 async def test_a_signature_over_what_a_poll_would_sign_is_unbound(server: Server) -> None:
     game = await new_game(server, public_key=PUBLIC_KEY)
     signed = signature(json.dumps({"gsid": game.gsid}))

@@ -3,6 +3,7 @@
 from sso.db.tables.accounts import (
     browser_sessions,
     email_codes,
+    factor_guesses,
     login_challenges,
     outbox,
     session_tokens,
@@ -44,6 +45,7 @@ __all__ = [
     "audit",
     "browser_sessions",
     "email_codes",
+    "factor_guesses",
     "game_sessions",
     "game_violations",
     "group_users",

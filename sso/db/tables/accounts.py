@@ -129,6 +129,16 @@ email_codes = Table(
     Column("failures", Integer, nullable=False, server_default=text("0")),
 )
 
+# Consecutive wrong second-factor codes, counted before they are judged. A right code deletes the row.
+factor_guesses = Table(
+    "factor_guesses",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
+    Column("factor", Text, primary_key=True),  # totp, email
+    Column("attempts", Integer, nullable=False),
+    flag("owner_notified"),
+)
+
 outbox = Table(
     "outbox",
     metadata,

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0010"
+down_revision = "0009"
 
 # How a user authenticated for a token of an older version is unknown. As the narrowest assumption it was for a game,
 # and its absolute lifetime begins now.
