@@ -38,6 +38,7 @@ class Inherited:
     ends: int = 0  # Unix seconds; neither the JWT nor a renewal of it lives longer. 0 means no end of its own
     ips: tuple[str, ...] | None = None  # networks in CIDR form that the source works from; None means everywhere
     from_game: bool = False  # the original sign-in was that of a game session
+    sign_in_id: str = ""  # the JWT is void when this sign-in is ended; "" for one of an older version
 
 
 NEW_SIGN_IN = Inherited()
@@ -96,6 +97,8 @@ class UserJwts:
             "auth_time": auth_time,
             "fac": factor_digest(options.factor),
         }
+        if inherited.sign_in_id:
+            claims["sid"] = inherited.sign_in_id
         if inherited.ends:
             claims["ends"] = inherited.ends
         if inherited.from_game and auth != GAME_AUTH:
@@ -116,7 +119,7 @@ class UserJwts:
         inherited = inherited_from(caller.claims)
         if self._latest_end(inherited.auth_time, inherited.ends) <= time.time():
             raise ExpiredToken("its sign-in is too long ago")
-        moment = await self._users.vouch(caller.user)
+        moment = await self._users.vouch(caller.user, inherited.sign_in_id)
         if moment is None:
             raise InvalidToken("void")
         return moment
@@ -174,7 +177,7 @@ class UserJwts:
             raise InvalidToken("wrong factor")
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
             raise InvalidToken("wrong address")
-        user = await self._users.get(claims["sub"])
+        user = await self._users.holder(claims["sub"], str(claims.get("sid", "")))
         if user is None or user.disabled or claims["iat"] < user.valid_from:
             raise InvalidToken("void")
         return Caller(user, claims)
@@ -206,6 +209,7 @@ def inherited_from(claims: dict[str, Any]) -> Inherited:
         ends=claims.get("ends", 0),
         ips=tuple(claims["ips"]) if "ips" in claims else None,
         from_game=is_from_game(claims),
+        sign_in_id=claims.get("sid", ""),
     )
 
 
