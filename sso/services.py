@@ -30,6 +30,8 @@ from sso.oauth.parts import OAuth
 from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.permissions import Permissions, build_permissions
+from sso.web.address import Proxies
+from sso.web.forwarding import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Services:
     permissions: Permissions
     applications: ApplicationsAtLogin
     exchange_jwt: ExchangeJwt
+    proxies: Proxies
+    forwarding: ForwardingMonitor
 
 
 SERVICE_NAME = "Sign-on"
@@ -97,6 +101,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     applications = LoginRules(permissions, database, ring)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
+    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     return Services(
         settings=settings,
@@ -118,5 +123,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
+        proxies=proxies,
+        forwarding=ForwardingMonitor(proxies),
         postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
     )

@@ -36,6 +36,7 @@ from sso.db.tables.perm import (
     user_groups,
     user_records,
 )
+from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
     "access_keys",
@@ -65,6 +66,7 @@ __all__ = [
     "session_tokens",
     "signing_keys",
     "throttle",
+    "untrusted_proxies",
     "user_groups",
     "user_ids",
     "user_records",
