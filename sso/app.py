@@ -99,7 +99,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, journeys, life_s))
     app.register_blueprint(
-        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, life_s)
+        account_pages(
+            visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, s.games, life_s
+        )
     )
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
