@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
+from sso.accounts.games import Games
 from sso.accounts.mail import Outbox, Postman
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
+from sso.accounts.sign_ins import SignIns
 from sso.accounts.signin import SignIn
 from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
@@ -17,6 +19,7 @@ from sso.accounts.users import UserStore
 from sso.config import Settings
 from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring, SealError
+from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
 from sso.gsid import parts as gsid_parts
@@ -45,6 +48,8 @@ class Services:
     factors: SecondFactors
     signin: SignIn
     session_tokens: SessionTokens
+    sign_ins: SignIns
+    games: Games
     user_jwts: UserJwts
     auth_data: AuthData
     oauth: OAuth
@@ -80,10 +85,21 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib)
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
-    tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s)
-    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s)
-    permissions = build_permissions(database, ring, jwts, users.find, settings.base_url, settings.data_dir / "keys")
+    tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
+    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
+    verifications = VerificationPool()
+    permissions = build_permissions(
+        database,
+        ring,
+        jwts,
+        users.find,
+        verifications,
+        settings.base_url,
+        settings.data_dir / "keys",
+        game_admin=settings.gsid_admin == "allow",
+    )
     applications = LoginRules(permissions, database, ring)
+    sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -100,10 +116,12 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         factors=factors,
         signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login)),
         session_tokens=tokens,
+        sign_ins=sign_ins,
+        games=Games(sign_ins, applications),
         user_jwts=jwts,
         auth_data=auth_data,
         oauth=oauth_parts.build(settings, database, ring, keys, jwts),
-        game=gsid_parts.build(settings, database, wakeups, auth_data, applications),
+        game=gsid_parts.build(settings, database, wakeups, auth_data, applications, verifications),
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),

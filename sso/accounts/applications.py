@@ -16,7 +16,7 @@ class LoginNotAllowed(Refused):
 
 
 class ApplicationsAtLogin(Protocol):
-    async def of_service(self, service_jwt: str, named: tuple[int, ...]) -> tuple[int, ...]:
+    async def of_service(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
         """The applications of a login with a service JWT: it must be of a named one, or is itself the one."""
 
     async def check_exist(self, named: tuple[int, ...]) -> None:

@@ -20,6 +20,13 @@ class TooManyAttempts(Refused):
         self.headers = {"Retry-After": str(retry_after)}
 
 
+class SecondFactorBlocked(Refused):
+    """Too many wrong codes in a row have blocked every second factor of the user."""
+
+    status = 403
+    message = "second factor blocked after too many wrong codes; an operator must unblock it"
+
+
 class OtpRequired(Refused):
     """The password was right and the second factor is missing."""
 

@@ -40,7 +40,7 @@ async def checked_options(
     named = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
     app_id = fields.app_id
     if service_jwt := headers.get("Service-Jwt", fields.service_jwt):
-        named = await applications.of_service(service_jwt, named)
+        named = await applications.of_service(service_jwt, named, real)
         app_id = fields.app_id if fields.app_id or fields.gapp_id else named[0]
     await applications.check_exist(named)
     client = await applications.client_address(real, said, headers.get("Signature"), named)

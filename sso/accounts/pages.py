@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, TooManyAttempts
+from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.journey import Journey, Journeys
 from sso.accounts.model import SecondFactorNeeded, SignedIn, User
 from sso.accounts.second_factor import SecondFactors
@@ -21,6 +21,9 @@ from sso.web.pages import form_fields, page, see_other
 
 WRONG = _("The e-mail address or the password is wrong.")
 WRONG_CODE = _("That code is not right, or it has been used.")
+BLOCKED = _(
+    "Codes are no longer accepted for this account after too many wrong ones. Ask the operator to unblock them."
+)
 
 
 class Visitor:
@@ -115,6 +118,8 @@ def signin_pages(
             outcome = await signin.with_code(user, form.get("otp", "").replace(" ", ""), address())
         except InvalidCredentials:
             return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
+        except SecondFactorBlocked as error:
+            return await show_code(user, form.get("next"), problem=BLOCKED, status=error.status)
         except TooManyAttempts as error:
             return await show_code(user, form.get("next"), problem=too_many(error), status=429, headers=error.headers)
         return await enter(outcome, await journey_to(form.get("next")), form.get("next"))

@@ -6,11 +6,12 @@ import time
 
 import pyotp
 
+from sso.accounts.errors import SecondFactorBlocked
+from sso.accounts.guesses import MAX_GUESSES, Guesses, claim_notice
 from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.users import UserStore
-from sso.core.ids import digest
-from sso.core.language import Text
+from sso.core.language import Text, reading
 from sso.core.sealed import Keyring, place
 from sso.db.bridge import Database, Transaction
 from sso.db.statement import Statement
@@ -23,19 +24,27 @@ MAIL = Text(
     "Your sign-in code is %(code)s\n\nIt works once, for %(minutes)s minutes. If you did not try to sign in, somebody "
     "knows your password: change it.\n"
 )
+BLOCKED_MAIL = Text(
+    "Somebody who knows your password typed %(count)s wrong codes in a row, so codes are no longer accepted for your "
+    "account.\n\nIf it was not you, change your password on a device where you are signed in. To sign in with codes "
+    "again, ask the operator of this service to unblock them.\n"
+)
 
+# No code is sent while the factor is blocked: it would not be judged.
 _NEW_CODE = Statement(
     """INSERT INTO email_codes AS e (user_id, digest, sent, expires)
-    VALUES (:user_id, :digest, now(), now() + make_interval(secs => :life))
+    SELECT user_id, :digest, now(), now() + make_interval(secs => :life) FROM users WHERE user_id = :user_id
+        AND NOT EXISTS (SELECT FROM factor_guesses g WHERE g.user_id = :user_id AND factor = 'email'
+            AND attempts >= :most)
     ON CONFLICT (user_id) DO UPDATE SET digest = excluded.digest, sent = excluded.sent, expires = excluded.expires,
         failures = 0 WHERE e.sent < now() - make_interval(secs => :resend)
     RETURNING user_id"""
 )
-_USE_CODE = Statement(
-    """DELETE FROM email_codes WHERE user_id = :user_id AND digest = :digest AND expires > now() AND failures < :guesses
-    RETURNING user_id"""
+_COUNT_GUESS = Statement(
+    """UPDATE email_codes SET failures = failures + 1
+    WHERE user_id = :user_id AND expires > now() AND failures < :guesses RETURNING digest"""
 )
-_COUNT_GUESS = Statement("UPDATE email_codes SET failures = failures + 1 WHERE user_id = :user_id")
+_USE_CODE = Statement("DELETE FROM email_codes WHERE user_id = :user_id AND digest = :digest RETURNING user_id")
 
 
 class SecondFactors:
@@ -47,12 +56,26 @@ class SecondFactors:
         self._keyring = keyring
         self._outbox = outbox
         self._service_name = service_name
+        self._guesses = Guesses(database)
 
     async def check(self, user: User, code: str) -> bool:
-        """True once per code. To be called only between the two questions to the throttle: codes are short."""
+        """Returns True once per code. The guess is counted before it is judged.
+
+        Raises SecondFactorBlocked if too many wrong codes have blocked all factors of the user. The caller has counted
+        the guess at its rate limits.
+        """
         if not (code.isascii() and code.isdecimal() and len(code) == 6):
             return False
-        return await self._check_totp(user, code) or await self._check_mailed(user, code)
+        counts = await self._guesses.claim(user.user_id, user.ways)
+        for factor, is_right in (("totp", self._is_totp), ("email", self._is_mailed)):
+            if factor in counts and await is_right(user, code):
+                await self._guesses.was_right(user.user_id, factor)
+                return True
+        if len(counts) < len(user.ways) or any(count >= MAX_GUESSES for count in counts.values()):
+            await self._notify_of_block(user)
+        if not counts:
+            raise SecondFactorBlocked
+        return False
 
     async def send_code(self, user: User) -> None:
         """Mail a code, unless one was sent a moment ago."""
@@ -62,9 +85,10 @@ class SecondFactors:
             if await tx.value(
                 _NEW_CODE,
                 user_id=user.user_id,
-                digest=_code_digest(user, code),
+                digest=self._keyring.mac(_code_purpose(user), code),
                 life=float(CODE_S),
                 resend=float(RESEND_S),
+                most=MAX_GUESSES,
             ):
                 await self._outbox.put(
                     tx,
@@ -92,21 +116,29 @@ class SecondFactors:
         await self._users.set_totp(user.user_id, self.seal_totp(user.user_id, secret), step)
         return True
 
-    async def _check_totp(self, user: User, code: str) -> bool:
+    async def _is_totp(self, user: User, code: str) -> bool:
         if user.totp_sealed is None:
             return False
         step = _matching_step(self._keyring.open(totp_purpose(user.user_id), user.totp_sealed), code)
         return step is not None and await self._users.use_totp_step(user.user_id, step)
 
-    async def _check_mailed(self, user: User, code: str) -> bool:
-        if not user.email_2fa:
+    async def _is_mailed(self, user: User, code: str) -> bool:
+        stored: bytes | None = await self._database.value(_COUNT_GUESS, user_id=user.user_id, guesses=GUESSES)
+        if stored is None or not self._keyring.is_mac(stored, _code_purpose(user), code):
             return False
-        found = await self._database.value(
-            _USE_CODE, user_id=user.user_id, digest=_code_digest(user, code), guesses=GUESSES
-        )
-        if found is None:
-            await self._database.value(_COUNT_GUESS, user_id=user.user_id)
-        return found is not None
+        return await self._database.value(_USE_CODE, user_id=user.user_id, digest=stored) is not None
+
+    async def _notify_of_block(self, user: User) -> None:
+        """Tells the owner once that a factor is blocked."""
+        with reading(user.lang):
+            subject = Text("Two-step sign-in for %(service)s is blocked", service=self._service_name).shown()
+            body = Text(BLOCKED_MAIL, count=MAX_GUESSES).shown()
+
+        async def work(tx: Transaction) -> None:
+            if await claim_notice(tx, user.user_id):
+                await self._outbox.put(tx, user.login, subject, body)
+
+        await self._database.transaction(work)
 
 
 def totp_purpose(user_id: str) -> str:
@@ -123,5 +155,5 @@ def _matching_step(secret: str, code: str) -> int | None:
     return None
 
 
-def _code_digest(user: User, code: str) -> bytes:
-    return digest(f"{user.user_id}:{code}")
+def _code_purpose(user: User) -> str:
+    return place("email_codes.digest", user.user_id)

@@ -34,12 +34,11 @@ class SignIn:
         return SecondFactorNeeded(user) if user.ways else SignedIn(user, "login")
 
     async def with_code(self, user: User, code: str, address: Address) -> SignedIn:
-        """The second step, for a user whose password was right."""
-        await self._throttle.admit(user.login_key, address)
+        """The second step, for a user whose password was right. Raises SecondFactorBlocked as well."""
+        await self._throttle.charge(user.login_key, address)
         if not await self._factors.check(user, code):
-            await self._throttle.failed(user.login_key, address)
             raise InvalidCredentials
-        await self._throttle.succeeded(user.login_key, address)
+        await self._throttle.refund(user.login_key, address)
         return SignedIn(user, "otp")
 
     async def confirm_password(self, user: User, password: str, address: Address) -> bool:

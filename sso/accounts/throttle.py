@@ -68,6 +68,17 @@ _FAILED = Statement(
     FROM blocked
     """  # noqa: S608 - the parts are ours
 )
+# The rows were charged before the guess was judged; it was right, and nothing was lost.
+_REFUND = Statement(
+    f"""WITH seen AS (
+        {_SEEN.format(keys="CAST(:keys AS bytea[])")}
+    ), gone AS (
+        DELETE FROM throttle WHERE key = ANY (ARRAY(SELECT key FROM seen WHERE key = :account_key))
+    )
+    UPDATE throttle SET failures = greatest(failures - 1, 0), blocked_until = CASE
+        WHEN failures <= :most THEN '-infinity' ELSE blocked_until END
+    WHERE key = ANY (ARRAY(SELECT key FROM seen WHERE key <> :account_key))"""  # noqa: S608
+)
 # Hardly ever is there a row at all; then this has read and no more.
 _SUCCEEDED = Statement(
     f"""WITH item AS (
@@ -114,6 +125,16 @@ class Throttle:
                 forget=float(FORGET_S),
             )
         _refuse(wait)
+
+    async def charge(self, account: str, address: Address) -> None:
+        """Counts a guess before it is judged. Raises TooManyAttempts if it must not be judged at all."""
+        await self.failed(account, address)
+
+    async def refund(self, account: str, address: Address) -> None:
+        """A charged guess was right: the account starts afresh, and the address has its guess back."""
+        account_key, address_key = self._keys(account, address)
+        keys = [key for key in (account_key, address_key) if key is not None]
+        await self._database.value(_REFUND, keys=keys, account_key=account_key, most=self._per_address)
 
     async def succeeded(self, account: str, address: Address) -> None:
         """The account starts afresh. TooManyAttempts as above: then it was a guess too many, and no success."""

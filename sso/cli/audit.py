@@ -79,6 +79,8 @@ def line(entry: dict[str, Any]) -> str:
     who = f"user {entry['user_id']}" if entry["user_id"] else "command line"
     if entry["service_id"] is not None:
         who += f" through application {entry['service_id']}"
+    if entry["key_id"] is not None:
+        who += f" with access key {entry['key_id']}"
     place = f" from {entry['address']}" if entry["address"] else ""
     changed = ", ".join(_changed(entry["before"], entry["after"]))
     return f"{entry['at']}  {entry['operation']}  {entry['target']}  by {who}{place}" + (

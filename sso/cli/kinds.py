@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
-from sso.perm.call import APPLICATION_MOST
+from sso.perm.names import APPLICATION_MOST
 
 APPLICATION_ID = click.IntRange(1, APPLICATION_MOST)
 

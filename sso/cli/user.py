@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import click
 import orjson
 
+from sso.accounts.guesses import forget_guesses
 from sso.accounts.model import User
 from sso.accounts.users import facts
 from sso.cli.running import Failure, text, with_services
@@ -123,9 +124,19 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
     async def work(services: Services, user: User) -> None:
         await services.users.set_totp(user.user_id, None)
         await services.users.set_email_2fa(user.user_id, on=False)
+        await forget_guesses(services.database, user.user_id)
 
     user = _change(ctx, id_or_login, work)
     click.echo(f"{user.login} signs in with the password alone")
+
+
+@command.command("unblock-2fa")
+@ID_OR_LOGIN
+@click.pass_context
+def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
+    """Accept codes again for a user whose second factors are blocked after 20 wrong codes in a row."""
+    user = _change(ctx, id_or_login, lambda services, user: forget_guesses(services.database, user.user_id))
+    click.echo(f"codes of {user.login} are accepted again")
 
 
 @command.command("end-sessions")

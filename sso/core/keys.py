@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +14,27 @@ PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519Pri
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
 
 RSA_BITS = range(2048, 8192 + 1)
-LEAST_EXPONENT = 65537
+RSA_EXPONENTS = range(3, 2**32, 2)  # the cost of a verification grows with the exponent
+USUAL_EXPONENT = 65537
+CHEAP_RSA_BITS = 4096  # with the usual exponent: a tenth of a millisecond
 PEM_MOST = 16 * 1024
+MAX_DER_BYTES = 2048  # an RSA key of 8,192 bits needs 1,100
+
+_PEM = re.compile(rb"-----BEGIN ((?:RSA )?)PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END \1PUBLIC KEY-----")
+# The beginning of a SubjectPublicKeyInfo of the kinds of keys in use, or of a PKCS#1 key. OpenSSL checks other kinds
+# while it loads them: a Diffie-Hellman key of 12 kB takes it 140 ms.
+_DER = re.compile(
+    rb"\x30(?:[\x00-\x7f]|\x81.|\x82..)(?:"
+    rb"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00"  # rsaEncryption
+    rb"|\x30\x0b\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01"  # the same without parameters
+    rb"|\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07"  # EC P-256
+    rb"|\x30\x05\x06\x03\x2b\x65\x70"  # Ed25519
+    rb"|\x02)",  # PKCS#1: the modulus
+    re.DOTALL,
+)
 
 GENERATE: dict[str, Callable[[], PrivateKey]] = {
-    "RS256": lambda: rsa.generate_private_key(public_exponent=LEAST_EXPONENT, key_size=2048),
+    "RS256": lambda: rsa.generate_private_key(public_exponent=USUAL_EXPONENT, key_size=2048),
     "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
     "EdDSA": ed25519.Ed25519PrivateKey.generate,
 }
@@ -36,8 +53,8 @@ def algorithm_of(key: PublicKey) -> str:
             numbers = key.public_numbers()
             if key.key_size not in RSA_BITS or numbers.n % 2 == 0:
                 raise UnusableKey("an RSA key must have 2048 to 8192 bits")
-            if numbers.e < LEAST_EXPONENT or numbers.e % 2 == 0:
-                raise UnusableKey("an RSA key must have an odd exponent of at least 65537")
+            if numbers.e not in RSA_EXPONENTS:
+                raise UnusableKey("an RSA key must have an odd exponent from 3 to 4294967295")
             return "RS256"
         case ec.EllipticCurvePublicKey() if isinstance(key.curve, ec.SECP256R1):
             return "ES256"
@@ -70,11 +87,13 @@ def load_public(pem: str) -> PublicKey:
     if "PRIVATE KEY" in pem:
         raise UnusableKey("this is a private key; a public one is wanted")
     try:
-        key = serialization.load_pem_public_key(pem.encode())
-    except (ValueError, UnsupportedAlgorithm):
-        raise UnusableKey("this is no PEM public key") from None
-    algorithm_of(key)  # type: ignore[arg-type]
-    return key  # type: ignore[return-value]
+        block = _PEM.search(pem.encode())
+        raw = base64.b64decode(b"".join(block[2].split()), validate=True) if block else b""
+    except ValueError:
+        raw = b""
+    if not raw:
+        raise UnusableKey("this is no PEM public key")
+    return load_der(raw)
 
 
 def load_rsa_public(text: str) -> rsa.RSAPublicKey:
@@ -88,13 +107,18 @@ def load_rsa_public(text: str) -> rsa.RSAPublicKey:
             raw = base64.b64decode(text, validate=True)
         except ValueError:
             raise UnusableKey("this is neither PEM nor base64") from None
-        key = load_public(raw.decode("ascii", "replace")) if raw.startswith(b"-----BEGIN") else _load_der(raw)
+        key = load_public(raw.decode("ascii", "replace")) if raw.startswith(b"-----BEGIN") else load_der(raw)
     if not isinstance(key, rsa.RSAPublicKey):
         raise UnusableKey("an RSA key is wanted")
     return key
 
 
-def _load_der(raw: bytes) -> PublicKey:
+def load_der(raw: bytes) -> PublicKey:
+    """Returns a usable public key from DER. Only the kinds of keys in use reach the library."""
+    if not _DER.match(raw):
+        raise UnusableKey("a key must be RSA, EC P-256 or Ed25519")
+    if len(raw) > MAX_DER_BYTES:
+        raise UnusableKey("an RSA key must have 2048 to 8192 bits")
     try:
         # Reads PKCS#1 as well as SubjectPublicKeyInfo.
         key = serialization.load_der_public_key(raw)
@@ -102,6 +126,13 @@ def _load_der(raw: bytes) -> PublicKey:
         raise UnusableKey("this is no public key") from None
     algorithm_of(key)  # type: ignore[arg-type]
     return key  # type: ignore[return-value]
+
+
+def load_rsa_der(raw: bytes) -> rsa.RSAPublicKey:
+    key = load_der(raw)
+    if not isinstance(key, rsa.RSAPublicKey):
+        raise UnusableKey("an RSA key is wanted")
+    return key
 
 
 def load_private(pem: str) -> PrivateKey:
@@ -130,10 +161,15 @@ def public_der(key: PublicKey) -> bytes:
     return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
-def verify_rsa_signature(der: bytes, signature: str, signed: bytes) -> bool:
-    """SHA-256 with RSA (PKCS#1 v1.5), the signature in strict base64, by the key of this DER."""
-    key = serialization.load_der_public_key(der)
-    assert isinstance(key, rsa.RSAPublicKey)
+def is_costly(key: PublicKey) -> bool:
+    """Whether one verification may take a millisecond: too long for the event loop."""
+    return isinstance(key, rsa.RSAPublicKey) and (
+        key.key_size > CHEAP_RSA_BITS or key.public_numbers().e > USUAL_EXPONENT
+    )
+
+
+def verify_rsa_signature(key: rsa.RSAPublicKey, signature: str, signed: bytes) -> bool:
+    """SHA-256 with RSA (PKCS#1 v1.5), the signature in strict base64."""
     try:
         key.verify(base64.b64decode(signature, validate=True), signed, padding.PKCS1v15(), hashes.SHA256())
     except (ValueError, InvalidSignature):

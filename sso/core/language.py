@@ -7,6 +7,7 @@ is shown instead.
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,16 @@ _RANGE = re.compile(rf"({TAG.pattern}|\*)(?:[ \t]*;[ \t]*[Qq]=(0(?:\.[0-9]{{0,3}
 
 reader: ContextVar[str] = ContextVar("reader", default=SOURCE)
 """The language of whoever reads what is being made."""
+
+
+@contextmanager
+def reading(language: str) -> Iterator[None]:
+    """Inside, texts are shown in this language, or in English if there is no catalogue of it."""
+    token = reader.set(first_of([language]) or SOURCE)
+    try:
+        yield
+    finally:
+        reader.reset(token)
 
 
 class Text(str):

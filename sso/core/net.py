@@ -67,6 +67,18 @@ def contains(networks: Iterable[Network], address: Address) -> bool:
     return any(plain in _unmapped_network(network) for network in networks)
 
 
+def intersection(first: Iterable[Network], second: Iterable[Network]) -> tuple[Network, ...]:
+    """The networks that hold exactly the addresses of both lists: of two networks that overlap, the smaller one."""
+    others = tuple(second)
+    found = dict.fromkeys(
+        one if _inside(one, other) else other
+        for one in first
+        for other in others
+        if _inside(one, other) or _inside(other, one)
+    )
+    return tuple(found)
+
+
 def private_networks(values: Sequence[str]) -> tuple[Network, ...]:
     """Read a list of private networks (`fixed_ips`), without duplicates, in the order given."""
     if isinstance(values, str | bytes):  # a string is a sequence of strings, too

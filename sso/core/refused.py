@@ -29,6 +29,18 @@ class Forbidden(Refused):
     message = "forbidden"
 
 
+class Busy(Refused):
+    """Too much work is waiting."""
+
+    status = 503
+    code = "temporarily_unavailable"
+    message = "the server is busy, try again later"
+
+    def __init__(self, retry_after: int = 1) -> None:
+        super().__init__()
+        self.headers = {"Retry-After": str(retry_after)}
+
+
 class Unauthorized(Refused):
     """Nobody is signed in where somebody must be."""
 

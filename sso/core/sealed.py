@@ -7,6 +7,7 @@ authenticated with it, so that a value copied to another place does not open the
 import base64
 import fcntl
 import hashlib
+import hmac
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ class MasterKey:
         self.raw = raw
         self.id = hashlib.sha256(b"sso master key" + raw).hexdigest()[:12]
         self.cipher = AESGCM(raw)
+        self._mac_key = hmac.digest(raw, b"sso message authentication", hashlib.sha256)
 
     @classmethod
     def generate(cls) -> "MasterKey":
@@ -41,6 +43,9 @@ class MasterKey:
             return cls(base64.b64decode(text.strip() + "=" * (-len(text.strip()) % 4), altchars=b"-_", validate=True))
         except (ValueError, SealError):
             raise SealError("a master key is 32 bytes in base64url, as `sso key master` prints one") from None
+
+    def mac(self, purpose: str, text: str) -> bytes:
+        return hmac.digest(self._mac_key, f"{len(purpose)}:{purpose}{text}".encode(), hashlib.sha256)
 
     def text(self) -> str:
         return base64.urlsafe_b64encode(self.raw).decode().rstrip("=")
@@ -76,8 +81,7 @@ class Keyring:
         return cls.from_file(path)
 
     def seal(self, purpose: str, secret: str) -> str:
-        if _stamp(self.source) != self._seen:
-            self.reload()  # what is sealed with an old key would not open any more once that key is dropped
+        self._follow_file()  # what is sealed with an old key would not open any more once that key is dropped
         key = self.keys[0]
         nonce = os.urandom(NONCE_BYTES)
         box = nonce + key.cipher.encrypt(nonce, secret.encode(), purpose.encode())
@@ -93,6 +97,20 @@ class Keyring:
             return key.cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], purpose.encode()).decode()
         except (InvalidTag, ValueError):
             raise SealError(f"a sealed value ({purpose}) does not open: it was changed or belongs elsewhere") from None
+
+    def mac(self, purpose: str, text: str) -> bytes:
+        """Returns an HMAC-SHA256 under a key derived from the first master key, for values too short for a digest."""
+        self._follow_file()
+        return self.keys[0].mac(purpose, text)
+
+    def is_mac(self, mac: bytes, purpose: str, text: str) -> bool:
+        """Returns True if ``mac`` was made for this purpose and text, with any master key of the ring."""
+        self._follow_file()
+        return any(hmac.compare_digest(mac, key.mac(purpose, text)) for key in self.keys)
+
+    def _follow_file(self) -> None:
+        if _stamp(self.source) != self._seen:
+            self.reload()
 
     def _key(self, key_id: str) -> MasterKey:
         for _ in range(2):

@@ -15,6 +15,7 @@ TABLES = (
     "browser_sessions",
     "login_challenges",
     "session_tokens",
+    "sign_ins",
     "email_codes",
     "throttle",
     "game_sessions",

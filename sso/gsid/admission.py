@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.core.net import Address
 from sso.core.refused import Forbidden
+from sso.core.verification import VerificationPool
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.limits import AddressKeys
 from sso.gsid.model import Facts, Standing, possible
@@ -30,7 +31,8 @@ class Asked:
     @property
     def shows_its_address_alone(self) -> bool:
         shown = self.evidence
-        return not (self.said or self.signature or shown.locations or shown.signatures or shown.public_keys)
+        beside = (self.signature, shown.location, shown.signature, shown.public_key)
+        return not self.said and all(text is None for text in beside)
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,17 @@ def only(said: tuple[str, ...]) -> str | None:
 
 class Admission:
     def __init__(
-        self, sessions: GameSessions, applications: ApplicationsAtLogin, violations: Violations, location_url: str
+        self,
+        sessions: GameSessions,
+        applications: ApplicationsAtLogin,
+        violations: Violations,
+        pool: VerificationPool,
+        location_url: str,
     ) -> None:
         self._sessions = sessions
         self._applications = applications
         self._violations = violations
+        self._pool = pool
         self._location_url = location_url
 
     async def admit(self, asked: Asked, *, address_suffices: bool = False) -> Admitted:
@@ -70,9 +78,10 @@ class Admission:
         except Forbidden as error:
             raise await self.refuse(asked, Wrong("Ip header", facts.address, error.message)) from None
         evidence = asked.evidence if address is asked.real else replace(asked.evidence, address=address)
-        if wrong := check(facts, evidence, self._location_url, address_suffices=address_suffices):
+        wrong = await check(facts, evidence, self._location_url, self._pool, address_suffices=address_suffices)
+        if wrong:
             raise await self.refuse(asked, wrong)
-        by_key = facts.key_digest if evidence.signatures else None
+        by_key = facts.key_digest if evidence.signature is not None else None
         return Admitted(facts, standing, by_key or early)
 
     async def look(self, asked: Asked) -> tuple[Facts, Standing, str]:
@@ -85,7 +94,7 @@ class Admission:
         return await self._violations.refuse(asked.gsid, wrong, asked.real)
 
     async def _find(self, asked: Asked, early: bytes) -> Found:
-        return await self._sessions.find(possible(asked.gsid), early, signs=bool(asked.evidence.signatures))
+        return await self._sessions.find(possible(asked.gsid), early, signs=asked.evidence.signature is not None)
 
     async def _known(self, asked: Asked, found: Found) -> tuple[Facts, Standing]:
         if found.facts is None or found.standing is None:

@@ -5,11 +5,30 @@ from collections.abc import Mapping, Sequence
 from werkzeug.datastructures import Headers
 
 from sso.core.net import Address
+from sso.core.refused import Refused
 from sso.gsid.admission import Asked
 from sso.gsid.proof import Evidence
 
-SCHEMES = ("location", "sign", "ip")  # of Authorization; any other scheme says nothing here
-_NAMES = frozenset({"ip", "location", "public-key", "request-sign", "sign", "signature"})
+LOCATION, SIGNATURE, KEY, ADDRESS, ADDRESS_SIGNATURE = "Location", "Request-Sign", "public_key", "Ip", "Signature"
+# The kind of evidence in a header, or in a scheme of Authorization. Any other scheme says nothing here.
+_KINDS = {
+    "location": LOCATION,
+    "authorization location": LOCATION,
+    "request-sign": SIGNATURE,
+    "sign": SIGNATURE,
+    "authorization sign": SIGNATURE,
+    "public-key": KEY,
+    "ip": ADDRESS,
+    "authorization ip": ADDRESS,
+    "signature": ADDRESS_SIGNATURE,
+}
+
+
+class RepeatedEvidence(Refused):
+    """A request carries evidence of one kind twice, in one place or in two."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"{kind}: expected at most one, in one place")
 
 
 def collect(
@@ -17,52 +36,51 @@ def collect(
 ) -> Asked:
     """``in_url``: the parameter Location. ``key``: a public key in the body. ``signed``: what a signature is over."""
     found = _said(headers)
-    signatures = found.get("signature")
     return Asked(
         gsid=gsid,
         real=real,
-        said=_addresses(found),
-        signature=signatures[0] if signatures else None,
+        said=tuple(found.get(ADDRESS, ())),
+        signature=_one(ADDRESS_SIGNATURE, found),
         evidence=Evidence(
             address=real,
-            locations=(*in_url, *found.get("location", ()), *found.get("authorization location", ())),
-            signatures=(
-                *found.get("request-sign", ()),
-                *found.get("sign", ()),
-                *found.get("authorization sign", ()),
-            ),
-            public_keys=_keys(found, key),
+            location=_one(LOCATION, found, in_url),
+            signature=_one(SIGNATURE, found),
+            public_key=_key(found, key),
             signed=signed,
         ),
     )
 
 
-def public_keys(headers: Headers, in_body: str) -> tuple[str, ...]:
-    return _keys(_said(headers), in_body)
+def public_key(headers: Headers, in_body: str) -> str | None:
+    return _key(_said(headers), in_body)
 
 
 def said_addresses(headers: Headers) -> tuple[str, ...]:
     """Of the client, as a server says it that acts for one."""
-    return _addresses(_said(headers))
+    return tuple(_said(headers).get(ADDRESS, ()))
 
 
-def _keys(found: Mapping[str, Sequence[str]], in_body: str) -> tuple[str, ...]:
-    return tuple(text for text in (in_body, *found.get("public-key", ())) if text)
+def _key(found: Mapping[str, Sequence[str]], in_body: str) -> str | None:
+    """An empty key is none."""
+    sent = [text for text in (in_body, *found.get(KEY, ())) if text]
+    return _one(KEY, {}, sent)
 
 
-def _addresses(found: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    return (*found.get("ip", ()), *found.get("authorization ip", ()))
+def _one(kind: str, found: Mapping[str, Sequence[str]], elsewhere: Sequence[str] = ()) -> str | None:
+    sent = (*elsewhere, *found.get(kind, ()))
+    if len(sent) > 1:
+        raise RepeatedEvidence(kind)
+    return sent[0] if sent else None
 
 
 def _said(headers: Headers) -> dict[str, list[str]]:
-    """The headers that matter here, in one pass; those of Authorization by their scheme."""
+    """The headers that matter here, in one pass, by the kind of evidence."""
     found: dict[str, list[str]] = {}
     for title, value in headers:
         name = title.lower()
-        if name in _NAMES:
-            found.setdefault(name, []).append(value)
-        elif name == "authorization":
-            scheme, _, rest = value.partition(" ")
-            if scheme.lower() in SCHEMES:
-                found.setdefault(f"authorization {scheme.lower()}", []).append(rest.strip())
+        if name == "authorization":
+            scheme, _, value = value.partition(" ")
+            name = f"authorization {scheme.lower()}"
+        if kind := _KINDS.get(name):
+            found.setdefault(kind, []).append(value.strip() if name.startswith("authorization") else value)
     return found

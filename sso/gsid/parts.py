@@ -6,6 +6,7 @@ from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
 from sso.config import Settings
 from sso.core.net import Network
+from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.db.wakeups import Wakeups
 from sso.gsid.admission import Admission
@@ -57,13 +58,14 @@ def build(
     wakeups: Wakeups,
     auth_data: AuthData,
     applications: ApplicationsAtLogin,
+    verifications: VerificationPool,
 ) -> GameLogin:
     sessions = GameSessions(database, settings.gsid_ttl_s, settings.gsid_max_s)
     polls = PollStore(database, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
     counts = Counts(database, Limits(settings.rate_getgsid, settings.poll_strikes, settings.poll_block_s))
     violations = Violations(database, counts, settings.poll_block_s)
     location_url = f"{settings.base_url}{BASE}/getGsidResult?Location="
-    admission = Admission(sessions, applications, violations, location_url)
+    admission = Admission(sessions, applications, violations, verifications, location_url)
     holds = Holds(polls, wakeups)
     ease = Ease(settings.poll_delay_s)
     sockets = SocketStore(database)

@@ -9,19 +9,20 @@ import hmac
 from dataclasses import dataclass, field
 
 from sso.core.ids import digest
-from sso.core.keys import UnusableKey, load_rsa_public, public_der, verify_rsa_signature
+from sso.core.keys import UnusableKey, load_rsa_der, load_rsa_public, public_der, verify_rsa_signature
 from sso.core.net import Address
+from sso.core.verification import VerificationPool
 from sso.gsid.model import Facts
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a request brings. Each list holds every place where it was said: all of them must be right."""
+    """What a request brings: at most one of each kind, and each must be right."""
 
     address: Address
-    locations: tuple[str, ...] = field(default=(), repr=False)
-    signatures: tuple[str, ...] = field(default=(), repr=False)
-    public_keys: tuple[str, ...] = field(default=(), repr=False)
+    location: str | None = field(default=None, repr=False)
+    signature: str | None = field(default=None, repr=False)
+    public_key: str | None = field(default=None, repr=False)
     signed: bytes = field(default=b"", repr=False)  # what a signature is over
 
 
@@ -34,22 +35,22 @@ class Wrong:
     found: str = ""
 
 
-def check(facts: Facts, evidence: Evidence, location_url: str, *, address_suffices: bool = False) -> Wrong | None:
+async def check(
+    facts: Facts, evidence: Evidence, location_url: str, pool: VerificationPool, *, address_suffices: bool = False
+) -> Wrong | None:
     """``address_suffices``: also for a session with a key, as for its WebSocket.
 
     Where there is nothing but an address, a poll is judged by the same rule in a statement (``poll_store.py``).
     """
-    for text in evidence.public_keys:
-        if wrong := _check_key(facts.public_key, text):
-            return wrong
-    for location in evidence.locations:
-        found = digest(location.removeprefix(location_url))
+    if evidence.public_key is not None and (wrong := _check_key(facts.public_key, evidence.public_key)):
+        return wrong
+    if evidence.location is not None:
+        found = digest(evidence.location.removeprefix(location_url))
         if not hmac.compare_digest(found, facts.location):
             return Wrong("wrong location", _name(facts.location), _name(found))
-    for signature in evidence.signatures:
-        if wrong := _check_signature(facts.public_key, signature, evidence.signed):
-            return wrong
-    if evidence.locations or evidence.signatures:
+    if evidence.signature is not None:
+        return await _check_signature(facts.public_key, evidence, evidence.signature, pool)
+    if evidence.location is not None:
         return None
     if facts.public_key is not None and not address_suffices:
         return Wrong("the session has a key, and the request neither signature nor location", "a signature", "none")
@@ -68,11 +69,18 @@ def _check_key(registered: bytes | None, text: str) -> Wrong | None:
     return None
 
 
-def _check_signature(public_key: bytes | None, signature: str, signed: bytes) -> Wrong | None:
-    if public_key is None:
+async def _check_signature(
+    registered: bytes | None, evidence: Evidence, signature: str, pool: VerificationPool
+) -> Wrong | None:
+    if registered is None:
         return Wrong("a signature, but no key was registered", "no key", "a signature")
-    if not verify_rsa_signature(public_key, signature, signed):
-        return Wrong("wrong signature", f"by key {_key_name(public_key)}", f"{len(signed)} bytes signed otherwise")
+    try:
+        key = load_rsa_der(registered)
+    except UnusableKey as error:
+        return Wrong("the registered key is unusable", "a key within the limits", str(error))
+    signed = evidence.signed
+    if not await pool.run(evidence.address, key, verify_rsa_signature, key, signature, signed):
+        return Wrong("wrong signature", f"by key {_key_name(registered)}", f"{len(signed)} bytes signed otherwise")
     return None
 
 

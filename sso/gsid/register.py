@@ -24,18 +24,14 @@ class Register:
     def __init__(self, sessions: GameSessions) -> None:
         self._sessions = sessions
 
-    async def register(self, options: LoginOptions, public_keys: tuple[str, ...]) -> Registered:
+    async def register(self, options: LoginOptions, key_text: str | None) -> Registered:
         gsid, secret, match = str(uuid.uuid4()), secret_token(), match_code()
-        started, life = await self._sessions.create(gsid, secret, match, public_key(public_keys), options)
+        started, life = await self._sessions.create(gsid, secret, match, _read_key(key_text), options)
         return Registered(gsid, started, life, match, secret)
 
 
-def public_key(texts: tuple[str, ...]) -> bytes | None:
-    """The one key, which may be said in the body and in the header."""
+def _read_key(text: str | None) -> bytes | None:
     try:
-        keys = {public_der(load_rsa_public(text)) for text in texts}
+        return public_der(load_rsa_public(text)) if text is not None else None
     except UnusableKey as error:
         raise Refused(f"public_key: {error}") from None
-    if len(keys) > 1:
-        raise Refused("public_key: differs from the header Public-Key")
-    return next(iter(keys), None)

@@ -47,6 +47,7 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/getGsid")
     async def get_gsid() -> Response:
         fields = await read(GetGsid)
+        key_text = asking.public_key(request.headers, fields.public_key)
         real = await real_address("")
         await game.counts.new_session(real)
         try:
@@ -54,7 +55,7 @@ def game_routes(game: GameLogin) -> Blueprint:
             options = await checked_options(fields, request.headers, real, said, game.applications)
         except Forbidden as error:
             raise await game.violations.refuse("", Wrong("Ip header", found=error.message), real) from None
-        made = await game.register.register(options, asking.public_keys(request.headers, fields.public_key))
+        made = await game.register.register(options, key_text)
         answer = {"gsid": made.gsid, "ts": made.started, "started": made.started, "expires_in": made.expires_in}
         return reply(
             {"status": "OK", **answer, "match": made.match}, headers={"Location": game.location_url + made.secret}

@@ -49,7 +49,7 @@ class ApplicationKeys:
             return None
         pem = await self._database.value(_ONE, application_id=application_id, id=kid)
         if pem is not None:
-            return material.load_public(pem)
+            return _usable(pem)
         return next((key for key in self._from_file(application_id) if material.key_id(key) == kid), None)
 
     async def find_pem(self, kid: str) -> str | None:
@@ -57,7 +57,7 @@ class ApplicationKeys:
         if not _KEY_ID.fullmatch(kid):
             return None
         found: str | None = await self._database.value(_ANYWHERE, id=kid)
-        if found is not None:
+        if found is not None and _usable(found):
             return found
         owners = {
             int(path.stem): key
@@ -76,7 +76,8 @@ class ApplicationKeys:
             in_file = []
         found = {material.key_id(key): material.public_pem(key) for key in in_file}
         for row in rows:
-            found.setdefault(row["id"], row["pem"])
+            if _usable(row["pem"]):
+                found.setdefault(row["id"], row["pem"])
         return [{"id": kid, "data": pem} for kid, pem in found.items()]
 
     async def add_custom(self, runner: Runner, application_id: int, pem: str) -> str:
@@ -121,6 +122,14 @@ async def set_from_meta(tx: Runner, application_id: int, public_key: str) -> Non
     except UnusableKey:
         return
     await _put(tx, application_id, key, "meta")
+
+
+def _usable(pem: str) -> PublicKey | None:
+    """A key that was stored under wider limits than today's is none."""
+    try:
+        return material.load_public(pem)
+    except UnusableKey:
+        return None
 
 
 async def _put(runner: Runner, application_id: int, key: PublicKey, source: str) -> None:

@@ -87,6 +87,8 @@ class Applications:
         if given.keys() != {"service_meta"} or given["service_meta"].keys() & {"public_key", "private_key"}:
             standing.require_here(Operation.APPLICATION_SAVE)
         if given.get("project_id", standing.application.project_id) != standing.application.project_id:
+            if not call.caller.has_factor:
+                raise Forbidden("moving an application to another project needs the header Factor")
             self._may_move(standing, given["project_id"])
         return call.answer(data=shown(await self._update(call, wanted, given)))
 

@@ -12,8 +12,11 @@ PAGE_MOST = 200
 SECRETS = frozenset(("hash", "private_key", "password", "client_secret", "secret", "totp_secret"))
 
 _WRITE = Statement(
-    """INSERT INTO audit (user_id, service_id, address, operation, target, project_id, application_id, before, after)
-    VALUES (:user_id, :service_id, :address, :operation, :target, :project_id, :application_id, :before, :after)"""
+    """INSERT INTO audit (
+        user_id, service_id, key_id, address, operation, target, project_id, application_id, before, after
+    ) VALUES (
+        :user_id, :service_id, :key_id, :address, :operation, :target, :project_id, :application_id, :before, :after
+    )"""
 )
 _READ = Statement(
     """SELECT * FROM audit
@@ -36,6 +39,7 @@ class Actor:
     user_id: str = ""
     service_id: int | None = None
     address: str = ""
+    key_id: str | None = None  # the access key that came with the call
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ async def write(
         _WRITE,
         user_id=actor.user_id,
         service_id=actor.service_id,
+        key_id=actor.key_id,
         address=actor.address,
         operation=operation,
         target=target,

@@ -6,9 +6,7 @@ from typing import Any
 from sso.perm.callers import Caller
 from sso.perm.errors import Invalid
 from sso.perm.input import kinds
-from sso.perm.names import application_key
-
-APPLICATION_MOST = 2**31 - 1
+from sso.perm.names import APPLICATION_MOST, application_key
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who calls a permission endpoint (§4.1, §5.3): a user JWT with a device factor, or with a service JWT.
+"""The caller of a permission endpoint (§4.1, §5.3): a user JWT with a device factor, or with what replaces it there.
 
 Headers come first; the fields ``jwt``, ``factor`` and ``service_jwt`` of the body are deprecated and still work.
 """
@@ -7,12 +7,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.user_jwt import UserJwts
-from sso.core.jwt import InvalidToken
+from sso.accounts.user_jwt import UserJwts, has_factor, is_from_game
+from sso.core.jwt import ExpiredToken, InvalidToken
 from sso.core.net import Address
-from sso.core.refused import Unauthorized
+from sso.core.refused import Forbidden, Unauthorized
 from sso.perm.access_keys import AccessKey, AccessKeys
 from sso.perm.audit import Actor
+from sso.perm.credential_rules import EndpointRule, Subject
 from sso.perm.service_jwt import ServiceJwts
 
 JWT_DOTS = 2
@@ -21,28 +22,33 @@ EXPIRED_FOR_S = 30 * 86400  # how long after its end a user JWT still names some
 
 @dataclass(frozen=True)
 class Evidence:
-    """What came with the request."""
+    """The credentials that came with a request."""
 
     address: Address
-    bearer: str = ""  # of the Authorization header
+    authorization: str = ""
     factor: str | None = None
     service_jwt: str = ""
     jwt: str = ""  # of the body
+    vouched: bool = False  # the address was signed by an application, and is not that of the connection
 
     @classmethod
     def collect(
         cls, address: Address, authorization: str, factor: str | None, service_jwt: str | None, body: dict[str, Any]
     ) -> "Evidence":
         """A header wins over the body's field; a field of another type than string is no evidence."""
-        scheme, _, bearer = authorization.partition(" ")
         said = {name: body[name] for name in ("jwt", "factor", "service_jwt") if isinstance(body.get(name), str)}
         return cls(
             address=address,
-            bearer=bearer.strip() if scheme.lower() == "bearer" else "",
+            authorization=authorization,
             factor=factor if factor is not None else said.get("factor"),
             service_jwt=service_jwt if service_jwt is not None else said.get("service_jwt", ""),
             jwt=said.get("jwt", ""),
         )
+
+    @property
+    def bearer(self) -> str:
+        scheme, _, bearer = self.authorization.partition(" ")
+        return bearer.strip() if scheme.lower() == "bearer" else ""
 
 
 @dataclass(frozen=True)
@@ -52,58 +58,107 @@ class Caller:
     service_id: int | None = None  # the application of a service JWT
     key: AccessKey | None = None
     now: int = 0
+    has_factor: bool = False  # the device proved itself; otherwise a service JWT or the access key made up for it
+    key_replaces_factor: bool = False
+    is_site: bool = False  # a token without factor, which a web site got for an access token
+    vouched: bool = False  # the address is what an application says of its client
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.user_id, self.service_id, str(self.address))
+        return Actor(self.user_id, self.service_id, str(self.address), self.key.id if self.key else None)
 
 
 class Callers:
-    def __init__(self, jwts: UserJwts, services: ServiceJwts, keys: AccessKeys) -> None:
+    def __init__(self, jwts: UserJwts, services: ServiceJwts, keys: AccessKeys, *, game_admin: bool) -> None:
         self._jwts = jwts
         self._services = services
         self._keys = keys
+        self._game_admin = game_admin
 
-    async def identify(self, evidence: Evidence) -> Caller:
-        """A user with a factor, or with a service JWT."""
-        try:
-            service_id = await self._services.verify(evidence.service_jwt) if evidence.service_jwt else None
-            return await self._user(evidence, evidence.bearer or evidence.jwt, service_id, expired_for=0)
-        except InvalidToken:
-            raise Unauthorized from None
+    async def identify(self, evidence: Evidence, rule: EndpointRule, fields: dict[str, Any]) -> Caller:
+        """The caller, if the credentials suffice for this endpoint whatever the application is; the desk checks that.
 
-    async def identify_for_data(self, evidence: Evidence, action: str, *, roles_only: bool) -> Caller:
-        """For users' schemas, where services may also speak of users whose JWT has expired, and ask for roles alone.
-
-        A service JWT waives the expiry of the user JWT; an access key does so for reading, and the user JWT then
-        travels in the body.
+        For users' permissions, a service JWT waives the expiry of the user JWT, an access key does so for get, and
+        either of them alone reads roles.
         """
+        now = int(time.time())
+        service_id = await self._service(evidence)
+        key = await self._access_key(evidence) if rule.subject is Subject.USER_DATA else None
+        key_reads = key is not None and fields.get("action") == "get"
+        replaced = rule.replaces_factor(service=service_id is not None, key_reads=key_reads)
+        token = evidence.jwt if key else evidence.bearer or evidence.jwt
+        if not token:
+            if replaced and rule.subject is Subject.USER_DATA and _reads_roles(fields):
+                return Caller(
+                    "", evidence.address, service_id, key, now, key_replaces_factor=key_reads, vouched=evidence.vouched
+                )
+            raise _missing_jwt(evidence)
+        waived = EXPIRED_FOR_S if replaced and rule.subject is Subject.USER_DATA else 0
+        user_id, claims = await self._user(token, evidence.address, waived)
+        proved = evidence.factor is not None and has_factor(claims, evidence.factor)
+        if not proved and not replaced:
+            raise _missing_factor(evidence)
+        is_site = "fac" not in claims
+        if is_site and not (rule.subject is Subject.USER_DATA and fields.get("action") == "get"):
+            raise Forbidden("a token that was exchanged for a web site only reads meta/data")
+        if is_from_game(claims) and not self._game_admin and _is_administrative(rule, fields, user_id):
+            raise Forbidden("a sign-in to a game is not enough for administrative calls")
+        return Caller(user_id, evidence.address, service_id, key, now, proved, key_reads, is_site, evidence.vouched)
+
+    async def _service(self, evidence: Evidence) -> int | None:
+        if not evidence.service_jwt:
+            return None
         try:
-            service_id = await self._services.verify(evidence.service_jwt) if evidence.service_jwt else None
-            key = await self._access_key(evidence)
-            waived = EXPIRED_FOR_S if service_id is not None or (key and action == "get") else 0
-            token = evidence.jwt if key else evidence.bearer or evidence.jwt
-            if not token and action == "get" and roles_only and (key or service_id is not None):
-                return Caller("", evidence.address, service_id, key, int(time.time()))
-            return await self._user(evidence, token, service_id, key=key, expired_for=waived)
+            return await self._services.verify(evidence.service_jwt, evidence.address)
         except InvalidToken:
-            raise Unauthorized from None
+            raise Unauthorized("invalid token: the service JWT is not valid") from None
 
     async def _access_key(self, evidence: Evidence) -> AccessKey | None:
-        """A JWT holds two dots; anything else is sent as an access key, and refused when it is none."""
+        """A JWT holds two dots; any other bearer is meant as an access key, and refused if it is none."""
         if not evidence.bearer or evidence.bearer.count(".") == JWT_DOTS:
             return None
         key = await self._keys.presented(evidence.bearer)
         if key is None:
-            raise InvalidToken("no such access key")
+            raise Unauthorized
         return key
 
-    async def _user(
-        self, evidence: Evidence, token: str, service_id: int | None, *, key: AccessKey | None = None, expired_for: int
-    ) -> Caller:
-        trusted = service_id is not None or key is not None
-        if not token or (evidence.factor is None and not trusted):
-            raise InvalidToken("jwt, and factor or service_jwt, are required")
-        factor = None if trusted else evidence.factor
-        found = await self._jwts.verify(token, evidence.address, factor=factor, expired_for=expired_for, exchanged=True)
-        return Caller(found.user.user_id, evidence.address, service_id, key, int(time.time()))
+    async def _user(self, token: str, address: Address, waived: int) -> tuple[str, dict[str, Any]]:
+        try:
+            found = await self._jwts.verify(token, address, factor=None, expired_for=waived, exchanged=True)
+        except ExpiredToken:
+            raise Unauthorized("invalid token: the JWT has expired") from None
+        except InvalidToken:
+            raise Unauthorized from None
+        return found.user.user_id, found.claims
+
+
+def _missing_jwt(evidence: Evidence) -> Unauthorized:
+    scheme = evidence.authorization.partition(" ")[0].lower()
+    if scheme and scheme not in ("bearer", "ip"):
+        return Unauthorized('invalid token: Authorization must be "Bearer <user JWT>"')
+    return Unauthorized("invalid token: a user JWT is required (Authorization: Bearer <user JWT>)")
+
+
+def _missing_factor(evidence: Evidence) -> Unauthorized:
+    if evidence.factor is not None:
+        return Unauthorized("invalid token: Factor is not the one that the JWT was issued for")
+    if evidence.service_jwt or evidence.bearer.count(".") != JWT_DOTS:
+        return Unauthorized("invalid token: the header Factor is required, nothing replaces it in this call")
+    return Unauthorized("invalid token: the header Factor is required")
+
+
+def _reads_roles(fields: dict[str, Any]) -> bool:
+    data = fields.get("data")
+    return fields.get("action") == "get" and isinstance(data, dict) and data.get("type") == "roles"
+
+
+def _is_administrative(rule: EndpointRule, fields: dict[str, Any], user_id: str) -> bool:
+    """Whether a call changes something outside the caller's own data, or reads other users."""
+    match rule.subject:
+        case Subject.CALLER:
+            return False
+        case Subject.USER_DATA:
+            data = fields.get("data")
+            return isinstance(data, dict) and data.get("user_id", user_id) != user_id
+        case Subject.PROJECT | Subject.APPLICATION:
+            return not (rule.harmless_get and fields.get("action") == "get")

@@ -62,8 +62,12 @@ class Desk:
         failed: list[DatabaseError] = []
 
         async def look(wanted: int) -> None:
+            # An application vouches for addresses of its own clients: they activate no condition of a central role.
+            vouched_elsewhere = caller.vouched and wanted != application_id
             try:
-                found[wanted] = await self.facts.load(caller.user_id, wanted, caller.address)
+                found[wanted] = await self.facts.load(
+                    caller.user_id, wanted, None if vouched_elsewhere else caller.address
+                )
             except DatabaseError as error:
                 failed.append(error)  # a nursery would wrap it, and the edge knows it bare
 
@@ -77,13 +81,23 @@ class Desk:
         assert central is not None
         effective = compute(central.application, central.facts, caller.now)
         at = found.get(application_id) if application_id is not None else None
+        _check_credentials(caller, application_id, at)
         if at is None:
             return Standing(Rights(effective), central)
         service = _speaks_for(caller, at)
-        if caller.service_id is not None and not service:
-            raise Forbidden  # it stands in for the factor at its own application and those of its project, nowhere else
         secret = secret_rights(at.application.schema, at.facts.own, caller.now)
         return Standing(Rights(effective, secret, service), central, at)
+
+
+def _check_credentials(caller: Caller, application_id: int | None, at: Loaded | None) -> None:
+    """A service JWT or an access key replaces the factor only where it is valid; the refusal tells nothing else."""
+    if caller.key is not None and caller.key.application_id != application_id:
+        raise Forbidden("an access key is valid for its own application only")
+    if caller.has_factor or caller.key_replaces_factor:
+        return
+    own = caller.service_id is not None and caller.service_id == application_id
+    if not own and (caller.is_site or at is None or not _speaks_for(caller, at)):
+        raise Forbidden("the service JWT is valid for its own application and those of its project only")
 
 
 def _speaks_for(caller: Caller, at: Loaded) -> bool:

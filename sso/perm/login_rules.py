@@ -26,9 +26,9 @@ class LoginRules:
         self._database = database
         self._keyring = keyring
 
-    async def of_service(self, service_jwt: str, named: tuple[int, ...]) -> tuple[int, ...]:
+    async def of_service(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
         try:
-            service_id = await self._permissions.service_jwts.verify(service_jwt)
+            service_id = await self._permissions.service_jwts.verify(service_jwt, client)
         except InvalidToken:
             raise Refused("service_jwt: invalid token") from None
         if named and service_id not in named:

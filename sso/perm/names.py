@@ -25,7 +25,7 @@ _FORBIDDEN = frozenset((PROJECT_ACCESS, "__proto__"))
 _TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
 _GROUP_ID = re.compile(r"[0-9a-f]{24}")
 _APPLICATION_ID = re.compile(r"[1-9][0-9]{0,9}")
-_APPLICATION_ID_MOST = 2**31 - 1
+APPLICATION_MOST = 2**31 - 1
 
 
 def is_segment(name: object) -> bool:
@@ -83,7 +83,7 @@ def group_id(value: object, where: str) -> str:
 
 def is_application_key(text: str) -> bool:
     """An application id as a decimal string, with one spelling only."""
-    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= _APPLICATION_ID_MOST
+    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= APPLICATION_MOST
 
 
 def application_key(value: object, where: str) -> int:

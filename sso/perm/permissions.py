@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sso.accounts.user_jwt import UserJwts
 from sso.core.sealed import Keyring
+from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.perm.access_keys import AccessKeys
 from sso.perm.app_keys import ApplicationKeys
@@ -50,19 +51,22 @@ def build_permissions(
     keyring: Keyring,
     jwts: UserJwts,
     find_user: Callable[[str], Awaitable[Target | None]],
+    verifications: VerificationPool,
     base_url: str,
     key_folder: Path,
+    *,
+    game_admin: bool,
 ) -> Permissions:
     facts = FactsStore(database)
     desk = Desk(facts)
     access_keys = AccessKeys(database, keyring)
     application_keys = ApplicationKeys(database, key_folder)
-    service_jwts = ServiceJwts(database, application_keys, base_url)
+    service_jwts = ServiceJwts(database, application_keys, verifications, base_url)
     projects = Projects(database, desk, find_user)
     return Permissions(
         facts=facts,
         desk=desk,
-        callers=Callers(jwts, service_jwts, access_keys),
+        callers=Callers(jwts, service_jwts, access_keys, game_admin=game_admin),
         addresses=SignedAddresses(access_keys),
         access_keys=access_keys,
         application_keys=application_keys,

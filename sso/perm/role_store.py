@@ -1,6 +1,6 @@
 """Roles and schemas of applications in the database.
 
-Each change raises the revision that compiled ones are kept under.
+Each change raises the version that If-Match compares, and the revision that compiled ones are kept under.
 """
 
 from typing import Any
@@ -14,7 +14,12 @@ FIELDS = ("meta", "description", "protected", "default", "condition", "user_limi
 _LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
 _KEEP = Statement("SELECT 1 FROM applications WHERE application_id = :application_id FOR SHARE")
 _READ = Statement("SELECT * FROM applications WHERE application_id = :application_id")
-_RAISE = Statement("UPDATE applications SET revision = revision + 1 WHERE application_id = :application_id")
+# Roles are part of the schema record, so a change of one is a new version of it: If-Match then sees every change.
+_RAISE = Statement(
+    """UPDATE applications SET version = version + 1, revision = revision + 1,
+        updated_at = extract(epoch FROM clock_timestamp())
+    WHERE application_id = :application_id"""
+)
 _ALL = Statement(
     """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
     WHERE application_id = :application_id ORDER BY name"""

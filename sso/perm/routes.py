@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from quart import Blueprint, Response, request
 
 from sso.core.refused import NotFound
-from sso.perm.call import APPLICATION_MOST, Call
-from sso.perm.callers import Caller, Evidence
+from sso.perm.call import Call
+from sso.perm.callers import Evidence
+from sso.perm.credential_rules import ENDPOINTS, EndpointRule, Subject
 from sso.perm.errors import Invalid
 from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.names import application_key
@@ -24,13 +25,16 @@ Handler = Callable[[Call], Awaitable[dict[str, Any]]]
 def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str | None]) -> Blueprint:
     routes = Blueprint("permissions", __name__, url_prefix="/api/permissions")
 
-    async def answer(handler: Handler, max_bytes: int = 256 * 1024) -> Response:
+    async def answer(path: str, handler: Handler, max_bytes: int) -> Response:
         fields = (await body(forms=False, max_bytes=max_bytes)).fields
-        caller = await perm.callers.identify(await evidence(fields))
+        rule = ENDPOINTS[path]
+        caller = await perm.callers.identify(await evidence(rule, fields), rule, fields)
+        if rule.subject is Subject.USER_DATA and caller.service_id is not None:
+            fields = {"application_id": caller.service_id, **fields}
         return reply(await handler(Call(fields, caller, request.headers.get("If-Match"))))
 
-    async def evidence(fields: dict[str, Any]) -> Evidence:
-        """The address is the connection's, or the one that an access key of the application in question vouches for."""
+    async def evidence(rule: EndpointRule, fields: dict[str, Any]) -> Evidence:
+        """The address is the connection's, or one signed with an access key of the application of the call."""
         found = Evidence.collect(
             address(),
             request.headers.get("Authorization", ""),
@@ -38,9 +42,10 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
             request.headers.get("Service-Jwt"),
             fields,
         )
-        about = _about(fields) or app_id_of(found.service_jwt)
+        about = rule.application_of(fields, app_id_of(found.service_jwt))
         signature = request.headers.get("Signature")
-        return replace(found, address=await perm.addresses.resolve(found.address, _said_address(), signature, (about,)))
+        counting = await perm.addresses.resolve(found.address, _said_address(), signature, (about,))
+        return replace(found, address=counting, vouched=counting != found.address)
 
     for path, handler, most in (
         ("/application", perm.applications.handle, 256 * 1024),
@@ -55,25 +60,10 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
         ("/accessKey", perm.key_calls.handle, 256 * 1024),
         ("/roles", perm.roles.handle, SCHEMA_MOST),
         ("/meta/schema", perm.schemas.handle, SCHEMA_MOST),
+        ("/meta/data", perm.user_data.handle, SCHEMA_MOST),
         ("/audit", perm.audit.handle, 256 * 1024),
     ):
         _add(routes, path, answer, handler, most)
-
-    @routes.post("/meta/data")
-    async def user_data() -> Response:
-        fields = (await body(forms=False, max_bytes=SCHEMA_MOST)).fields
-        caller = await _data_caller(await evidence(fields), fields)
-        if caller.service_id is not None:
-            fields = {"application_id": caller.service_id, **fields}
-        call = Call(fields, caller)
-        call.action("get", "save")
-        return reply(await perm.user_data.handle(call))
-
-    async def _data_caller(found: Evidence, fields: dict[str, Any]) -> Caller:
-        action = str(fields.get("action"))
-        data = fields.get("data")
-        roles_only = isinstance(data, dict) and data.get("type") == "roles"
-        return await perm.callers.identify_for_data(found, action, roles_only=roles_only)
 
     @routes.get("/application/publicKeys/<app_id>")
     async def public_keys(app_id: str) -> Response:
@@ -112,10 +102,14 @@ def exchange_routes(exchange: ExchangeJwt) -> Blueprint:
 
 
 def _add(
-    routes: Blueprint, path: str, answer: Callable[[Handler, int], Awaitable[Response]], handler: Handler, most: int
+    routes: Blueprint,
+    path: str,
+    answer: Callable[[str, Handler, int], Awaitable[Response]],
+    handler: Handler,
+    most: int,
 ) -> None:
     async def route() -> Response:
-        return await answer(handler, most)
+        return await answer(path, handler, most)
 
     routes.add_url_rule(path, endpoint=path.strip("/").replace("/", "_"), view_func=route, methods=["POST"])
 
@@ -124,15 +118,3 @@ def _said_address() -> str | None:
     """The address that a server says its client has: ``Ip: …`` or ``Authorization: Ip …``."""
     scheme, _, said = request.headers.get("Authorization", "").partition(" ")
     return request.headers.get("Ip", said if scheme.lower() == "ip" else None)
-
-
-def _about(fields: dict[str, Any]) -> int:
-    """The application that a call names, if it names one: only its own keys may vouch for an address."""
-    data = fields.get("data")
-    said = fields.get("application_id") or (data.get("application_id") if isinstance(data, dict) else None)
-    if isinstance(said, str):
-        try:
-            return application_key(said, "application_id")
-        except Invalid:
-            return 0
-    return said if type(said) is int and 0 < said <= APPLICATION_MOST else 0

@@ -7,6 +7,7 @@ from sso.db.bridge import Database, Row, Transaction
 from sso.perm import audit, role_store
 from sso.perm.audit import Actor
 from sso.perm.call import Call
+from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.desk import Desk
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
@@ -14,7 +15,7 @@ from sso.perm.errors import Conflict, Invalid
 from sso.perm.input import kinds
 from sso.perm.input.protected import check_schema
 from sso.perm.input.roles import read_role
-from sso.perm.input.schema import read_schema
+from sso.perm.input.schema import completed, read_schema
 from sso.perm.roles import refuse_root, save_role, shown
 
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
@@ -85,8 +86,15 @@ def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[
 
 
 def with_sections(old: Row, given: dict[str, Any]) -> Schema:
-    """The schema as it will be: each section that is given replaces the old one."""
-    return Schema(**{name: given.get(name, old[name]) for name in SECTIONS})
+    """The schema as it will be: each section that is given replaces the old one.
+
+    The rules of ``login`` and ``secret_data`` that the service itself reads are always there: those that are not given
+    stay as they are stored, or get their defaults.
+    """
+    sections = {name: given.get(name, old[name]) for name in SECTIONS}
+    for name, defaults in (("login", NEW_LOGIN), ("secret_data", NEW_SECRET_DATA)):
+        sections[name] = completed(sections[name], old[name], defaults)
+    return Schema(**sections)
 
 
 async def save_schema(tx: Transaction, actor: Actor, old: Row, schema: Schema, known: dict[str, RoleRecord]) -> Row:

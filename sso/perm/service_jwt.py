@@ -1,17 +1,20 @@
 """The service JWT: an application speaks for itself, with a key that the service knows for it."""
 
 import time
+from functools import partial
 from typing import Any
 
 from sso.core.jwt import InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import algorithm_of, key_id, load_private
+from sso.core.net import Address
+from sso.core.verification import VerificationPool
 from sso.db.bridge import Database
 from sso.db.statement import Statement
 from sso.perm.app_keys import ApplicationKeys
+from sso.perm.names import APPLICATION_MOST
 
 TYP = "service_token"
 LONGEST_S = 3600
-APP_ID_MOST = 2**31 - 1
 
 _ALIVE = Statement(
     """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -25,24 +28,33 @@ def app_id_of(token: str) -> int:
         _, said = peek_claim(token, "app_id")
     except InvalidToken:
         return 0
-    return said if type(said) is int and 0 < said <= APP_ID_MOST else 0
+    return said if type(said) is int and 0 < said <= APPLICATION_MOST else 0
 
 
 class ServiceJwts:
-    def __init__(self, database: Database, keys: ApplicationKeys, audience: str) -> None:
+    def __init__(
+        self, database: Database, keys: ApplicationKeys, verifications: VerificationPool, audience: str
+    ) -> None:
         self._database = database
         self._keys = keys
+        self._verifications = verifications
         self._audience = audience
         self._verifier = Verifier(typ=TYP, audience=audience)
 
-    async def verify(self, token: str) -> int:
-        """The application that signed it, alive, within the last hour. InvalidToken otherwise."""
+    async def verify(self, token: str, client: Address) -> int:
+        """The application that signed it, alive, within the last hour. InvalidToken otherwise.
+
+        Anybody can send one, so a costly verification waits in the queue of the ``client`` that sent it.
+        """
         said = app_id_of(token)
         if not said:
             raise InvalidToken("bad app_id")
         # Looked up under the application that it names: a key of one application speaks for no other.
         key = await self._keys.find(said, kid_of(token))
-        claims = self._verifier.verify(token, lambda _: key, time.time())
+        if key is None:
+            raise InvalidToken("unknown kid")
+        verify = partial(self._verifier.verify, token, lambda _: key, time.time())
+        claims = await self._verifications.run(client, key, verify)
         if claims["exp"] - claims["iat"] > LONGEST_S:
             raise InvalidToken("too long a life")
         if await self._database.value(_ALIVE, application_id=said) is None:

@@ -16,13 +16,12 @@ from sso.perm.engine.answer import TYPES
 from sso.perm.engine.answer import answer as rendered
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.effective import compute
-from sso.perm.engine.explain import explain_all, explain_rule
 from sso.perm.engine.facts import Assignment
 from sso.perm.engine.load import assignments, own_record
 from sso.perm.engine.render import Options, expired
 from sso.perm.engine.tree import as_tree
 from sso.perm.errors import Conflict, Invalid
-from sso.perm.facts_store import Loaded
+from sso.perm.explained import explained
 from sso.perm.input import kinds
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments, stored
@@ -63,7 +62,7 @@ class UserData:
         self._desk = desk
 
     async def handle(self, call: Call) -> dict[str, Any]:
-        if call.fields.get("action") == "get":
+        if call.action("get", "save") == "get":
             return await self._get(call)
         return await self._save(call)
 
@@ -80,14 +79,11 @@ class UserData:
         own = bool(caller.user_id) and user_id == caller.user_id
         standing = await self._desk.standing(caller, wanted)
         here = standing.application
-        _check_key(call, here)
         if not caller.user_id and kind != "roles":
             raise Forbidden
         found = here if own else await self._desk.facts.load(user_id, wanted, caller.address)
         assert found is not None
         sections = self._readable(call, standing, own=own)
-        if explain and "roles" not in sections:
-            raise Forbidden  # a chain names roles, and what gave them
         if not found.known:
             raise NotFound("user not found")
         if here.gone:
@@ -97,12 +93,7 @@ class UserData:
         if kind == "roles" and "roles" not in sections:
             raise Forbidden
         parts: dict[str, Any] = {"data": rendered(kind, found.application, found.facts, effective, shown)}
-        if explain is True:
-            parts["explain"] = explain_all(found.application, found.facts, effective, shown, short=kind == "list_short")
-        elif isinstance(explain, str):
-            if "private_data" not in sections:
-                raise Forbidden
-            parts["explain"] = explain_rule(found.application, found.facts, effective, explain)
+        parts |= explained(explain, standing, found, effective, shown, short=kind == "list_short")
         return call.answer(**parts, user_id=user_id, expired=expired(effective, shown))
 
     def _options(self, call: Call) -> tuple[Options, bool | str]:
@@ -139,7 +130,6 @@ class UserData:
             call.warnings.extend(warnings)
         standing = await self._desk.standing(call.caller, wanted)
         here = standing.application
-        _check_key(call, here)
         own = user_id == call.caller.user_id
         writable = standing.rights.writable(own=own)
         if not writable or not {name for name in (*SECTIONS, "roles") if name in data} <= writable:
@@ -163,8 +153,9 @@ class UserData:
         found = await self._desk.facts.load(user_id, wanted, call.caller.address)
         assert found is not None
         effective = compute(found.application, replace(found.facts, own=saved), call.caller.now)
-        tree = as_tree(found.application.schema, saved, call.caller.now, standing.rights.readable(own=own))
-        return call.answer(data=tree, user_id=user_id, expired=expired(effective))
+        readable = standing.rights.readable(own=own)
+        tree = as_tree(found.application.schema, saved, readable)
+        return call.answer(data=tree, user_id=user_id, expired=expired(effective, Options(sections=readable)))
 
     async def _known(self, user_id: str) -> bool:
         found = await self._desk.facts.load(user_id, CENTRAL, None)
@@ -176,12 +167,6 @@ class _Anything(frozenset[str]):
 
     def __contains__(self, name: object) -> bool:
         return True
-
-
-def _check_key(call: Call, here: Loaded) -> None:
-    """An access key is for its own application."""
-    if call.caller.key is not None and call.caller.key.application_id != here.application.application_id:
-        raise Forbidden
 
 
 def _user_id(value: object) -> str:

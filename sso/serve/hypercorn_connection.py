@@ -20,8 +20,7 @@ from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
-from wsproto.events import CloseConnection, Ping
-from wsproto.events import Event as Frame
+from wsproto.events import Ping
 from wsproto.utilities import ProtocolError
 
 from sso.log import present_request
@@ -32,6 +31,7 @@ from sso.serve.lane.head import Head
 from sso.serve.lane.refused import Refused
 from sso.serve.limits import Limits
 from sso.serve.rate_limited_log import RateLimitedLog
+from sso.serve.websocket import Socket
 
 RECEIVE_MOST = 64 * 1024
 MESSAGE_MOST = 64 * 1024  # of a WebSocket, whatever its route allows
@@ -241,18 +241,6 @@ class Connection(TCPServer):
     async def _idle_timeout(self) -> None:
         if not self._closed:
             await super()._idle_timeout()
-
-
-class Socket(WSStream):
-    """Hypercorn's, which closed a WebSocket with too large a message over the head of the application."""
-
-    async def _send_wsproto_event(self, event: Frame) -> None:
-        too_large = self.state is ASGIWebsocketState.CONNECTED and self.buffer.length > MESSAGE_MOST
-        if isinstance(event, CloseConnection) and too_large and self.app_put:
-            await self.app_put(self.buffer.to_message())  # as much as has come: it will not be liked
-            self.buffer.clear()
-        else:
-            await super()._send_wsproto_event(event)
 
 
 class Http1Only(h11.H11Protocol):

@@ -11,7 +11,7 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
-from sso.accounts.user_jwt import Caller, factor_digest
+from sso.accounts.user_jwt import Caller, Inherited, factor_digest, inherited_from
 from sso.accounts.users import end_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
@@ -86,6 +86,7 @@ async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -
         "jti": claims["jti"],
         "nick": "Ünï 🎮",
         "auth": "otp",
+        "auth_time": claims["iat"],
         "fac": factor_digest("device"),
         "ips": ["10.0.0.0/8"],
         "pub": "KEY",
@@ -97,7 +98,66 @@ async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -
         "typ": "JWT",
         "kid": services.keys.signer().kid,
     }
-    assert {"ips", "pub", "app_id"}.isdisjoint(claims_of(issue(services, user)))
+    assert {"ips", "pub", "app_id", "ends", "origin"}.isdisjoint(claims_of(issue(services, user)))
+
+
+def derive(services: Services, user: User, inherited: Inherited, auth: str = "token", **options: Any) -> dict[str, Any]:
+    """The claims of a JWT that is derived from another credential."""
+    given = LoginOptions(address=HERE, factor="device", **options)
+    return claims_of(services.user_jwts.issue(user, given, auth, vouched=LATE, inherited=inherited))
+
+
+async def test_derived_jwt_keeps_the_authentication_time_and_never_outlives_its_limits(services: Services) -> None:
+    user = await add_user(services)
+    now = int(time.time())
+    longest = services.settings.token_max_s
+    assert derive(services, user, Inherited(auth_time=now - 100))["auth_time"] == now - 100
+    assert derive(services, user, Inherited(ends=now + 60))["exp"] == now + 60
+    assert derive(services, user, Inherited(ends=now + 60))["ends"] == now + 60
+    assert derive(services, user, Inherited(auth_time=now + 30 - longest))["exp"] == now + 30
+    assert "ends" not in derive(services, user, Inherited(auth_time=now + 30 - longest))
+
+
+@pytest.mark.parametrize(
+    ("source", "requested", "allowed"),
+    [
+        (None, (), None),
+        (None, ("10.0.0.0/8",), ["10.0.0.0/8"]),
+        (("10.0.0.0/8",), (), ["10.0.0.0/8"]),
+        (("10.0.0.0/8", "fc00::/7"), ("10.1.0.0/16", "fd00::/8"), ["10.1.0.0/16", "fd00::/8"]),
+        (("10.1.0.0/16",), ("10.0.0.0/8", "192.168.0.0/16"), ["10.1.0.0/16"]),
+        (("203.0.113.5/32",), ("10.0.0.0/8",), []),
+        ((), (), []),
+        ((), ("10.0.0.0/8",), []),
+    ],
+)
+async def test_derived_jwt_works_from_no_address_that_its_source_does_not(
+    services: Services, source: tuple[str, ...] | None, requested: tuple[str, ...], allowed: list[str] | None
+) -> None:
+    claims = derive(services, await add_user(services), Inherited(ips=source), fixed_ips=requested)
+    assert claims.get("ips") == allowed
+
+
+async def test_no_expiry_is_waived_beyond_the_end_that_a_jwt_inherits(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = await add_user(services)
+    now = int(time.time())
+    given = LoginOptions(address=HERE, factor="device")
+    token = services.user_jwts.issue(user, given, "token", vouched=LATE, inherited=Inherited(ends=now + 300))
+    assert not await is_void(services, token, expired_for=30 * 86400)
+    at(monkeypatch, now + 301)
+    assert await is_void(services, token, expired_for=30 * 86400)
+
+
+async def test_derived_jwt_remembers_that_its_sign_in_was_that_of_a_game(services: Services) -> None:
+    user = await add_user(services)
+    assert derive(services, user, Inherited(from_game=True))["origin"] == "gsid"
+    assert "origin" not in derive(services, user, Inherited(from_game=True), auth="gsid")
+    for auth in ("token", "gsid"):
+        claims = derive(services, user, Inherited(from_game=True), auth=auth)
+        assert inherited_from(claims).from_game
+    assert not inherited_from(derive(services, user, Inherited())).from_game
 
 
 async def test_two_of_one_second_have_names_of_their_own(services: Services) -> None:

@@ -125,7 +125,7 @@ SAYS = {
     ("export",): ["sso apply", "Passwords"],
     ("migrate",): ["version"],
     ("doctor",): ["database", "keys", "clock"],
-    ("user",): ["add", "list", "show", "disable", "enable", "set-password", "reset-2fa", "end-sessions"],
+    ("user",): ["add", "list", "show", "disable", "enable", "set-password", "reset-2fa", "unblock-2fa", "end-sessions"],
     ("user", "add"): ["e-mail", "--password-stdin", "--user-id"],
     ("user", "list"): ["--search", "--most", "--skip"],
     ("user", "show"): ["JSON"],
@@ -133,6 +133,7 @@ SAYS = {
     ("user", "enable"): ["again"],
     ("user", "set-password"): ["--password-stdin", "end at once"],
     ("user", "reset-2fa"): ["second factors"],
+    ("user", "unblock-2fa"): ["20 wrong codes"],
     ("user", "end-sessions"): ["password stays"],
     ("key",): ["list", "rotate", "retire", "master", "reseal"],
     ("key", "list"): ["signing keys"],
@@ -214,7 +215,9 @@ def test_a_newer_database_is_one_line(run: Program) -> None:
     assert run("user", "list").failed_with("the database is at version 9999, newer than this program")
 
 
-@pytest.mark.parametrize("verb", ["show", "disable", "enable", "set-password", "reset-2fa", "end-sessions"])
+@pytest.mark.parametrize(
+    "verb", ["show", "disable", "enable", "set-password", "reset-2fa", "unblock-2fa", "end-sessions"]
+)
 def test_an_unknown_user_is_one_line(verb: str, shared: Program) -> None:
     assert shared("user", verb, "nobody@example.com").failed_with("there is no user nobody@example.com")
 
@@ -331,7 +334,7 @@ def test_users_are_disabled_enabled_signed_out_and_given_new_passwords(run: Prog
     tokens = "SELECT count(*) FROM session_tokens"
 
     def give_token() -> None:
-        run.value("INSERT INTO session_tokens VALUES ('\\x01', '5', 'long', NULL, now() + interval '1 day')")
+        run.value("INSERT INTO session_tokens VALUES ('\\x01', '5', 'long', NULL, now() + interval '1 day', 'x')")
         assert run.value(tokens) == 1
 
     give_token()

@@ -13,11 +13,14 @@ import trio
 from sso.cli import main
 from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
+from sso.core.net import parse_address
 from sso.core.sealed import MasterKey
 from sso.perm import email_secret
 from sso.services import Services, open_services
 from tests.kit.postgres import Postgres
 from tests.state.studio import ANN, SECRET, TESTERS, studio
+
+LOCAL = parse_address("127.0.0.1")
 
 
 class Done(NamedTuple):
@@ -136,7 +139,7 @@ def test_app_service_jwt(applied: Sso, environment: dict[str, str], tmp_path: Pa
     assert "is not among the application's keys" in applied("app", "service-jwt", "40").failure
     give(public_key=public_pem(key.public_key()))
     token = applied("app", "service-jwt", "40").lines[-1]
-    assert _in_services(environment, lambda services: services.permissions.service_jwts.verify(token)) == 40
+    assert _in_services(environment, lambda services: services.permissions.service_jwts.verify(token, LOCAL)) == 40
 
 
 def test_app_email_secret_is_the_last_word_and_stays(applied: Sso, environment: dict[str, str]) -> None:
@@ -168,7 +171,11 @@ def test_projects(applied: Sso, tmp_path: Path) -> None:
 
 
 def test_perm_list(applied: Sso) -> None:
-    assert applied("perm", "list", "bob@example.com", "--app", "40").lines == ["chat.ban|a,b", "chat.mute", "title"]
+    assert applied("perm", "list", "bob@example.com", "--app", "40").lines == [
+        "chat.ban|a,b",
+        "chat.mute",
+        "public_data.title",
+    ]
     assert applied("perm", "list", "5002", "--app", "40", "--type", "roles").lines == ["moderator"]
     tree = orjson.loads("\n".join(applied("perm", "list", "5002", "--app", "40", "--type", "tree").lines))
     assert tree["public_data"]["title"] == {"value": "Major"}

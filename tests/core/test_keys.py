@@ -16,6 +16,7 @@ from sso.core.keys import (
     PEM_MOST,
     UnusableKey,
     algorithm_of,
+    is_costly,
     key_id,
     load_private,
     load_public,
@@ -61,6 +62,18 @@ def rsa_der(n: int, e: int) -> bytes:
         return tagged(2, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
     return tagged(0x30, number(n) + number(e))
+
+
+def diffie_hellman_der(bits: int) -> bytes:
+    """An X9.42 key, which OpenSSL checks while it loads it."""
+
+    def number(value: int) -> bytes:
+        return tagged(2, value.to_bytes(value.bit_length() // 8 + 1, "big"))
+
+    modulus, order = (1 << bits) - 159, (1 << 255) + 95
+    name = tagged(6, bytes.fromhex("2a8648ce3e0201"))
+    parameters = tagged(0x30, number(modulus) + number(modulus // 3) + number(order))
+    return tagged(0x30, tagged(0x30, name + parameters) + tagged(3, b"\0" + number(modulus // 5)))
 
 
 def b64(raw: bytes) -> str:
@@ -132,10 +145,13 @@ N = RSA.public_key().public_numbers().n
         (1 << 8192 | 1, 65537),
         (N, 1),
         (N, 2),
-        (N, 3),
-        (N, 17),
         (N, 65536),
         (N, 65538),
+        (N, 2**32),
+        (N, 2**32 + 1),
+        (N, 2**64 + 1),
+        (1 << 3071 | 1, (1 << 3069) - 1),
+        (1 << 3071 | 1, (1 << 3071) - 1),
         (N, 0),
         (N, -65537),
         (N - 1, 65537),
@@ -153,8 +169,39 @@ def test_weak_and_odd_rsa_numbers_are_refused(n: int, e: int) -> None:
 @pytest.mark.parametrize("bits", [2048, 3072, 8192])
 def test_rsa_keys_of_2048_to_8192_bits_are_taken(bits: int) -> None:
     odd = 1 << (bits - 1) | 1
-    assert load_rsa_public(b64(rsa_der(odd, 65537))).key_size == bits
-    assert load_rsa_public(b64(rsa_der(odd, 2**32 + 1))).public_numbers().e == 2**32 + 1
+    for exponent in (3, 17, 65537, 2**32 - 1):
+        key = load_rsa_public(b64(rsa_der(odd, exponent)))
+        assert (key.key_size, key.public_numbers().e) == (bits, exponent)
+
+
+@pytest.mark.parametrize(
+    ("bits", "exponent", "costly"),
+    [(2048, 3, False), (4096, 65537, False), (4097, 65537, True), (2048, 65539, True), (8192, 2**32 - 1, True)],
+)
+def test_verification_is_costly_above_4096_bits_or_with_an_unusual_exponent(
+    bits: int, exponent: int, costly: bool
+) -> None:
+    assert is_costly(load_rsa_public(b64(rsa_der(1 << (bits - 1) | 1, exponent)))) is costly
+
+
+def test_other_kinds_of_keys_are_refused_before_the_library_loads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSL checks a Diffie-Hellman key while it loads it, which takes 14 ms for one of 4 kB."""
+
+    def load(*_: object) -> None:
+        raise AssertionError("the library was asked")
+
+    monkeypatch.setattr(serialization, "load_der_public_key", load)
+    monkeypatch.setattr(serialization, "load_pem_public_key", load)
+    for bits in (512, 2048, 7000, 20_000):
+        der = diffie_hellman_der(bits)
+        pem = f"-----BEGIN PUBLIC KEY-----\n{b64(der)}\n-----END PUBLIC KEY-----\n"
+        for text in (b64(der), pem, b64(pem.encode())):
+            with pytest.raises(UnusableKey):
+                load_rsa_public(text)
+        with pytest.raises(UnusableKey):
+            load_public(pem)
+    with pytest.raises(UnusableKey, match="2048 to 8192 bits"):
+        load_rsa_public(b64(rsa_der((1 << 16383) | 1, 65537)))
 
 
 FORMS = {

@@ -25,15 +25,13 @@ _KEPT = Statement("SELECT id FROM game_violations WHERE address = :address")
 
 async def register(services: Services, *, key: bool) -> tuple[str, str]:
     """Its gsid and its secret."""
-    keys = (public_text(rsa_key()),) if key else ()
-    made = await services.game.register.register(LoginOptions(HOME), keys)
+    made = await services.game.register.register(LoginOptions(HOME), public_text(rsa_key()) if key else None)
     return made.gsid, made.secret
 
 
 def asked(gsid: str, *, location: str = "", signed: bool = False) -> Asked:
-    locations = (location,) if location else ()
-    signatures = (sign(rsa_key(), BODY),) if signed else ()
-    return Asked(gsid, HOME, (), None, Evidence(HOME, locations, signatures, signed=BODY))
+    signature = sign(rsa_key(), BODY) if signed else None
+    return Asked(gsid, HOME, (), None, Evidence(HOME, location or None, signature, signed=BODY))
 
 
 async def test_whoever_signs_is_counted_by_the_key_and_any_other_by_the_address(services: Services) -> None:

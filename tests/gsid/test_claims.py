@@ -44,7 +44,7 @@ async def game(services: Services) -> AsyncIterator[GameLogin]:
 
 async def new_session(services: Services) -> str:
     options = LoginOptions(address=ip_address("192.0.2.1"))
-    return (await services.game.register.register(options, ())).gsid
+    return (await services.game.register.register(options, None)).gsid
 
 
 async def status(database: Database, gsid: str) -> str:
@@ -86,7 +86,7 @@ async def test_an_address_that_does_not_suffice_leaves_the_session_as_it_was(
 ) -> None:
     game, options = services.game, LoginOptions(address=ip_address("192.0.2.1"))
     key = public_pem(rsa.generate_private_key(65537, 2048).public_key())
-    gsid = (await game.register.register(options, (key,) if why == "a key" else ())).gsid
+    gsid = (await game.register.register(options, key if why == "a key" else None)).gsid
     address = ip_address("192.0.2.2" if why == "another address" else "192.0.2.1")
     early = AddressKeys.of(address).early
     if why == "blocked":

@@ -68,12 +68,6 @@ def test_a_wrong_location_is_refused_even_from_the_creating_address(game: Game) 
         assert_refused(session, params={"Location": said})
         assert_refused(session, {"Authorization": f"Location {said}".strip()})
     assert_refused(session, {"Location": another.location})
-    assert_refused(session, {"Location": session.secret}, params={"Location": another.secret})
-    violation(
-        session.game.http.post(
-            f"{BASE}/getGsidResult?Location={session.secret}&Location=x", json={"gsid": session.gsid}
-        )
-    )
 
 
 def test_an_authorization_of_another_scheme_says_nothing(game: Game, other: Game) -> None:
@@ -162,7 +156,7 @@ def test_a_signature_without_a_registered_key_is_refused(game: Game) -> None:
 def test_wrong_evidence_beside_right_one_is_refused(game: Game) -> None:
     session = closed(game, public_key=public_text(rsa_key()))
     body = orjson.dumps({"gsid": session.gsid})
-    good, bad = {"Request-Sign": sign(rsa_key(), body)}, {"Sign": sign(rsa_key(1), body)}
+    good, bad = {"Request-Sign": sign(rsa_key(), body)}, {"Request-Sign": sign(rsa_key(1), body)}
     assert outcome(game.send("getGsidResult", body, good)) == OVER
     for wrong in (
         bad,
@@ -172,7 +166,8 @@ def test_wrong_evidence_beside_right_one_is_refused(game: Game) -> None:
         {"Ip": ELSEWHERE},
     ):
         violation(game.send("getGsidResult", body, good | wrong))
-        violation(game.send("getGsidResult", body, {"Location": session.secret} | wrong | {"Authorization": "Sign x"}))
+        violation(game.send("getGsidResult", body, {"Location": session.secret} | wrong))
+    violation(game.send("getGsidResult", body, {"Location": session.secret, "Authorization": "Sign x"}))
 
 
 def test_the_key_of_a_later_request_is_the_registered_one(game: Game) -> None:
@@ -181,7 +176,6 @@ def test_the_key_of_a_later_request_is_the_registered_one(game: Game) -> None:
         body = orjson.dumps({"gsid": session.gsid, "public_key": spelled})
         signed = {"Request-Sign": sign(rsa_key(), body)}
         assert outcome(game.send("getGsidResult", body, signed)) == OVER
-        assert outcome(game.send("getGsidResult", body, signed | {"Public-Key": spelled})) == OVER
     for text in (public_text(rsa_key(1)), "garbage"):
         body = orjson.dumps({"gsid": session.gsid, "public_key": text})
         violation(game.send("getGsidResult", body, {"Request-Sign": sign(rsa_key(), body)}))

@@ -37,7 +37,7 @@ async def test_a_plan_made_while_there_is_nobody_looks_sessions_up_by_their_name
     services: Services, database: Database, rows: int
 ) -> None:
     for _ in range(rows):
-        await services.game.register.register(LoginOptions(address=ip_address("192.0.2.1")), ())
+        await services.game.register.register(LoginOptions(address=ip_address("192.0.2.1")), None)
     for table in ("game_sessions", "throttle", "users"):
         await database.run_sql(f"VACUUM ANALYZE {table}", [])
     polls, sessions, sockets = services.game.polls._store, services.game.sessions, services.game.socket_store

@@ -8,6 +8,7 @@ import pytest
 
 from sso.core.keys import public_der
 from sso.core.net import parse_address
+from sso.core.verification import VerificationPool
 from sso.gsid.model import Facts
 from sso.gsid.proof import Evidence, Wrong, check
 from tests.kit.game import public_text, rsa_key, sign
@@ -38,67 +39,66 @@ def facts(*, key: bool = False) -> Facts:
     )
 
 
-def judge(address: str, *, key: bool = False, address_suffices: bool = False, **said: Any) -> Wrong | None:
+async def judge(address: str, *, key: bool = False, address_suffices: bool = False, **said: Any) -> Wrong | None:
     evidence = Evidence(parse_address(address), signed=BODY, **said)
-    return check(facts(key=key), evidence, URL, address_suffices=address_suffices)
+    return await check(facts(key=key), evidence, URL, VerificationPool(), address_suffices=address_suffices)
 
 
-def test_the_creating_address_suffices_unless_a_key_was_registered() -> None:
-    assert judge(HOME) is None
-    assert judge(AWAY) == Wrong("other address", HOME, AWAY)
-    assert judge(HOME, key=True) is not None
+async def test_the_creating_address_suffices_unless_a_key_was_registered() -> None:
+    assert await judge(HOME) is None
+    assert await judge(AWAY) == Wrong("other address", HOME, AWAY)
+    assert await judge(HOME, key=True) is not None
 
 
-def test_a_socket_may_come_from_the_creating_address_also_with_a_key() -> None:
-    assert judge(HOME, key=True, address_suffices=True) is None
-    assert judge(AWAY, key=True, address_suffices=True) == Wrong("other address", HOME, AWAY)
+async def test_a_socket_may_come_from_the_creating_address_also_with_a_key() -> None:
+    assert await judge(HOME, key=True, address_suffices=True) is None
+    assert await judge(AWAY, key=True, address_suffices=True) == Wrong("other address", HOME, AWAY)
 
 
 @pytest.mark.parametrize("key", [False, True])
-def test_the_secret_or_the_complete_url_suffices_from_anywhere(key: bool) -> None:
+async def test_the_secret_or_the_complete_url_suffices_from_anywhere(key: bool) -> None:
     for said in (SECRET, URL + SECRET):
-        assert judge(AWAY, key=key, locations=(said,)) is None
+        assert await judge(AWAY, key=key, location=said) is None
     for said in ("", URL, SECRET[:-1], SECRET + " ", URL + URL + SECRET, URL.replace("https", "http") + SECRET):
-        wrong = judge(HOME, key=key, locations=(said,))
+        wrong = await judge(HOME, key=key, location=said)
         assert wrong is not None
         assert wrong.reason == "wrong location"
 
 
-def test_a_signature_suffices_from_anywhere_if_a_key_was_registered() -> None:
-    good = (sign(rsa_key(), BODY),)
-    assert judge(AWAY, key=True, signatures=good) is None
-    assert judge(HOME, signatures=good) == Wrong("a signature, but no key was registered", "no key", "a signature")
+async def test_a_signature_suffices_from_anywhere_if_a_key_was_registered() -> None:
+    good = sign(rsa_key(), BODY)
+    assert await judge(AWAY, key=True, signature=good) is None
+    assert await judge(HOME, signature=good) == Wrong("a signature, but no key was registered", "no key", "a signature")
 
 
-def test_wrong_evidence_is_refused_even_beside_right_one() -> None:
+async def test_wrong_evidence_is_refused_even_beside_right_one() -> None:
     good, bad = sign(rsa_key(), BODY), sign(rsa_key(1), BODY)
     other = public_text(rsa_key(1))
-    for said in (
-        {"locations": (SECRET, "x")},
-        {"locations": (SECRET,), "signatures": (bad,)},
-        {"locations": ("x",), "signatures": (good,)},
-        {"signatures": (good, bad)},
-        {"signatures": (good,), "public_keys": (other,)},
-        {"signatures": (good,), "public_keys": (public_text(rsa_key()), other)},
-        {"signatures": (good,), "public_keys": ("garbage",)},
-    ):
-        assert judge(HOME, key=True, **said) is not None, said
-    assert judge(AWAY, key=True, locations=(SECRET,), signatures=(good,), public_keys=(public_text(rsa_key()),)) is None
+    wrong: tuple[dict[str, Any], ...] = (
+        {"location": SECRET, "signature": bad},
+        {"location": "x", "signature": good},
+        {"signature": good, "public_key": other},
+        {"signature": good, "public_key": "garbage"},
+        {"location": SECRET, "public_key": other},
+    )
+    for said in wrong:
+        assert await judge(HOME, key=True, **said) is not None, said
+    assert await judge(AWAY, key=True, location=SECRET, signature=good, public_key=public_text(rsa_key())) is None
 
 
-def test_a_key_in_a_later_request_is_the_registered_one_or_refused() -> None:
+async def test_a_key_in_a_later_request_is_the_registered_one_or_refused() -> None:
     key = public_text(rsa_key())
-    assert judge(HOME, public_keys=(key,)) is not None
-    assert judge(HOME, key=True, public_keys=(key,)) is not None  # a key is no proof of itself
+    assert await judge(HOME, public_key=key) is not None
+    assert await judge(HOME, key=True, public_key=key) is not None  # a key is no proof of itself
 
 
-def test_what_an_operator_is_told_holds_no_secret() -> None:
-    for wrong in (judge(AWAY, locations=("T" * 43,)), judge(HOME, locations=(SECRET + "x",))):
+async def test_what_an_operator_is_told_holds_no_secret() -> None:
+    for wrong in (await judge(AWAY, location="T" * 43), await judge(HOME, location=SECRET + "x")):
         assert wrong is not None
         assert wrong.expected.startswith("sha256 ")
         assert wrong.found.startswith("sha256 ")
         assert len(wrong.expected) < 25
         assert SECRET not in str(wrong)
         assert "T" * 43 not in str(wrong)
-    assert SECRET not in repr(Evidence(parse_address(HOME), (SECRET,), (SECRET,), (SECRET,), SECRET.encode()))
+    assert SECRET not in repr(Evidence(parse_address(HOME), SECRET, SECRET, SECRET, SECRET.encode()))
     assert base64.b64encode(facts(key=True).location).decode() not in repr(facts(key=True))

@@ -146,6 +146,14 @@ async def test_unbound_is_closed_with_4403_and_nothing_has_changed(server: Serve
     assert dict(await rows.of(game.gsid)) == before
 
 
+async def test_repeated_evidence_is_unbound(server: Server) -> None:
+    game = await new_game(server)
+    secret = game.location.partition("?Location=")[2]
+    async with game.socket(query=f"?Location={secret}&Location={secret}") as socket:
+        code, last = await socket.closed()
+    assert (code, last["error"]) == (4403, "Location: expected at most one, in one place")
+
+
 async def test_a_signature_over_what_a_poll_would_sign_is_unbound(server: Server) -> None:
     game = await new_game(server, public_key=PUBLIC_KEY)
     signed = signature(json.dumps({"gsid": game.gsid}))
@@ -211,7 +219,7 @@ async def test_a_session_that_expires_meanwhile_is_4404_at_the_next_beat(server:
 
 async def shake_hands(server: Server, path: str, first: str = "HTTP/1.1", **changes: str | None) -> Answer:
     lines: dict[str, str | None] = {
-        "Host": "test",
+        "Host": "localhost",
         "Connection": "Upgrade",
         "Upgrade": "websocket",
         "Sec-WebSocket-Version": "13",
@@ -540,7 +548,7 @@ async def test_pings_are_answered(server: Server) -> None:
 
 
 HANDSHAKE = (
-    "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 PING = b"\x89\x80abcd"

@@ -153,15 +153,19 @@ def _worker(server: Server, request_id: str) -> str:
 
 
 class App:
-    """An authenticator app whose owner is never in a hurry: each code it gives is newer than the one before."""
+    """An authenticator app. Each code is newer than the one before, and stays valid for at least ``MARGIN_S``."""
+
+    MARGIN_S = 20
 
     def __init__(self, secret: str) -> None:
         self._totp = pyotp.TOTP(secret.replace(" ", ""))
-        self._step = int(time.time()) // 30 - 2
+        self._step = 0
 
     def code(self) -> str:
-        """The service takes the step before, the present and the next one: three codes in a row without a wait."""
-        self._step = max(self._step + 1, int(time.time()) // 30 - 1)
+        """The service accepts the previous, the present and the next time step. Waits if all three are used up."""
+        self._step = max(self._step + 1, int(time.time() + self.MARGIN_S) // 30 - 1)
+        while int(time.time()) // 30 + 1 < self._step:
+            time.sleep(0.2)
         return self._totp.at(self._step * 30)
 
     def wrong(self) -> str:

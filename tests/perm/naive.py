@@ -178,7 +178,10 @@ class Naive:
         roles = {name: self.both(self.defined[name]["meta"]) for name in self.effective()}
         found = {}
         for path in {*schema, *own, *(path for rules in roles.values() for path in rules)}:
-            if path in own and not self.yes(own[path]):
+            if path in own:
+                if self.yes(own[path]):
+                    node = own[path]
+                    found[path] = [(2, "", self.parameters(node.get("params", "")), node.get("expired", 0))]
                 continue
             here = []
             saying = {name: rules[path] for name, rules in roles.items() if path in rules}
@@ -188,8 +191,6 @@ class Naive:
                 if self.yes(node):
                     parameters = self.parameters(node.get("params", ""), self.defined[name]["params"])
                     here.append((1, name, parameters, self.effective()[name]))
-            if path in own:
-                here.append((2, "", self.parameters(own[path].get("params", "")), own[path].get("expired", 0)))
             if here:
                 found[path] = sorted(here, key=lambda source: source[:2])
         return found
@@ -252,12 +253,21 @@ class Naive:
     # Renderings
 
     def line(self, name: str, sources: list[tuple[int, str, list[str], int]], options: dict[str, Any]) -> str:
-        parameters = self.parameters(*(",".join(source[2]) for source in sources))
+        return self.line_of([sources], name, options)
+
+    def line_of(self, paths: list[list[tuple[int, str, list[str], int]]], name: str, options: dict[str, Any]) -> str:
+        sources = [source for path in paths for source in path]
+        deciding = sorted((source for path in paths for source in self.deciding(path)), key=lambda source: source[:2])
+        parameters = self.parameters(*(",".join(source[2]) for source in deciding))
         text = name + ("|" + ",".join(parameters) if parameters else "")
         if options.get("with_exp"):
             end = self.longest([source[3] for source in sources])
             text += f":{end - self.now if end else 0}"
         return text
+
+    def deciding(self, sources: list[tuple[int, str, list[str], int]]) -> list[tuple[int, str, list[str], int]]:
+        """Those of the highest layer: only their parameters count."""
+        return [source for source in sources if source[0] == max(layer for layer, *_ in sources)]
 
     def full(self, **options: Any) -> list[str]:
         lines = [self.line(path, sources, options) for path, sources in self.sources().items()]
@@ -269,18 +279,31 @@ class Naive:
         return sorted(lines)
 
     def short(self, **options: Any) -> list[str]:
-        together: dict[str, list[tuple[int, str, list[str], int]]] = {}
-        for path, sources in sorted(self.sources().items()):
-            together.setdefault(path.split(".", 1)[1], []).extend(sources)
-        lines = [
-            self.line(name, sorted(sources, key=lambda source: source[:2]), options)
-            for name, sources in together.items()
-        ]
+        held = self.sources()
+        lines = []
+        for name in {path.split(".", 1)[1] for path in held}:
+            private, public = f"private_data.{name}", f"public_data.{name}"
+            if public in held and self.apart(name, held):
+                lines.append(self.line(public, held[public], options))
+                together = [private] if private in held else []
+            else:
+                together = [path for path in (private, public) if path in held]
+            if together:
+                lines.append(self.line_of([held[path] for path in together], name, options))
         for project in self.shown(options):
             for (level, resource, rule), sources in self.access(project).items():
                 place = "" if level == "project" else f"{level}/{resource}/"
                 lines.append(self.line(f"{project['id']}/{place}{rule}", sources, options))
         return sorted(lines)
+
+    def apart(self, name: str, held: dict[str, Any]) -> bool:
+        """Whether a held public rule keeps its section, so that it does not pass for a private one."""
+        private, public = f"private_data.{name}", f"public_data.{name}"
+        all_roles = [self.both(role["meta"]) for role in self.defined.values()]
+        is_private = private in self.both(self.schema) or any(private in rules for rules in all_roles)
+        if held[public][0][0] == 2:  # of the user's own data
+            return is_private or public not in self.both(self.schema)
+        return is_private and private not in held
 
     def role_name(self, project: dict[str, Any], level: str, resource: str, name: str) -> str:
         return f"{project['id']}/{name}" if level == "project" else f"{project['id']}.{level}.{resource}/{name}"
@@ -312,8 +335,7 @@ class Naive:
         for section in ("public_data", "private_data", "secret_data", "login"):
             values = {path: node["value"] for path, node in self.flat(section, self.schema.get(section, {})).items()}
             for path, node in self.flat(section, self.own.get(section, {})).items():
-                if not 0 < node.get("expired", 0) <= self.now:
-                    values[path] = node["value"]
+                values[path] = node["value"]
             found.update(values)
         return found
 

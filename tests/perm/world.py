@@ -47,7 +47,7 @@ class World:
         return render.expired(self.effective, Options(**options))
 
     def tree(self) -> dict[str, Any]:
-        return as_tree(self.application.schema, self.facts.own, self.now)
+        return as_tree(self.application.schema, self.facts.own)
 
 
 def world(**parts: Any) -> World:

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
+from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.perm import audit
 from sso.perm.application_store import create_application, private_key, read_row
@@ -21,6 +22,7 @@ from sso.state.document import DocumentError
 from sso.state.tally import Counts
 from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, rules, studio, traces
 
+LOCAL = parse_address("127.0.0.1")
 _ROLE = Statement("SELECT * FROM roles WHERE application_id = :application_id AND name = :name")
 _KEYS = Statement("SELECT application_id, comment, modified > created AS described FROM access_keys")
 
@@ -40,7 +42,7 @@ async def test_one_document_makes_a_whole_studio(services: Services) -> None:
     assert "can_create_projects" in await rules(services, ANN)
     assert "red_dawn/project.can_manage_project" in await rules(services, ANN)
     assert "red_dawn/project.can_view_project" in await rules(services, BOB)
-    assert await rules(services, BOB, 40) == ["chat.ban|a,b", "chat.mute", "title"]
+    assert await rules(services, BOB, 40) == ["chat.ban|a,b", "chat.mute", "public_data.title"]
     assert await rules(services, ANN, 40) == ["chat.mute"]  # through the group and the project's settings
     key = await services.permissions.access_keys.presented(SECRET)
     assert key is not None
@@ -284,7 +286,7 @@ async def test_the_private_key_is_sealed_and_stays(services: Services) -> None:
     assert private_key(services.keyring, row) == private_pem(key)
     assert "private_key" not in row["service_meta"]
     token = services.permissions.service_jwts.issue(40, private_pem(key))
-    assert await services.permissions.service_jwts.verify(token) == 40
+    assert await services.permissions.service_jwts.verify(token, LOCAL) == 40
     published = await services.permissions.application_keys.published(40)
     assert [item["id"] for item in published] == [key_id(key.public_key())]
     removed = {"applications": [{"application_id": 40, "service_meta": {"private_key": ""}}]}

@@ -202,6 +202,7 @@ audit = Table(
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     text_column("user_id"),  # who; empty for the command line
     Column("service_id", Integer),  # the application whose service JWT came with it
+    Column("key_id", Text),  # the access key that came with it
     text_column("address"),
     Column("operation", Text, nullable=False),
     text_column("target"),

@@ -20,7 +20,7 @@ _FLAT: Mapping[str, Callable[[Effective, Options], list[str]]] = {
 
 def answer(kind: str, application: Application, facts: Facts, effective: Effective, options: Options) -> Any:
     if kind == "tree":
-        body: Any = as_tree(application.schema, facts.own, effective.now, options.sections)
+        body: Any = as_tree(application.schema, facts.own, options.sections)
     else:
         body = _FLAT[kind](effective, options)
     return with_options(body, effective, options)

@@ -120,6 +120,21 @@ class Application:
     index: ConditionIndex
     listed: Mapping[str, Source]  # rules that the schema itself gives to everybody
 
+    @cached_property
+    def public_names(self) -> frozenset[str]:
+        """The paths, without their section, that the schema declares as public rules."""
+        return frozenset(rules.short(path) for path, _ in rules.nodes(self.schema.public_data, "public_data"))
+
+    @cached_property
+    def private_names(self) -> frozenset[str]:
+        """The paths, without their section, that the schema or any role declares as private rules."""
+        found = {rules.short(path) for path, _ in rules.nodes(self.schema.private_data, "private_data")}
+        for role in self.roles.values():
+            tree = role.record.meta.get("private_data")
+            if isinstance(tree, dict):
+                found.update(rules.short(path) for path, _ in rules.nodes(tree, "private_data"))
+        return frozenset(found)
+
 
 def compile_application(
     application_id: int, version: int, schema: Schema, records: Iterable[RoleRecord] = ()

@@ -25,6 +25,10 @@ class Effective:
     held: HeldRoles
     rules: Mapping[str, tuple[Source, ...]]  # by path; every source that keeps the rule alive
     projects: tuple[ProjectAccess, ...]
+    # Public paths that list_short never shows under their short name: the user wrote them into their own data.
+    sectioned: frozenset[str] = frozenset()
+    # Public paths that a role or the schema gives, and that are declared as private rules as well.
+    ambiguous: frozenset[str] = frozenset()
 
     @property
     def roles(self) -> Mapping[str, HeldRole]:
@@ -37,9 +41,11 @@ def compute(application: Application, facts: Facts, now: int) -> Effective:
     held = held_roles(application, facts, now)
     projects: tuple[ProjectAccess, ...] = ()
     if application.application_id == CENTRAL:
-        found = (project_access(application, p, facts.user, held.holding, now) for p in facts.projects)
-        projects = tuple(access for access in found if access is not None)
-    return Effective(application.application_id, now, held, _rules(application, facts.own, held, now), projects)
+        accesses = (project_access(application, p, facts.user, held.holding, now) for p in facts.projects)
+        projects = tuple(access for access in accesses if access is not None)
+    found = _rules(application, facts.own, held, now)
+    sectioned, ambiguous = _public_paths(application, found)
+    return Effective(application.application_id, now, held, found, projects, sectioned, ambiguous)
 
 
 def own_entries(own: OwnRecord, now: int) -> Iterator[Entry]:
@@ -67,9 +73,26 @@ def _rules(application: Application, own: OwnRecord, held: HeldRoles, now: int) 
         if path not in denied:  # a role that says no hides what the schema says, also after the others have ended
             found[path] = (source, *found.get(path, ()))
     for entry in own_entries(own, now):
-        if entry.listed:
-            own_source = Source(rules.OWN, "", entry.params, entry.expired)
-            found[entry.path] = (*found.get(entry.path, ()), own_source)
+        if entry.listed:  # it replaces what roles and the schema give, parameters and end included
+            found[entry.path] = (Source(rules.OWN, "", entry.params, entry.expired),)
         else:
             found.pop(entry.path, None)
     return found
+
+
+def _public_paths(
+    application: Application, found: Mapping[str, tuple[Source, ...]]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The public paths that must not pass for private rules: those of the user's own data, and all others."""
+    sectioned: set[str] = set()
+    ambiguous: set[str] = set()
+    for path, sources in found.items():
+        if path.startswith("public_data."):
+            name = rules.short(path)
+            private = name in application.private_names
+            if sources[0].layer != rules.OWN:
+                if private:
+                    ambiguous.add(path)
+            elif private or name not in application.public_names:
+                sectioned.add(path)
+    return frozenset(sectioned), frozenset(ambiguous)

@@ -1,6 +1,7 @@
 """Where each rule comes from: the chain from the rule over its roles to what gave them to the user."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from sso.perm.engine import rules
@@ -10,9 +11,9 @@ from sso.perm.engine.conditions import Compared, Condition, compare
 from sso.perm.engine.effective import Effective
 from sso.perm.engine.facts import Facts, UserFacts
 from sso.perm.engine.groups import belonging
-from sso.perm.engine.render import Options, list_prefix, short_prefix, shown
+from sso.perm.engine.render import Options, list_prefix, short_name, short_prefix, shown
 from sso.perm.engine.roles import ASSIGNMENT, CONDITION, GROUP, HeldRole, Origin
-from sso.perm.engine.rule_name import ProjectRule, read_rule_name
+from sso.perm.engine.rule_name import ProjectRule, RootRule, read_rule_name
 from sso.perm.engine.rules import Source, longest, merged_params
 from sso.perm.engine.why_not import why_not
 
@@ -21,13 +22,12 @@ def explain_all(
     application: Application, facts: Facts, effective: Effective, options: Options, *, short: bool = False
 ) -> dict[str, Any]:
     """The chain of every rule of the answer, under the name that the answer gives it (``list`` or ``list_short``)."""
-    found: dict[str, list[Source]] = {}
+    found: dict[str, list[tuple[Source, ...]]] = {}
     for path in sorted(effective.rules):
         if path.partition(".")[0] in options.sections:
-            found.setdefault(rules.short(path) if short else path, []).extend(effective.rules[path])
-    chains = {
-        name: _chain(sources, _root_links(application, facts, effective, sources)) for name, sources in found.items()
-    }
+            name = short_name(effective, path, options.sections) if short else path
+            found.setdefault(name, []).append(effective.rules[path])
+    chains = {name: _chain(paths, _root_links(application, facts, effective, paths)) for name, paths in found.items()}
     prefix = short_prefix if short else list_prefix
     if "private_data" in options.sections:
         for access in shown(effective, options):
@@ -35,7 +35,7 @@ def explain_all(
                 start = prefix(access.project.id, place.level, place.resource)
                 for rule, sources in place.rules.items():
                     links = _place_links(application, facts, access, place, sources)
-                    chains[start + rule] = _chain(sources, links)
+                    chains[start + rule] = _chain([sources], links)
     return dict(sorted(chains.items()))
 
 
@@ -48,28 +48,35 @@ def explain_rule(application: Application, facts: Facts, effective: Effective, r
                 place = access.place(asked.level, asked.resource)
                 if place is not None and asked.rule in place.rules:
                     sources = place.rules[asked.rule]
-                    return {"rule": rule} | _chain(sources, _place_links(application, facts, access, place, sources))
+                    return {"rule": rule} | _chain([sources], _place_links(application, facts, access, place, sources))
     else:
-        held = [source for path in asked.paths for source in effective.rules.get(path, ())]
+        held = [
+            effective.rules[path] for path in asked.paths if path in effective.rules and _named(effective, asked, path)
+        ]
         if held:
             return {"rule": rule} | _chain(held, _root_links(application, facts, effective, held))
     return {"rule": rule, "held": False, "reasons": why_not(application, facts, effective, asked)}
 
 
-def _chain(sources: Iterable[Source], links: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    found = list(sources)
+def _named(effective: Effective, asked: RootRule, path: str) -> bool:
+    """Whether the name that was asked for is the name of this path: a short name may not stand for a public one."""
+    return len(asked.paths) == 1 or short_name(effective, path) != path
+
+
+def _chain(paths: Iterable[tuple[Source, ...]], links: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    found = list(paths)
     return {
         "held": True,
         "params": list(merged_params(found)),
-        "expired": longest(source.ends for source in found),
+        "expired": longest(source.ends for sources in found for source in sources),
         "sources": list(links),
     }
 
 
 def _root_links(
-    application: Application, facts: Facts, effective: Effective, sources: Iterable[Source]
+    application: Application, facts: Facts, effective: Effective, paths: Iterable[tuple[Source, ...]]
 ) -> Iterator[dict[str, Any]]:
-    for source in sources:
+    for source in chain.from_iterable(paths):
         link = _link(source)
         if source.layer == rules.ROLE:
             link["by"] = list(_origins(application, facts, effective.roles[source.role]))

@@ -32,24 +32,36 @@ EVERYTHING = Options()
 
 
 def as_list(effective: Effective, options: Options = EVERYTHING) -> list[str]:
-    found = {path: sources for path, sources in effective.rules.items() if _section(path) in options.sections}
+    found = {path: (sources,) for path, sources in effective.rules.items() if _section(path) in options.sections}
     for access, place in _places(effective, options):
         prefix = list_prefix(access.project.id, place.level, place.resource)
-        found.update((prefix + path, sources) for path, sources in place.rules.items())
+        found.update((prefix + path, (sources,)) for path, sources in place.rules.items())
     return sorted(_line(name, sources, effective.now, options.with_exp) for name, sources in found.items())
 
 
 def as_list_short(effective: Effective, options: Options = EVERYTHING) -> list[str]:
-    """Without sections: the same path in public and private data is one entry, with the sources of both."""
-    found: dict[str, tuple[Source, ...]] = {}
+    """Without sections: the same path in public and private data is one entry, except where `short_name` differs."""
+    found: dict[str, tuple[tuple[Source, ...], ...]] = {}
     for path in sorted(effective.rules):  # private_data comes first, also where parameters merge
         if _section(path) in options.sections:
-            name = rules.short(path)
-            found[name] = (*found.get(name, ()), *effective.rules[path])
+            name = short_name(effective, path, options.sections)
+            found[name] = (*found.get(name, ()), effective.rules[path])
     for access, place in _places(effective, options):
         prefix = short_prefix(access.project.id, place.level, place.resource)
-        found.update((prefix + path, sources) for path, sources in place.rules.items())
+        found.update((prefix + path, (sources,)) for path, sources in place.rules.items())
     return sorted(_line(name, sources, effective.now, options.with_exp) for name, sources in found.items())
+
+
+def short_name(effective: Effective, path: str, sections: frozenset[str] = SECTIONS) -> str:
+    """The name of a rule in ``list_short``. A public rule keeps its section where it could pass for a private one:
+    if the user wrote it and the schema does not declare it, or if the path is private and the private rule is not held.
+    """
+    if path in effective.sectioned:
+        return path
+    name = rules.short(path)
+    if path in effective.ambiguous and not ("private_data" in sections and f"private_data.{name}" in effective.rules):
+        return path
+    return name
 
 
 def as_roles(effective: Effective, options: Options = EVERYTHING) -> list[str]:
@@ -66,7 +78,12 @@ def effective_roles(effective: Effective, options: Options = EVERYTHING) -> list
 
 
 def expired(effective: Effective, options: Options = EVERYTHING) -> int:
-    """The earliest end of the effective roles that the answer is about; 0 when none of them ends."""
+    """The earliest end of the effective roles that the answer is about.
+
+    0 when none of them ends, and for callers who may not read roles.
+    """
+    if "roles" not in options.sections:
+        return 0
     ends = [role.ends for role in effective.roles.values()]
     for access in shown(effective, options):
         ends.extend(role.ends for role in access.roles if role.applies)
@@ -122,12 +139,14 @@ def _places(effective: Effective, options: Options) -> Iterator[tuple[ProjectAcc
                 yield access, place
 
 
-def _line(name: str, sources: tuple[Source, ...], now: int, with_exp: bool) -> str:
-    parameters = sources[0].params if len(sources) == 1 else merged_params(sources)
+def _line(name: str, paths: tuple[tuple[Source, ...], ...], now: int, with_exp: bool) -> str:
+    """One entry; ``paths`` holds the sources of each path that the entry stands for, usually one."""
+    first = paths[0]
+    parameters = first[0].params if len(paths) == len(first) == 1 else merged_params(paths)
     line = f"{name}|{','.join(parameters)}" if parameters else name
     if not with_exp:
         return line
-    ends = longest(source.ends for source in sources)
+    ends = longest(source.ends for sources in paths for source in sources)
     return f"{line}:{ends - now if ends else 0}"
 
 

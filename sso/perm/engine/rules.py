@@ -1,7 +1,7 @@
 """Rules as flat paths, and where each one comes from.
 
-A rule's path is its name in a ``list``: ``private_data.chat.mute``. A rule is held while at least one source says so;
-its parameters are those of all its sources, and it lives as long as the longest-lived of them.
+A rule's path is its name in a ``list``: ``private_data.chat.mute``. A rule is held while at least one source says so,
+and it lives as long as the longest-lived of them. Its parameters are those of the highest layer that gives it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -71,9 +71,16 @@ def short(path: str) -> str:
     return path.partition(".")[2]
 
 
-def merged_params(sources: Iterable[Source]) -> tuple[str, ...]:
-    """Layer by layer, and roles in the order of their names."""
-    return params.merge(s.params for s in sorted(sources, key=lambda s: (_RANK[s.layer], s.role)))
+def merged_params(paths: Iterable[tuple[Source, ...]]) -> tuple[str, ...]:
+    """The parameters of an entry, from the sources of each path that it stands for.
+
+    Only parameters of roles merge, in the order of the role names: the highest layer of a path replaces the others.
+    """
+    deciding: list[Source] = []
+    for sources in paths:
+        highest = max(_RANK[source.layer] for source in sources)
+        deciding += [source for source in sources if _RANK[source.layer] == highest]
+    return params.merge(source.params for source in sorted(deciding, key=lambda s: (_RANK[s.layer], s.role)))
 
 
 def longest(ends: Iterable[int]) -> int:

@@ -14,9 +14,10 @@ DATA = ("login", "private_data", "public_data", "secret_data")
 EVERY_SECTION = frozenset((*DATA, "roles"))
 
 
-def as_tree(schema: Schema, own: OwnRecord, now: int, sections: frozenset[str] = EVERY_SECTION) -> dict[str, Any]:
+def as_tree(schema: Schema, own: OwnRecord, sections: frozenset[str] = EVERY_SECTION) -> dict[str, Any]:
+    """Expired entries and roles included, each with its ``expired``: it is the record, not what it gives."""
     tree: dict[str, Any] = {
-        name: overlaid(getattr(schema, name), getattr(own, name), now) for name in DATA if name in sections
+        name: overlaid(getattr(schema, name), getattr(own, name)) for name in DATA if name in sections
     }
     if "roles" in sections:
         tree["roles"] = [as_assigned(assignment) for assignment in own.roles]
@@ -30,25 +31,23 @@ def as_assigned(assignment: Assignment) -> str | dict[str, Any]:
     return {"name": assignment.name, **given} if given else assignment.name
 
 
-def overlaid(base: Mapping[str, Any], own: Mapping[str, Any], now: int) -> dict[str, Any]:
-    """The base with the user's entries over it. An ended entry is as if absent, and leaves no empty section behind."""
+def overlaid(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with the user's entries over it; an empty section of the user's adds nothing."""
     result = {name: _copy(node) for name, node in base.items()}
     for name, node in own.items():
         if not isinstance(node, dict):
             continue
         if rules.is_rule(node):
-            expired = node.get("expired")
-            if not (type(expired) is int and 0 < expired <= now):
-                result[name] = {**result.get(name, {}), **node}
+            result[name] = {**result.get(name, {}), **node}
         else:
-            below = overlaid(result.get(name, {}), node, now)
+            below = overlaid(result.get(name, {}), node)
             if below or name in base:
                 result[name] = below
     return result
 
 
 def overlaid_values(base: Mapping[str, Any], own: Mapping[str, Any], section: str, now: int) -> dict[str, Any]:
-    """The same as values by path, such as ``secret_data.application.canRead``: what decides is decided path by path."""
+    """Values by path, such as ``secret_data.application.canRead``, without expired entries: these decide."""
     found = {path: node["value"] for path, node in rules.nodes(base, section)}
     for path, node in rules.nodes(own, section):
         expired = node.get("expired")

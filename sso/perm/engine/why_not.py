@@ -17,6 +17,7 @@ REASONS_MOST = 20
 # From what is closest to having the rule to what is furthest from it.
 NEARNESS = (
     "removed",
+    "public_only",
     "own_value",
     "revoked",
     "project_closed",
@@ -43,6 +44,11 @@ def why_not(
         found = list(_project_reasons(application, facts, effective, asked))
     else:
         found = [r for path in asked.paths for r in _root_reasons(application, facts, effective, path)]
+        found += [
+            _reason("public_only", f"the user has it in public data only, under the name {path}", path=path)
+            for path in asked.paths
+            if path in effective.rules
+        ]
     if not found:
         found = [_reason("unknown", "neither the schema nor a role of the application has this rule")]
     return sorted(found, key=lambda reason: NEARNESS.index(reason["reason"]))[:REASONS_MOST]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
-from sso.perm.engine.rules import nodes
+from sso.perm.engine.rules import is_rule, nodes
 from sso.perm.errors import Invalid
 from sso.perm.input import kinds
 from sso.perm.input.rules import Layer, Reader
@@ -14,6 +14,7 @@ _SILENT = frozenset(("application_id", "version", "updated_at"))
 DATA = ("public_data", "private_data", "secret_data", "login")
 _LOGIN_RULES = frozenset(("can", "cannot"))
 _LEVELS = (SELF, ALL, NONE)
+_SECRET_SECTIONS = ("application", "meta", "meta.roles", "meta.private", "meta.public", "meta.secret")
 
 
 def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -38,17 +39,36 @@ def _read(fields: Mapping[str, Any], reader: Reader, where: str) -> tuple[dict[s
     return found, reader.warnings
 
 
+def completed(given: Mapping[str, Any], stored: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The given section with every rule of ``defaults``: as given, else as stored, else the default."""
+    found = dict(given)
+    for name, default in defaults.items():
+        kept = stored.get(name, {})
+        if not is_rule(default):
+            found[name] = completed(given.get(name, {}), kept, default)
+        elif name not in given:
+            found[name] = kept if is_rule(kept) else default
+    return found
+
+
 def _check_login(login: Mapping[str, Any], where: str) -> None:
-    for path, node in nodes(login, ""):
-        if path.removeprefix(".") not in _LOGIN_RULES:
-            raise Invalid(f"{where}: has only the rules can and cannot")
-        kinds.flag(node["value"], f"{where}{path}.value")
     if not login.keys() <= _LOGIN_RULES:
         raise Invalid(f"{where}: has only the rules can and cannot")
+    for name, node in login.items():
+        if not is_rule(node):
+            raise Invalid(f"{where}.{name}: must be a rule with a value")
+        kinds.flag(node["value"], f"{where}.{name}.value")
 
 
 def _check_secret(secret: Mapping[str, Any], where: str) -> None:
     """The rules that the service itself reads have values of a known kind; others are free."""
+    for path in _SECRET_SECTIONS:
+        if is_rule(_node(secret, path)):
+            raise Invalid(f"{where}.{path}: holds rules, it is no rule itself")
+    for path in (*(f"application.{name}" for name in APPLICATION_RULES), *(f"meta.{name}" for name in META_DEFAULTS)):
+        node = _node(secret, path)
+        if node and not is_rule(node):
+            raise Invalid(f"{where}.{path}: must be a rule with a value")
     said = {path.removeprefix("."): node["value"] for path, node in nodes(secret, "")}
     for name in APPLICATION_RULES:
         if f"application.{name}" in said:
@@ -56,3 +76,10 @@ def _check_secret(secret: Mapping[str, Any], where: str) -> None:
     for name in META_DEFAULTS:
         if said.get(f"meta.{name}", NONE) not in _LEVELS:
             raise Invalid(f'{where}.meta.{name}.value: must be "self", "all" or "none"')
+
+
+def _node(tree: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """The node at a dotted path; an empty one where there is none."""
+    for name in path.split("."):
+        tree = tree.get(name) or {}
+    return tree

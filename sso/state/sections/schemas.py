@@ -86,7 +86,7 @@ async def apply(tx: Transaction, actor: Actor, tally: Tally, parts: list[SchemaP
                 tally.note(place, CREATED if before is None else CHANGED)
         if part.place:
             with tally.at(part.place):
-                changed = any(value != old[name] for name, value in part.given.items())
+                changed = any(getattr(schema, name) != old[name] for name in part.given)
                 if changed:
                     await save_schema(tx, actor, old, schema, known)
                 tally.changed(part.place, changed=changed)

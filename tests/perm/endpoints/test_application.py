@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 import trio
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.config import load
+from sso.core.keys import public_pem
 from sso.services import Services, open_services
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 from tests.perm.endpoints.tokens import ServiceKey
@@ -306,12 +308,13 @@ def test_a_custom_key_is_published_and_trusted_until_it_is_removed(studio: Studi
 
 def test_a_string_that_is_no_usable_key_is_stored_and_not_published(studio: Studio, root: Person) -> None:
     app = studio.application()
-    for text in ("my key", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", WEAK_KEY):
+    for text in ("my key", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", WEAK_KEY, LARGE_EXPONENT_KEY):
         assert save(root, application_id=app, service_meta={"public_key": text}).status == 200
         assert get(root, app, full=True).data["service_meta"]["public_key"] == text
         assert studio.client.get(f"/api/permissions/application/publicKeys/{app}").json()["keys"] == []
 
 
+LARGE_EXPONENT_KEY = public_pem(rsa.RSAPublicNumbers((1 << 3069) - 1, 1 << 3071 | 1).public_key())
 WEAK_KEY = """-----BEGIN PUBLIC KEY-----
 MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAKj34GkxFhD90vcNLYLInFEX6Ppy1tPf9Cnzj4p4WGeKLs1Pt8Qu
 KUpRKfFLfRYC9AIKjbJTWit+CqvjWYzvQwECAwEAAQ==

@@ -18,7 +18,7 @@ def test_an_entry_tells_who_what_when_and_from_where(studio: Studio) -> None:
     studio.root.call("project", action="save", data={"id": project, "description": "new"})
     entry = audit(studio.root, project_id=project, most=1).data[0]
     assert set(entry) == {
-        "id", "at", "user_id", "service_id", "address", "operation", "target", "project_id", "application_id",
+        "id", "at", "user_id", "service_id", "key_id", "address", "operation", "target", "project_id", "application_id",
         "before", "after",
     }  # fmt: skip
     assert (entry["user_id"], entry["address"], entry["service_id"]) == (studio.root.user_id, "127.0.0.1", None)

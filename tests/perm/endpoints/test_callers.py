@@ -9,9 +9,11 @@ from typing import Any
 
 import jwt as pyjwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.core.keys import GENERATE, public_jwk, public_pem
 from tests.faults import sql
+from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, Person, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
@@ -20,8 +22,46 @@ REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
 
 
 def ask(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> tuple[int, Any]:
+    """Status and answer; of a refusal, the reason after "invalid token" is left out."""
     answer = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
-    return answer.status_code, answer.json()
+    told = answer.json()
+    if told.get("error", "").startswith("invalid token: "):
+        told["error"] = "invalid token"
+    return answer.status_code, told
+
+
+def reason(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> str:
+    """Why a call is refused with 401."""
+    answer = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    assert answer.status_code == 401
+    return str(answer.json()["error"])
+
+
+def test_refusal_tells_which_credential_is_missing_or_wrong(
+    studio: Studio, ann: Person, key: ServiceKey, app: int
+) -> None:
+    missing_jwt = "invalid token: a user JWT is required (Authorization: Bearer <user JWT>)"
+    assert reason(studio) == missing_jwt
+    assert reason(studio, {"Factor": FACTOR}) == missing_jwt
+    assert reason(studio, {"Authorization": "Bearer", "Factor": FACTOR}) == missing_jwt
+    scheme = 'invalid token: Authorization must be "Bearer <user JWT>"'
+    assert reason(studio, {"Authorization": ann.jwt, "Factor": FACTOR}) == scheme
+    assert reason(studio, {"Authorization": f"JWT {ann.jwt}", "Factor": FACTOR}) == scheme
+    assert reason(studio, bearer(ann.jwt, None)) == "invalid token: the header Factor is required"
+    wrong = "invalid token: Factor is not the one that the JWT was issued for"
+    assert reason(studio, bearer(ann.jwt, "another")) == wrong
+    expired = user_jwt(studio.server, ann.user_id, iat=NOW - 120, exp=NOW - 60)
+    assert reason(studio, bearer(expired)) == "invalid token: the JWT has expired"
+    service = key.sign(studio.server, app)
+    assert reason(studio, bearer(ann.jwt, None, service), "project", action="get", data={"id": "x"}) == (
+        "invalid token: the header Factor is required, nothing replaces it in this call"
+    )
+    assert reason(studio, bearer(ann.jwt, None, "a.b.c")) == "invalid token: the service JWT is not valid"
+    for token in (f"{ann.jwt[:-8]}AAAAAAAA", "a.b.c", user_jwt(studio.server, "999999999")):
+        assert reason(studio, bearer(token)) == "invalid token"
+    # Nothing is told of a token that this service has not signed.
+    forged_end = forged({"alg": "ES256", "kid": signer(studio.server).kid}, {"exp": 1, "iat": 0, "typ": "user_token"})
+    assert reason(studio, bearer(forged_end)) == "invalid token"
 
 
 def bearer(token: str, factor: str | None = FACTOR, service_jwt: str | None = None) -> dict[str, str]:
@@ -99,6 +139,26 @@ def test_a_service_jwt_of_every_algorithm(studio: Studio, ann: Person, algorithm
     app = studio.application()
     key = ServiceKey(algorithm).trusted_by(studio, app)
     assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+
+
+def test_a_service_jwt_with_a_costly_key_is_verified_in_the_thread(studio: Studio, ann: Person) -> None:
+    app = studio.application()
+    key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)
+    token = key.sign(studio.server, app)
+    assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert ask(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
+
+
+def test_a_stored_application_key_outside_the_limits_opens_nothing(studio: Studio, ann: Person) -> None:
+    """An older version accepted it, and may have stored it."""
+    app = studio.application()
+    key = ServiceKey("RS256").trusted_by(studio, app)
+    public = key.private.public_key()
+    assert isinstance(public, rsa.RSAPublicKey)
+    large = public_pem(rsa.RSAPublicNumbers((1 << 2046) - 1, public.public_numbers().n).public_key())
+    query(studio.server, "UPDATE application_keys SET pem = $1 WHERE id = $2", large, key.kid)
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
+    assert studio.client.get(f"/api/permissions/application/publicKeys/{app}").json()["keys"] == []
 
 
 def test_a_key_in_the_file_system_is_trusted_for_its_application(studio: Studio, ann: Person) -> None:
@@ -314,12 +374,42 @@ def exchanged(studio: Studio, ann: Person) -> dict[str, str]:
     """The claims of a token that was exchanged from an access token, whose grant lives."""
     sql(
         studio.dsn,
-        "INSERT INTO oauth_clients (client_id) VALUES ('exchange-site') ON CONFLICT DO NOTHING",
+        """INSERT INTO oauth_clients (client_id, first_party) VALUES ('exchange-site', true)
+        ON CONFLICT (client_id) DO UPDATE SET first_party = true""",
         f"""INSERT INTO oauth_grants (id, client_id, user_id, auth_time, issued, ends, last_used, expires)
         VALUES ('g{ann.user_id}', 'exchange-site', '{ann.user_id}', 0, 0, 9999999999, now(), now() + interval '1 day')
         ON CONFLICT DO NOTHING""",
+        f"""INSERT INTO oauth_access_tokens (digest, grant_id, expires)
+        VALUES ('\\x{ACCESS.hex()}', 'g{ann.user_id}', now() + interval '1 hour') ON CONFLICT DO NOTHING""",
     )
-    return {"typ": "exchanged_token", "auth": "openid", "jti": f"g{ann.user_id}.1"}
+    named = base64.urlsafe_b64encode(ACCESS).decode().rstrip("=")
+    return {"typ": "exchanged_token", "auth": "openid", "jti": f"{named}.1"}
+
+
+ACCESS = hashlib.sha256(b"access token").digest()
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "DELETE FROM oauth_access_tokens WHERE grant_id = 'g{user_id}'",
+        "UPDATE oauth_access_tokens SET expires = now() WHERE grant_id = 'g{user_id}'",
+        "UPDATE oauth_clients SET first_party = false WHERE client_id = 'exchange-site'",
+        "UPDATE oauth_clients SET disabled = true WHERE client_id = 'exchange-site'",
+    ],
+)
+def test_exchanged_token_ends_with_its_access_token_and_the_standing_of_its_client(
+    studio: Studio, ann: Person, exchanged: dict[str, str], ended: str
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, **exchanged)
+    assert ask(studio, bearer(token))[0] == 200
+    sql(studio.dsn, ended.format(user_id=ann.user_id))
+    assert ask(studio, bearer(token)) == REFUSED
+    sql(
+        studio.dsn,
+        f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'",
+        "UPDATE oauth_clients SET disabled = false WHERE client_id = 'exchange-site'",
+    )
 
 
 def test_an_exchanged_token_ends_with_its_grant(studio: Studio, ann: Person, exchanged: dict[str, str]) -> None:
@@ -344,7 +434,9 @@ def test_an_exchanged_token_without_a_factor_works_only_with_a_service_jwt(
     token = user_jwt(studio.server, ann.user_id, None, **exchanged)
     for factor in (None, "", FACTOR, "None"):
         assert ask(studio, bearer(token, factor)) == REFUSED
-    assert ask(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
+    service = key.sign(studio.server, app)
+    assert ask(studio, bearer(token, None, service))[0] == 403
+    assert ask(studio, bearer(token, None, service), "meta/data", action="get", data={})[0] == 200
 
 
 def test_a_service_jwt_speaks_for_its_own_application_and_those_of_its_project(studio: Studio, ann: Person) -> None:

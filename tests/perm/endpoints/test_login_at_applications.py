@@ -33,6 +33,16 @@ def test_app_id_and_gapp_id_give_permissions_keyed_by_application(studio: Studio
     assert pyjwt.decode(data["jwt"], options={"verify_signature": False})["app_id"] == tanks
 
 
+def test_public_data_of_a_user_never_passes_for_a_private_rule_at_login(studio: Studio) -> None:
+    app, person = studio.application(public_data={"skin": {"value": ""}}), studio.person()
+    studio.save_data(person, app, public_data=MUTE | {"skin": {"value": "red"}})
+    assert login(studio, person, app_id=app)[1]["permissions"] == {str(app): ["public_data.chat.mute", "skin"]}
+    moderator = {"name": "moderator", "meta": {"private_data": MUTE | {"skin": {"value": True}}}}
+    assert studio.root.call("roles", action="save", application_id=app, data=moderator).status == 200
+    expected = ["public_data.chat.mute", "public_data.skin"]
+    assert login(studio, person, app_id=app)[1]["permissions"] == {str(app): expected}
+
+
 def test_app_id_0_means_none(studio: Studio) -> None:
     assert "permissions" not in login(studio, studio.person(), app_id=0, gapp_id=0)[1]
 

@@ -83,8 +83,50 @@ def test_secret_data_is_ignored_except_from_root(studio: Studio) -> None:
     answer = save(ann, app, secret_data=open_door, public_data={"a": {"value": True}})
     assert answer.data["secret_data"] == NEW_SECRET_DATA
     assert answer.data["public_data"] == {"a": {"value": True}}
-    assert save(studio.root, app, secret_data=open_door).data["secret_data"] == open_door
+    saved = save(studio.root, app, secret_data=open_door).data["secret_data"]
+    assert saved == NEW_SECRET_DATA | {"application": NEW_SECRET_DATA["application"] | open_door["application"]}
     assert studio.person().call("application", action="save", data={"application_id": app}).status == 200
+
+
+def test_schema_save_keeps_login_and_secret_rules_that_it_leaves_out(studio: Studio) -> None:
+    app = studio.application(login={"cannot": {"value": True}}, secret_data={"extra": {"value": 1}})
+    assert get(studio.root, app).data["login"] == NEW_LOGIN | {"cannot": {"value": True}}
+    data = save(studio.root, app, login={"can": {"value": False}}).data
+    assert data["login"] == {"can": {"value": False}, "cannot": {"value": True}}
+    meta = {"roles": {"canRead": {"value": "all"}}}
+    secret = save(studio.root, app, secret_data={"meta": meta}).data["secret_data"]
+    roles = NEW_SECRET_DATA["meta"]["roles"] | meta["roles"]
+    assert secret == NEW_SECRET_DATA | {"meta": NEW_SECRET_DATA["meta"] | {"roles": roles}}
+    other = {"application": {"canRead": {"value": True}}}
+    secret = save(studio.root, app, secret_data=other).data["secret_data"]
+    assert secret["meta"]["roles"] == roles
+    assert secret["application"]["canRead"] == {"value": True}
+    assert save(studio.root, app, login={}).data["login"] == data["login"]
+
+
+def test_stale_schema_save_after_a_role_change_is_refused(studio: Studio) -> None:
+    """A save that was made from what get gave would bring a deleted default role back for everybody."""
+    app = studio.application()
+    studio.role(app, "everyone", "x", default=True)
+    read = get(studio.root, app).data
+    assert studio.root.call("roles", action="delete", application_id=app, data={"name": "everyone"}).status == 200
+    stale = save(studio.root, app, str(read["version"]), roles=read["roles"])
+    assert stale.status == 409
+    assert get(studio.root, app).data["roles"] == {}
+    fresh = get(studio.root, app).data["version"]
+    studio.role(app, "other", "y")
+    assert save(studio.root, app, str(fresh)).status == 409
+
+
+def test_role_changes_of_sso_apply_raise_the_schema_version(studio: Studio) -> None:
+    app = studio.application()
+    before = get(studio.root, app).data["version"]
+    document = {"roles": {str(app): [{"name": "r", "meta": {"private_data": {"x": {"value": True}}}}]}}
+    studio.server.apply(document)
+    after = get(studio.root, app).data["version"]
+    assert after > before
+    studio.server.apply(document)
+    assert get(studio.root, app).data["version"] == after
 
 
 def test_if_match_must_be_the_version(studio: Studio) -> None:
@@ -105,6 +147,10 @@ def test_if_match_must_be_the_version(studio: Studio) -> None:
         {"login": {"may": {"value": True}}},
         {"login": {"can": {"value": "yes"}}},
         {"login": []},
+        {"login": {"can": {}}},
+        {"secret_data": {"application": {"value": True}}},
+        {"secret_data": {"meta": {"roles": {"value": "all"}}}},
+        {"secret_data": {"application": {"canRead": {"deeper": {"value": True}}}}},
         {"secret_data": {"application": {"canRead": {"value": "yes"}}}},
         {"secret_data": {"meta": {"roles": {"canRead": {"value": "some"}}}}},
         {"public_data": {"value": True}},

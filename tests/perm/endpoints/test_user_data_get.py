@@ -100,12 +100,12 @@ def test_expired_is_the_earliest_end_of_any_role_and_an_ended_one_is_excluded(st
     assert get(bob, app, type="roles").data == ["a", "b", "d"]
 
 
-def test_an_own_entry_that_has_ended_is_as_if_absent(studio: Studio, app: int) -> None:
+def test_expired_own_entry_is_shown_by_tree_and_left_out_of_lists(studio: Studio, app: int) -> None:
     bob = studio.person()
     ended = {"value": False, "expired": int(time.time()) - 5}
     studio.save_data(bob, app, private_data={"chat": {"mute": ended}})
     assert "chat.mute" in get(bob, app, type="list_short").data
-    assert get(bob, app, type="tree").data["private_data"]["chat"]["mute"]["value"] is True
+    assert get(bob, app, type="tree").data["private_data"]["chat"]["mute"].items() >= ended.items()
 
 
 def test_project_access_is_reported_with_the_central_application(studio: Studio) -> None:
@@ -170,6 +170,66 @@ def test_explain_tells_where_a_rule_comes_from(ann: Person, app: int) -> None:
     assert (source["role"], source["by"]) == ("guard", [{"kind": "assignment", "expired": 0}])
     missing = get(ann, app, {"explain": "private_data.fly"}).body["explain"]
     assert (missing["held"], missing["reasons"][0]["reason"]) == (False, "unknown")
+
+
+def test_explain_shows_conditions_only_to_callers_who_may_read_roles(studio: Studio) -> None:
+    manager, bob = studio.person(), studio.person()
+    project = studio.project(manager)
+    app = studio.application(project, private_data={"vault": {"value": False}, "gate": {"value": False}})
+    studio.role(app, "held_by_network", "gate", condition={"ip": "127.0.0.0/8"})
+    studio.role(app, "hidden_network", "vault", condition={"ip": "10.99.0.0/16"})
+    studio.role(app, "hidden_unassigned", "vault")
+    group = studio.group(project, conditions=[{"title": "staff", "condition": {"domain": "hidden.example"}}])
+    action = {"group_id": group, "role": "hidden_unassigned", "action": "grant"}
+    settings = {"services": {str(app): {"groups": [action]}}}
+    assert studio.root.call("project", action="save", data={"id": project, "settings": settings}).status == 200
+
+    def everything(person: Person) -> str:
+        asked = ({"explain": True}, {"explain": "vault"}, {"explain": "gate"}, {"explain": "private_data.vault"})
+        answers = [get(person, app, options, user_id=bob.user_id) for options in asked]
+        assert [answer.status for answer in answers] == [200] * 4
+        return str([answer.body["explain"] for answer in answers])
+
+    hidden = ("10.99.", "127.0.0.0", "hidden_network", "hidden_unassigned", "compared", "staff")
+    plain = everything(bob)
+    assert not [word for word in hidden if word in plain]
+    assert "held_by_network" in plain  # a role that the user has
+    reasons = get(bob, app, {"explain": "vault"}).body["explain"]["reasons"]
+    assert {reason["reason"] for reason in reasons} == {"condition", "not_in_group", "schema_value"}
+    assert {"10.99.", "hidden_unassigned"} <= {word for word in hidden if word in everything(studio.root)}
+    studio.give_secret(bob, app, "canSeeRoleList")
+    assert "10.99." in everything(bob)
+    studio.give_secret(manager, app, roles={"canRead": "all"}, private={"canRead": "all"})
+    assert "10.99." in everything(manager)
+
+
+def test_explain_of_project_rules_shows_conditions_only_to_administrators_of_that_project(studio: Studio) -> None:
+    role = f"conditional{studio.application()}"
+    studio.role(1, role, condition={"uid": ["1"], "domain": "hidden.example"})
+    meta = {"private_data": {"project": {"can_view_project": {"value": True}}}}
+    assert studio.root.call("roles", action="save", application_id=1, data={"name": role, "meta": meta}).status == 200
+    bob, project = studio.person(), studio.project()
+    studio.join(project, bob, project=[role])
+    asked = {"explain": f"{project}/project.can_view_project"}
+    assert "hidden.example" not in str(get(bob, 1, asked).body)
+    assert "hidden.example" in str(get(studio.root, 1, asked, user_id=bob.user_id).body)
+    studio.join(project, bob, project=[role, "group_admin"])
+    assert "hidden.example" not in str(get(bob, 1, asked).body)
+    assert studio.root.call("roles", action="delete", application_id=1, data={"name": role}).status == 200
+
+
+def test_expired_is_0_for_callers_who_may_not_read_roles(studio: Studio, app: int) -> None:
+    ann, bob, carol = studio.person(), studio.person(), studio.person()
+    end = int(time.time()) + 300
+    studio.save_data(ann, app, roles=[{"name": "guard", "expired": end}])
+    assert get(bob, app, user_id=ann.user_id).body["expired"] == 0
+    assert get(ann, app).body["expired"] == end
+    studio.give_secret(carol, app, roles={"canRead": "all"})
+    assert get(carol, app, user_id=ann.user_id).body["expired"] == end
+    studio.give_secret(bob, app, public={"canWrite": "all"})
+    data = {"user_id": ann.user_id, "public_data": {"skin": {"value": "blue"}}}
+    saved = bob.call("meta/data", action="save", application_id=app, data=data)
+    assert (saved.status, saved.body["expired"]) == (200, 0)
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, "", "true", [], {}])

@@ -220,7 +220,7 @@ def test_public_data_does_not_pass_for_a_private_rule(studio: Studio) -> None:
     studio.give_secret(ann, app, public={"canWrite": "self"})
     assert save(ann, app, ann.user_id, public_data={"ban": {"value": True}}).status == 400
     assert save(ann, app, ann.user_id, public_data={"hat": {"value": True}}).status == 200
-    assert studio.rules_of(ann, app) == ["hat"]
+    assert studio.rules_of(ann, app) == ["public_data.hat"]
 
 
 @pytest.mark.parametrize("value", [True, 5, 1.5, -1, 1e308, "text", "😀"])
@@ -228,14 +228,14 @@ def test_any_scalar_that_says_something_is_a_value(studio: Studio, app: int, val
     ann = studio.person()
     answer = save(studio.root, app, ann.user_id, public_data={"x": {"value": value}})
     assert answer.data["public_data"]["x"]["value"] == value
-    assert "x" in studio.rules_of(ann, app)
+    assert "public_data.x" in studio.rules_of(ann, app, "list")
 
 
 @pytest.mark.parametrize("value", [False, None, 0, ""])
 def test_a_value_that_says_no_is_not_listed(studio: Studio, app: int, value: object) -> None:
     ann = studio.person()
     assert save(studio.root, app, ann.user_id, public_data={"x": {"value": value}}).status == 200
-    assert "x" not in studio.rules_of(ann, app)
+    assert "public_data.x" not in studio.rules_of(ann, app, "list")
 
 
 @pytest.mark.parametrize(

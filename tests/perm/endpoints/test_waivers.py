@@ -74,12 +74,15 @@ def test_an_access_key_waives_no_expiry_for_save(studio: Studio, shop: Shop) -> 
     data = {"user_id": carl.user_id, "public_data": {"color": {"value": "red"}}}
     expired = expired_jwt(studio.server, carl.user_id, 0.01)
     assert shop.call(shop.with_key, "save", jwt=expired, data=data).status == 401
-    assert shop.call(shop.with_key, "save", jwt=carl.jwt, data=data).status == 200
+    assert shop.call(shop.with_key, "save", jwt=carl.jwt, data=data).status == 401
+    with_factor = shop.with_key | {"Factor": FACTOR}
+    assert shop.call(with_factor, "save", jwt=expired, data=data).status == 401
+    assert shop.call(with_factor, "save", jwt=carl.jwt, data=data).status == 200
 
 
 def test_an_access_key_gives_the_user_no_more_rights(shop: Shop) -> None:
     data = {"user_id": shop.ann.user_id, "roles": []}
-    assert shop.call(shop.with_key, "save", jwt=shop.ann.jwt, data=data).status == 403
+    assert shop.call(shop.with_key | {"Factor": FACTOR}, "save", jwt=shop.ann.jwt, data=data).status == 403
     other = shop.call(shop.with_key, jwt=shop.ann.jwt, data={"user_id": shop.bob.user_id, "type": "tree"})
     assert set(other.data) == {"public_data"}
 
@@ -131,7 +134,8 @@ def test_an_access_key_is_for_its_own_application(studio: Studio, shop: Shop) ->
     assert shop.call(shop.with_key, application_id=sister, data=data).status == 403
     assert shop.call(shop.with_key, application_id=1, data=data).status == 403
     assert shop.call(shop.with_key, application_id=sister, jwt=shop.ann.jwt).status == 403
-    assert shop.call(shop.with_key, "save", application_id=sister, jwt=shop.ann.jwt, data=data).status == 403
+    with_factor = shop.with_key | {"Factor": FACTOR}
+    assert shop.call(with_factor, "save", application_id=sister, jwt=shop.ann.jwt, data=data).status == 403
 
 
 def test_a_service_without_a_user_is_for_its_own_application_and_project(studio: Studio, shop: Shop) -> None:

@@ -24,8 +24,8 @@ DAY = 86400
 class ServiceKey:
     """A key pair of an application."""
 
-    def __init__(self, algorithm: str = "ES256") -> None:
-        self.private: PrivateKey = GENERATE[algorithm]()
+    def __init__(self, algorithm: str = "ES256", private: PrivateKey | None = None) -> None:
+        self.private: PrivateKey = private or GENERATE[algorithm]()
         self.pem = public_pem(self.private.public_key())
         self.kid = key_id(self.private.public_key())
 

@@ -60,10 +60,12 @@ def test_condition_of_a_default_role_is_no_part_of_the_chain() -> None:
     assert ask(made)["sources"][0]["by"] == [{"kind": "default"}]
 
 
-def test_chain_of_schema_and_own_data() -> None:
-    made = world(schema={"private_data": rule("chat.mute")}, own={"private_data": rule("chat.mute", expired=NOW + 5)})
-    assert [link["layer"] for link in ask(made)["sources"]] == ["schema", "own"]
-    assert ask(made)["sources"][1]["expired"] == NOW + 5
+def test_chain_of_own_data_replaces_the_schema() -> None:
+    schema = {"private_data": rule("chat.mute")}
+    assert [link["layer"] for link in ask(world(schema=schema))["sources"]] == ["schema"]
+    made = world(schema=schema, own={"private_data": rule("chat.mute", expired=NOW + 5)})
+    assert [link["layer"] for link in ask(made)["sources"]] == ["own"]
+    assert ask(made)["sources"][0]["expired"] == NOW + 5
 
 
 def test_chain_of_a_grant_to_a_group_through_the_project() -> None:

@@ -44,6 +44,7 @@ def test_limit_of_roles(params: tuple[str, ...], expected: int | None) -> None:
 
 def test_own_data_and_schema_are_sources_too() -> None:
     assert limit("3", own={"private_data": rule(RULE, params="9")}) == 9
+    assert limit("9", own={"private_data": rule(RULE, params="3")}) == 3
     assert limit("3", own={"private_data": rule(RULE)}) is None
     assert limit("3", schema={"private_data": rule(RULE)}) is None
 

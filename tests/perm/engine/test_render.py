@@ -6,6 +6,7 @@ import pytest
 
 from sso.perm.engine.answer import TYPES
 from sso.perm.engine.answer import answer as data_of
+from sso.perm.engine.explain import explain_rule
 from sso.perm.engine.render import Options, as_list_short, with_options
 from sso.perm.engine.tree import as_tree
 from tests.perm.world import NOW, World, giving, rule, world
@@ -51,15 +52,61 @@ def test_lists_sort_as_whole_strings() -> None:
 
 
 def test_same_path_in_public_and_private_data_is_one_short_entry() -> None:
-    own = {"private_data": rule("a", params="x,y"), "public_data": rule("a", params="y,z")}
-    made = world(own=own)
-    assert made.short() == ["a|x,y,z"]
-    assert made.full() == ["private_data.a|x,y", "public_data.a|y,z"]
+    both = {"private_data": rule("a", params="x,y"), "public_data": rule("a", params="y,z")}
+    for made in (world(schema=both), world(roles=[{"name": "default", "meta": both}])):
+        assert made.short() == ["a|x,y,z"]
+        assert made.full() == ["private_data.a|x,y", "public_data.a|y,z"]
 
 
-def test_path_that_is_true_in_one_of_them_only_has_that_ones_parameters() -> None:
-    made = world(own={"private_data": rule("a", False, params="x"), "public_data": rule("a", params="y")})
+def test_short_entry_of_a_declared_public_rule_of_own_data_has_no_section() -> None:
+    made = world(schema={"public_data": rule("a", False)}, own={"public_data": rule("a", params="y")})
     assert made.short() == ["a|y"]
+
+
+def test_short_entry_of_an_undeclared_public_rule_of_own_data_keeps_its_section() -> None:
+    made = world(own={"private_data": rule("a", False, params="x"), "public_data": rule("a", params="y")})
+    assert made.short() == ["public_data.a|y"]
+    made = world(own={"private_data": rule("a", params="x"), "public_data": rule("a", params="y")})
+    assert made.short() == ["a|x", "public_data.a|y"]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"schema": {"private_data": rule("a", False)}},
+        {"schema": {"private_data": rule("a", False), "public_data": rule("a", False)}},
+        {"roles": [giving("not_assigned", "a")], "schema": {"public_data": rule("a", False)}},
+    ],
+)
+def test_public_rule_of_own_data_never_stands_for_a_private_rule_in_short_lists(declared: dict[str, Any]) -> None:
+    made = world(own={"public_data": rule("a", params="forged")}, **declared)
+    assert made.short(with_exp=True) == ["public_data.a|forged:0"]
+    asked = explain_rule(made.application, made.facts, made.effective, "a")
+    assert asked["held"] is False
+    assert asked["reasons"][0]["reason"] == "public_only"
+    assert explain_rule(made.application, made.facts, made.effective, "public_data.a")["held"] is True
+
+
+def test_public_rule_of_own_data_adds_nothing_to_a_private_rule_that_is_held() -> None:
+    made = world(
+        schema={"public_data": rule("a", False)},
+        roles=[giving("r", "a", params="2")],
+        own={"roles": [{"name": "r", "expired": NOW + 9}], "public_data": rule("a", params="99")},
+    )
+    assert made.short(with_exp=True) == ["a|2:9", "public_data.a|99:0"]
+
+
+def test_public_rule_of_the_schema_does_not_stand_for_a_private_rule_that_is_not_held() -> None:
+    made = world(schema={"private_data": rule("a", False), "public_data": rule("a")})
+    assert made.short() == ["public_data.a"]
+
+
+def test_short_list_does_not_tell_readers_of_public_data_whether_a_private_rule_is_held() -> None:
+    public = frozenset(["public_data"])
+    held, missing = (
+        world(schema={"private_data": rule("a", value), "public_data": rule("a")}) for value in (True, False)
+    )
+    assert held.short(sections=public) == missing.short(sections=public) == ["public_data.a"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +178,7 @@ def test_type_roles_is_assigned_and_granted_whether_or_not_a_condition_holds() -
     assert made.effective_roles() == ["c", "default"]
 
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "public_data": {"hello": {"value": True}},
     "private_data": {"chat": {"mute": {"value": False, "protected": True, "description": "Mute"}, "x": {"value": 1}}},
     "secret_data": {"application": {"canRead": {"value": False}}},
@@ -162,16 +209,21 @@ def test_tree_is_own_data_over_the_schema_with_roles_as_assigned() -> None:
     }
 
 
-def test_ended_entry_is_as_if_absent_in_the_tree() -> None:
+def test_tree_shows_expired_entries_of_own_data_and_lists_leave_them_out() -> None:
     own = {
         "private_data": {"chat": {"mute": {"value": True, "expired": NOW}}, "gone": {"a": {"value": 1, "expired": 1}}}
     }
-    assert world(schema=SCHEMA, own=own).tree()["private_data"] == SCHEMA["private_data"]
+    made = world(schema=SCHEMA, own=own)
+    tree = made.tree()["private_data"]
+    assert tree["chat"]["mute"] == SCHEMA["private_data"]["chat"]["mute"] | {"value": True, "expired": NOW}
+    assert tree["gone"] == {"a": {"value": 1, "expired": 1}}
+    assert made.full() == world(schema=SCHEMA).full()
+    assert made.short() == world(schema=SCHEMA).short()
 
 
 def test_tree_leaves_out_what_the_caller_may_not_read() -> None:
     made = world(schema=SCHEMA)
-    assert set(as_tree(made.application.schema, made.facts.own, NOW, frozenset(["public_data", "roles"]))) == {
+    assert set(as_tree(made.application.schema, made.facts.own, frozenset(["public_data", "roles"]))) == {
         "public_data",
         "roles",
     }

@@ -63,11 +63,19 @@ def test_parameters_of_several_roles_merge_in_the_order_of_their_names() -> None
     assert world(roles=roles).short() == ["x|9,3,2,1"]
 
 
-def test_parameters_of_the_layers_merge_from_the_lowest_to_the_highest() -> None:
-    made = world(
-        schema=private("x", params="s"), roles=[giving("default", "x", params="r")], own=private("x", params="o")
-    )
-    assert made.short() == ["x|s,r,o"]
+def test_own_entry_replaces_what_roles_give_parameters_included() -> None:
+    parts: dict[str, Any] = {"schema": private("x", params="s"), "roles": [giving("default", "x", params="r")]}
+    assert world(**parts, own=private("x", params="o")).short() == ["x|o"]
+    assert world(**parts, own=private("x")).short() == ["x"]
+    ending = world(**parts, own=private("x", params="o", expired=NOW + 9))
+    assert ending.short(with_exp=True) == ["x|o:9"]
+    assert world(**parts, own=private("x", params="o", expired=NOW)).short() == ["x|r"]
+
+
+def test_parameters_of_the_schema_do_not_merge_with_those_of_roles() -> None:
+    made = world(schema=private("x", params="s"), roles=[giving("default", "x", params="r")])
+    assert made.short(with_exp=True) == ["x|r:0"]
+    assert world(schema=private("x", params="s")).short() == ["x|s"]
 
 
 def test_parameters_of_a_role_that_says_no_are_left_out() -> None:

@@ -47,9 +47,10 @@ def test_source_that_a_role_hides_does_not_count() -> None:
 
 
 def test_public_and_private_data_together_live_as_long_as_one_of_them() -> None:
-    own = {"private_data": rule("a", expired=NOW + 5), "public_data": rule("a", expired=NOW + 8)}
-    assert world(own=own).short(with_exp=True) == ["a:8"]
-    assert world(own=own).full(with_exp=True) == ["private_data.a:5", "public_data.a:8"]
+    roles = [giving("r", "a"), {"name": "s", "meta": {"public_data": rule("a")}}]
+    made = world(roles=roles, own=assigned({"name": "r", "expired": NOW + 5}, {"name": "s", "expired": NOW + 8}))
+    assert made.short(with_exp=True) == ["a:8"]
+    assert made.full(with_exp=True) == ["private_data.a:5", "public_data.a:8"]
 
 
 def test_role_that_comes_in_two_ways_lives_as_long_as_one_of_them() -> None:

@@ -1,0 +1,189 @@
+"""What a key may cost: the limits of game keys, and at most one piece of evidence of each kind in a request."""
+
+import base64
+from collections.abc import Iterator
+
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.core.test_keys import b64, diffie_hellman_der, rsa_der
+from tests.kit.browser import query
+from tests.kit.game import BASE, Game, Session, outcome, public_text, reasons, rsa_key, sign, violation
+from tests.kit.postgres import Postgres
+from tests.kit.raw_http import SERVERS
+from tests.kit.server import QUICK, Server, running
+
+MODULUS = rsa_key(0, 3072).public_key().public_numbers().n
+LARGE_EXPONENT = rsa.RSAPublicNumbers((1 << 3069) - 1, MODULUS).public_key()
+LARGE_EXPONENT_DER = LARGE_EXPONENT.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+REFUSED_KEYS = {
+    "an exponent of 3069 bits": (b64(LARGE_EXPONENT_DER), "odd exponent from 3 to 4294967295"),
+    "an exponent of 33 bits": (b64(rsa_der(MODULUS, 2**32 + 1)), "odd exponent from 3 to 4294967295"),
+    "an exponent of 1": (b64(rsa_der(MODULUS, 1)), "this is no public key"),
+    "an even exponent": (b64(rsa_der(MODULUS, 65536)), "this is no public key"),
+    "8193 bits": (b64(rsa_der(1 << 8192 | 1, 65537)), "2048 to 8192 bits"),
+    "2047 bits": (b64(rsa_der(1 << 2046 | 1, 65537)), "2048 to 8192 bits"),
+    "a Diffie-Hellman key": (b64(diffie_hellman_der(7000)), "RSA, EC P-256 or Ed25519"),
+}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def either(
+    request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """Two workers of either HTTP server."""
+    settings = QUICK | {
+        "SSO_DATABASE_URL": postgres_server.fresh(),
+        "SSO_HTTP": request.param,
+        "SSO_WORKERS": "2",
+        "SSO_GSID_HOLD_S": "1",
+    }
+    with running(tmp_path_factory.mktemp("keys"), **settings) as server:
+        yield server
+
+
+@pytest.fixture
+def player(either: Server) -> Iterator[Game]:
+    with Game(either) as player:
+        yield player
+
+
+def sessions_of(game: Game) -> int:
+    rows = query(game.server, "SELECT count(*) FROM game_sessions WHERE address = $1", game.address)
+    return int(rows[0]["count"])
+
+
+@pytest.mark.parametrize("name", REFUSED_KEYS)
+def test_get_gsid_refuses_a_key_outside_the_limits_and_stores_nothing(player: Game, name: str) -> None:
+    key, expected = REFUSED_KEYS[name]
+    for field in ("public_key", "jwt_public_key"):
+        answer = player.get_gsid(**{field: key})
+        assert answer.status_code == 400, (field, answer.text)
+        assert answer.json()["error"].startswith(f"{field}: ")
+        assert expected in answer.json()["error"]
+    assert player.get_gsid({"Public-Key": key}).status_code == 400
+    assert sessions_of(player) == 0
+
+
+def test_login_refuses_a_jwt_public_key_with_a_large_exponent(player: Game) -> None:
+    body = {"login": "x", "password": "x", "factor": "x", "jwt_public_key": b64(LARGE_EXPONENT_DER)}
+    answer = player.http.post("/proxy/api/login", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("jwt_public_key: an RSA key must have an odd exponent")
+
+
+@pytest.mark.parametrize(("bits", "exponent"), [(2048, 3), (8192, 2**32 - 1), (8192, 65537)])
+def test_get_gsid_accepts_keys_at_the_limits(player: Game, bits: int, exponent: int) -> None:
+    key = b64(rsa_der(1 << (bits - 1) | 1, exponent))
+    session = player.register(public_key=key)
+    body = orjson.dumps({"gsid": session.gsid, "status": "Error"})
+    wrong = base64.b64encode(bytes(bits // 8)).decode()
+    record = violation(player.send("closeGsid", body, {"Request-Sign": wrong}))
+    assert [entry["reason"] for entry in reasons(player.server, record)] == ["wrong signature"]
+
+
+@pytest.mark.parametrize("bits", [2048, 4096, 4104])
+def test_a_signature_is_verified_on_the_event_loop_and_in_the_thread(player: Game, bits: int) -> None:
+    """Keys of more than 4,096 bits are verified in a thread."""
+    key = rsa_key(7, bits)
+    session = player.register(public_key=public_text(key))
+    body = orjson.dumps({"gsid": session.gsid, "status": "Error"})
+    good = sign(key, body)
+    violation(player.send("closeGsid", body + b" ", {"Request-Sign": good}))
+    assert player.send("closeGsid", body, {"Request-Sign": good}).status_code == 200
+
+
+def test_a_registered_key_outside_the_limits_verifies_nothing(player: Game) -> None:
+    """A session registered by an older version may have such a key."""
+    session = player.register(public_key=public_text(rsa_key()))
+    query(player.server, "UPDATE game_sessions SET public_key = $2 WHERE gsid = $1", session.gsid, LARGE_EXPONENT_DER)
+    body = orjson.dumps({"gsid": session.gsid})
+    record = violation(player.send("getGsidResult", body, {"Request-Sign": sign(rsa_key(0, 3072), body)}))
+    assert [entry["reason"] for entry in reasons(player.server, record)] == ["the registered key is unusable"]
+
+
+def closed(game: Game) -> Session:
+    session = game.register(public_key=public_text(rsa_key()))
+    assert session.close(headers={"Location": session.secret}).status_code == 200
+    return session
+
+
+def places(session: Session, body: bytes) -> dict[str, list[tuple[str, str, str]]]:
+    """The places of each kind of evidence: a header and its value, or a parameter of the URL."""
+    signature = sign(rsa_key(), body)
+    return {
+        "Request-Sign": [
+            ("header", "Request-Sign", signature),
+            ("header", "Sign", signature),
+            ("header", "Authorization", f"Sign {signature}"),
+        ],
+        "Location": [
+            ("header", "Location", session.secret),
+            ("header", "Authorization", f"Location {session.secret}"),
+            ("query", "Location", session.secret),
+        ],
+        "public_key": [("header", "Public-Key", public_text(rsa_key()))],
+    }
+
+
+def send(session: Session, what: str, body: bytes, *chosen: tuple[str, str, str]) -> tuple[int, str]:
+    headers = [
+        ("Content-Type", "application/json"),
+        *((name, text) for place, name, text in chosen if place == "header"),
+    ]
+    params = {"Location": [text for place, _, text in chosen if place == "query"]}
+    answer = session.game.http.post(f"{BASE}/{what}", content=body, headers=headers, params=params)
+    return answer.status_code, str(answer.json().get("error"))
+
+
+@pytest.mark.parametrize("what", ["getGsidResult", "closeGsid"])
+@pytest.mark.parametrize("kind", ["Request-Sign", "Location"])
+def test_a_request_carries_at_most_one_piece_of_evidence_of_each_kind(player: Game, kind: str, what: str) -> None:
+    """Each of them right: more than one is refused all the same, before the session is looked at."""
+    session = closed(player)
+    body = orjson.dumps({"gsid": session.gsid, "status": "Success"})
+    found = places(session, body)[kind]
+    for place in found:
+        assert send(session, what, body, place)[0] == 200
+    for first in found:
+        for second in found:
+            if first[1] == second[1] == "Authorization":
+                continue  # two Authorization headers are refused in general
+            assert send(session, what, body, first, second) == (400, f"{kind}: expected at most one, in one place")
+    assert send(session, what, body, *found[:1] * 50) == (400, f"{kind}: expected at most one, in one place")
+
+
+def test_a_request_carries_at_most_one_key(player: Game) -> None:
+    session = closed(player)
+    expected = (400, "public_key: expected at most one, in one place")
+    key = ("header", "Public-Key", public_text(rsa_key()))
+    body = orjson.dumps({"gsid": session.gsid})
+    signed = places(session, body)["Request-Sign"][0]
+    assert send(session, "getGsidResult", body, signed, key)[0] == 200
+    assert send(session, "getGsidResult", body, signed, key, key) == expected
+    assert send(session, "getGsid", body, key, key) == expected
+    body = orjson.dumps({"gsid": session.gsid, "public_key": public_text(rsa_key())})
+    signed = places(session, body)["Request-Sign"][0]
+    assert send(session, "getGsidResult", body, signed)[0] == 200
+    assert send(session, "getGsidResult", body, signed, key) == expected
+    before = sessions_of(player)
+    assert send(session, "getGsid", body, key) == expected
+    assert sessions_of(player) == before
+
+
+def test_one_piece_of_each_kind_is_accepted(player: Game) -> None:
+    session = closed(player)
+    body = orjson.dumps({"gsid": session.gsid})
+    found = places(session, body)
+    assert send(session, "getGsidResult", body, *(kind[0] for kind in found.values()))[0] == 200
+    assert outcome(session.poll({"Location": session.secret})) == ("ERROR", "session closed")
+
+
+def test_a_request_carries_at_most_one_signature_of_an_address(player: Game) -> None:
+    session = closed(player)
+    body = orjson.dumps({"gsid": session.gsid})
+    twice = [("header", "Signature", f"{letter}:1:{letter * 64}") for letter in "ab"]
+    expected = (400, "Signature: expected at most one, in one place")
+    assert send(session, "getGsidResult", body, *twice) == expected
