@@ -16,6 +16,7 @@ TABLES = (
     "login_challenges",
     "session_tokens",
     "email_codes",
+    "known_factors",
     "throttle",
     "game_sessions",
     "game_violations",
