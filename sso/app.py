@@ -26,10 +26,12 @@ from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web import language, pages
 from sso.web.address import Proxies
-from sso.web.edge import Edge, is_head_too_long
+from sso.web.edge import Edge
 from sso.web.headers import SecurityHeaders, data_headers
+from sso.web.hosts import AllowedHosts
 from sso.web.lean import LeanQuart
 from sso.web.prepared import Prepared
+from sso.web.request_rules import RequestRules
 from sso.web.socket import SocketConnection
 from sso.web.told import Told
 
@@ -48,10 +50,11 @@ class OrjsonProvider(JSONProvider):
 class App(LeanQuart):
     asgi_websocket_class = SocketConnection
     prepared: Mapping[str, Prepared] = {}
+    rules: RequestRules
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
         ready = self.prepared.get(scope.get("path", ""))
-        if ready and ready.answers(scope) and not is_head_too_long(scope):
+        if ready and ready.answers(scope) and self.rules.problem(scope) is None:
             return ready.answer(scope, send)
         return super().__call__(scope, receive, send)
 
@@ -79,7 +82,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
     told = Told(metrics)
-    Edge(SecurityHeaders(https=settings.https), told).register(app)
+    app.rules = RequestRules(AllowedHosts.of(settings))
+    Edge(app.rules, SecurityHeaders(https=settings.https), told).register(app)
     app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 
@@ -96,7 +100,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.devices, journeys, life_s))
     app.register_blueprint(
-        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.keyring, s.oauth.sites, life_s)
+        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.keyring, s.oauth.sites, s.games, life_s)
     )
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from sso.core.net import Network, parse_networks
-from sso.serve.sockets import parse_binds
+from sso.serve.sockets import Bind, parse_bind, parse_binds
 
 PREFIX = "SSO_"
 ADDRESS = re.compile(r"[!\"$->@-~]+")  # printable ASCII but "#" and "?"
@@ -69,6 +69,17 @@ def _begins(secret: SecretStr, schemes: tuple[str, ...]) -> bool:
         return False
 
 
+def _hosts(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list | tuple) else str(value).split(",")
+    try:
+        binds = [parse_bind(f"{str(item).strip()}:0") for item in items]  # it knows what a host is
+    except ValueError:
+        binds = [Bind()]
+    if any(not bind.host for bind in binds):
+        raise ValueError("expected host names or addresses without a port, separated by commas; IPv6 as [::1]")
+    return tuple(bind.host for bind in binds)
+
+
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_networks)]
 Seconds = Annotated[int, Field(ge=1, le=10 * 366 * 86400)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -87,6 +98,7 @@ class Settings(BaseModel):
     secret_key: SecretStr | None = None
     trusted_proxies: Networks = ()
     proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
+    hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
     info_allow: Networks = Field(default=parse_networks("127.0.0.1/32,::1/128"))
     vendor: str = Field(default="sso", pattern=r"^[a-z][a-z0-9]{0,31}$")
     gsid_hold_s: Seconds = 30
@@ -119,6 +131,7 @@ class Settings(BaseModel):
     connections_per_address: Count = 16384
     argon2_time: int = Field(default=2, ge=1, le=100)
     argon2_kib: int = Field(default=19456, ge=8, le=4 * 1024 * 1024)
+    audit_days: int = Field(default=400, ge=0, le=36500)
     log_format: Literal["auto", "json", "console"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -169,6 +182,11 @@ class Settings(BaseModel):
     @property
     def https(self) -> bool:
         return self.base_url.startswith("https://")
+
+    @property
+    def public_hosts(self) -> tuple[str, ...]:
+        """The hosts of the public addresses."""
+        return tuple(urlsplit(url).hostname or "" for url in (self.base_url, self.ws_url))
 
     @property
     def key_file(self) -> Path:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
 from sso.accounts.devices import Devices
+from sso.accounts.games import Games
 from sso.accounts.mail import Outbox, Postman
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
+from sso.accounts.sign_ins import SignIns
 from sso.accounts.signin import SignIn
 from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
@@ -48,6 +50,8 @@ class Services:
     signin: SignIn
     devices: Devices
     session_tokens: SessionTokens
+    sign_ins: SignIns
+    games: Games
     user_jwts: UserJwts
     auth_data: AuthData
     oauth: OAuth
@@ -83,7 +87,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
-    tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s)
+    tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
     verifications = VerificationPool()
     permissions = build_permissions(
@@ -97,6 +101,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         game_admin=settings.gsid_admin == "allow",
     )
     applications = LoginRules(permissions, database, ring)
+    sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -114,6 +119,8 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
         devices=Devices(database, ring),
         session_tokens=tokens,
+        sign_ins=sign_ins,
+        games=Games(sign_ins, applications),
         user_jwts=jwts,
         auth_data=auth_data,
         oauth=oauth_parts.build(settings, database, ring, keys, jwts),

@@ -71,7 +71,9 @@ class Game:
 
     def poll(self, gsid: str) -> None:
         body = f'{{"gsid":"{gsid}"}}'
-        head = f"POST {PATH} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        head = (
+            f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        )
         connection = socket.create_connection(self._address, timeout=30)
         connection.sendall(f"{head}\r\n\r\n{body}".encode())
         self._held[connection.fileno()] = Held(gsid, connection)

@@ -12,6 +12,7 @@ import segno
 from quart import Blueprint, Response, request
 
 from sso.accounts.errors import TryLater
+from sso.accounts.games import Games, NamedGame
 from sso.accounts.model import User
 from sso.accounts.pages import Visitor, device, try_later
 from sso.accounts.second_factor import SecondFactors
@@ -36,6 +37,7 @@ DONE = {
     "email-2fa": _("Your choice is saved."),
     "ended": _("That session is signed out."),
     "ended-others": _("You are signed out everywhere else."),
+    "game-ended": _("That game is signed out."),
     "site-removed": _("That site has no access to your account any more."),
 }
 
@@ -67,6 +69,7 @@ def account_pages(
     factors: SecondFactors,
     keyring: Keyring,
     sites: Sites,
+    games: Games,
     life_s: int,
 ) -> Blueprint:
     routes = Blueprint("account", __name__, url_prefix="/account")
@@ -121,6 +124,7 @@ def account_pages(
             totp_on=session.user.totp_sealed is not None,
             email_2fa_on=session.user.email_2fa,
             sessions=[_line(line, session) for line in await sessions.list(session.user.user_id)],
+            games=[_game(game) for game in await games.list(session.user.user_id)],
             sites=[_site(line) for line in await sites.list(session.user.user_id)],
             **context,
         )
@@ -203,8 +207,14 @@ def account_pages(
     @routes.post("/sessions/end-others")
     async def end_other_sessions() -> Response:
         session, _ = await submitted()
-        await sessions.end_others(session.user.user_id, session.id)
+        await users.void_elsewhere(session.user.user_id, session.id)
         return see_other("/account?done=ended-others")
+
+    @routes.post("/games/end")
+    async def end_game() -> Response:
+        session, form = await submitted()
+        await games.end(session.user.user_id, form.get("ids", ""))
+        return see_other("/account?done=game-ended")
 
     @routes.post("/sites/remove")
     async def remove_site() -> Response:
@@ -246,6 +256,16 @@ def _line(line: Any, session: Session) -> dict[str, Any]:
         "last_seen": _ago(line.last_seen),
         "address": line.address,
         "device": _device(line.device),
+    }
+
+
+def _game(game: NamedGame) -> dict[str, Any]:
+    return {
+        "ids": " ".join(game.line.ids),
+        "title": game.title or _("Game or app"),
+        "address": game.line.address,
+        "first_used": _ago(game.line.first_used),
+        "last_used": _ago(game.line.last_used),
     }
 
 

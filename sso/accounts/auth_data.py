@@ -16,11 +16,13 @@ class AuthData:
         self._vendor = vendor
 
     async def issue(self, signed_in: SignedIn, options: LoginOptions, source: Source | None = None) -> dict[str, Any]:
-        """New tokens for somebody who has proved who they are; ``source`` is the token they did it with, if any."""
+        """New tokens for a user who has authenticated; ``source`` is the session token that was used for it, if any."""
         user = signed_in.user
+        if source:
+            options = source.narrow(options)
         # First of all: nobody gets a token for an application that they may not log in to.
         permissions = await self._applications.permissions(user, options.address, options.applications)
-        issued = await self._tokens.issue(user, options.address, bound=options.short_token, source=source)
+        issued = await self._tokens.issue(user, signed_in.auth, options, source)
         data: dict[str, Any] = {
             "status": "OK",
             "user_id": user.user_id,
@@ -44,5 +46,7 @@ class AuthData:
             data["login"] = user.login
         if options.factor and not options.nojwt:
             app_id = options.app_id or options.gapp_id
-            data["jwt"] = self._jwts.issue(user, options, signed_in.auth, app_id, vouched=issued.moment)
+            data["jwt"] = self._jwts.issue(
+                user, options, signed_in.auth, app_id, vouched=issued.moment, inherited=issued.inherited
+            )
         return data

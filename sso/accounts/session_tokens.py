@@ -1,42 +1,69 @@
 """Session tokens: ``token`` and ``stoken`` of the authentication data, accepted in place of login and password.
 
-What was obtained with a short or bound token is never worth more than it: same kind, same end.
+Each belongs to a sign-in (``sign_ins``). A credential that derives from a token keeps the token's restrictions: kind
+and end of a short or bound one, addresses, applications, authentication time and how the user authenticated.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sso.accounts.errors import InvalidCredentials
-from sso.accounts.model import SignedIn, User
-from sso.accounts.still_valid import NOW, still_valid
-from sso.core.ids import digest, secret_token
-from sso.core.net import Address, parse_address
+from sso.accounts.model import LoginOptions, SignedIn, User
+from sso.accounts.session_token_statements import FAMILY_TOKENS, ISSUE, LOOK_UP, USER_TOKENS
+from sso.accounts.still_valid import still_valid
+from sso.accounts.user_jwt import GAME_AUTH, Inherited
+from sso.core.ids import digest, record_id, secret_token
+from sso.core.net import Address, intersection, parse_address, parse_network
+from sso.core.refused import Refused
 from sso.db.batch import Batch
 from sso.db.bridge import Database
 from sso.db.statement import Statement
 
+__all__ = ["FAMILY_TOKENS", "USER_TOKENS", "Issued", "OtherApplication", "SessionTokens", "Source"]
+
 BOUND_S = 300
 
-_ISSUE = (
-    """SELECT * FROM unnest(
-            CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:tokens AS bytea[]), CAST(:kinds AS text[]),
-            CAST(:addresses AS text[]), CAST(:lives AS float[]),
-            CAST(:stokens AS bytea[]), CAST(:short_lives AS float[])
-        ) WITH ORDINALITY AS item (user_id, valid_from, token, kind, address, life, stoken, short_life, n)""",
-    f""", issued AS (
-        INSERT INTO session_tokens (digest, user_id, kind, address, expires)
-        SELECT token, user_id, kind, address, now() + make_interval(secs => life) FROM still_valid
-        UNION ALL
-        SELECT stoken, user_id, 'short', NULL, now() + make_interval(secs => short_life) FROM still_valid
-        WHERE stoken IS NOT NULL
-    )
-    SELECT n, {NOW} AS moment FROM still_valid""",  # noqa: S608 - the part is ours
-)
-_LOOK_UP = Statement(
-    """SELECT item.n, u.*, t.kind, t.address, CAST(extract(epoch FROM t.expires - now()) AS int) AS life
-    FROM unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
-    JOIN session_tokens t ON t.digest = item.digest JOIN users u ON u.user_id = t.user_id
-    WHERE t.expires > now() AND NOT u.disabled"""
-)
+
+class OtherApplication(Refused):
+    """A session token is used for an application that it was not issued for."""
+
+    status = 403
+    code = "access_denied"
+    message = "token: belongs to another application"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A session token that a user signed in with."""
+
+    signed_in: SignedIn
+    kind: str
+    life: int  # seconds until it expires
+    sign_in_id: str
+    auth_time: int  # Unix seconds of the original sign-in
+    longest: int  # seconds until the absolute lifetime of the sign-in ends
+    ips: tuple[str, ...] | None  # networks that derived JWTs work from; None means everywhere
+    app_id: int
+    gapp_id: int
+    from_game: bool
+    token_digest: bytes
+
+    def narrow(self, options: LoginOptions) -> LoginOptions:
+        """The options of a login with this token: for its applications, or some of them."""
+        own = {self.app_id, self.gapp_id} - {0}
+        if not own:
+            return options
+        if not options.applications:
+            return replace(options, app_id=self.app_id, gapp_id=self.gapp_id)
+        if not own.issuperset(options.applications):
+            raise OtherApplication
+        return options
+
+    def addresses(self, requested: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The networks that both the token and the request allow; None means everywhere."""
+        if self.ips is None or not requested:
+            return self.ips if self.ips is not None else requested or None
+        both = intersection(map(parse_network, requested), map(parse_network, self.ips))
+        return tuple(str(network) for network in both)
 
 
 @dataclass(frozen=True)
@@ -44,52 +71,87 @@ class Issued:
     token: str
     stoken: str
     token_exp: int
-    moment: int  # of the database, in Unix seconds: then the user was who they are
-
-
-@dataclass(frozen=True)
-class Source:
-    """The token that somebody signed in with: what follows from it is bounded by it."""
-
-    signed_in: SignedIn
-    kind: str
-    life: int
+    moment: int  # of the database, in Unix seconds, at which the user was valid
+    sign_in_id: str
+    inherited: Inherited  # the limits of a user JWT that is issued with these tokens
 
 
 class SessionTokens:
-    def __init__(self, database: Database, long_s: int, short_s: int) -> None:
+    def __init__(self, database: Database, long_s: int, short_s: int, max_s: int) -> None:
         self._long_s = long_s
         self._short_s = short_s
-        self._look_up = Batch(database, _LOOK_UP)
-        self._issue = still_valid(database, *_ISSUE)
+        self._max_s = max_s  # from the original sign-in
+        self._look_up = Batch(database, Statement(LOOK_UP))
+        self._issue = still_valid(database, *ISSUE)
 
     async def sign_in(self, token: str, address: Address) -> Source:
-        row = await self._look_up(digest(token))
+        row = await self._look_up(digest(token), float(self._max_s))
         if row is None or (row["kind"] == "bound" and parse_address(row["address"]) != address):
             raise InvalidCredentials
-        return Source(SignedIn(User.from_row(row), "token"), row["kind"], max(1, row["life"]))
+        ips = tuple(row["ips"]) if row["ips"] is not None else None
+        if row["kind"] == "bound":
+            own = (f"{address}/{address.max_prefixlen}",)
+            ips = (
+                own if ips is None else tuple(map(str, intersection(map(parse_network, own), map(parse_network, ips))))
+            )
+        from_game = row["auth"] == GAME_AUTH
+        return Source(
+            signed_in=SignedIn(User.from_row(row), GAME_AUTH if from_game else "token"),
+            kind=row["kind"],
+            life=row["life"],
+            sign_in_id=row["sign_in"],
+            auth_time=row["auth_time"],
+            longest=row["longest"],
+            ips=ips,
+            app_id=row["app_id"],
+            gapp_id=row["gapp_id"],
+            from_game=from_game,
+            token_digest=digest(token),
+        )
 
-    async def issue(self, user: User, address: Address, *, bound: bool, source: Source | None = None) -> Issued:
-        """A long and a short token; with ``bound`` (short_token), only one, for this address."""
-        life = self._long_s
-        kind = "long"
-        if bound or (source and source.kind == "bound"):
-            kind, life = "bound", BOUND_S
-        elif source and source.kind == "short":
-            kind, life = "short", self._short_s
-        if source and source.kind != "long":
-            life = min(life, source.life)
+    async def issue(self, user: User, auth: str, options: LoginOptions, source: Source | None = None) -> Issued:
+        """A long and a short token; with ``short_token``, only one, bound to the client's address.
+
+        Without a ``source`` this is a new sign-in; with one, the tokens belong to its sign-in and keep its limits.
+        InvalidCredentials if the user, or the sign-in, has ended meanwhile.
+        """
+        kind, life = self._kind_and_life(options, source)
         token, stoken = secret_token(), "" if kind == "bound" else secret_token()
+        sign_in_id = source.sign_in_id if source else record_id()
+        ips = source.addresses(options.fixed_ips) if source else options.fixed_ips or None
         row = await self._issue(
             user.user_id,
             user.valid_from,
             digest(token),
             kind,
-            str(address) if kind == "bound" else None,
+            str(options.address),
             float(life),
             digest(stoken) if stoken else None,
             float(min(life, self._short_s)),
+            sign_in_id,
+            source.token_digest if source else None,
+            auth,
+            options.app_id,
+            options.gapp_id,
+            ",".join(ips) if ips is not None else None,
+            float(self._max_s),
         )
         if row is None:
             raise InvalidCredentials
-        return Issued(token, stoken, life, row["moment"])
+        moment: int = row["moment"]
+        inherited = Inherited(auth_time=moment, sign_in_id=sign_in_id)
+        if source:
+            inherited = Inherited(
+                source.auth_time, moment + source.life, source.ips, source.from_game, sign_in_id=sign_in_id
+            )
+        return Issued(token, stoken, life, moment, sign_in_id, inherited)
+
+    def _kind_and_life(self, options: LoginOptions, source: Source | None) -> tuple[str, int]:
+        kind, life = "long", self._long_s
+        if options.short_token or (source and source.kind == "bound"):
+            kind, life = "bound", BOUND_S
+        elif source and source.kind == "short":
+            kind, life = "short", self._short_s
+        if source and source.kind != "long":
+            life = min(life, source.life)
+        return kind, min(life, source.longest if source else self._max_s)

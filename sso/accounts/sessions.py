@@ -75,11 +75,6 @@ _LIST = Statement(
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
 _END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING id")
-_END_OTHERS = Statement(
-    """DELETE FROM browser_sessions WHERE digest IN (
-        SELECT digest FROM browser_sessions WHERE user_id = :user_id AND id <> :id ORDER BY digest FOR UPDATE
-    )"""
-)
 _CHALLENGE = (
     """SELECT * FROM unnest(
             CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:digests AS bytea[]), CAST(:lives AS float[])
@@ -163,9 +158,6 @@ class SessionStore:
 
     async def end(self, user_id: str, session_id: str) -> bool:
         return await self._database.value(_END, user_id=user_id, id=session_id) is not None
-
-    async def end_others(self, user_id: str, session_id: str) -> None:
-        await self._database.value(_END_OTHERS, user_id=user_id, id=session_id)
 
     async def challenge(self, user: User) -> str:
         """The secret with which this browser, and only it, may give the second factor."""

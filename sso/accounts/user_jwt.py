@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import hmac
-import math
 import time
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
-from sso.core.jwt import InvalidToken, Verifier
+from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
 from sso.core.net import Address, contains, intersection, parse_network
 from sso.keys.keyset import KeySet
 
@@ -39,9 +38,23 @@ class Inherited:
     ends: int = 0  # Unix seconds; neither the JWT nor a renewal of it lives longer. 0 means no end of its own
     ips: tuple[str, ...] | None = None  # networks in CIDR form that the source works from; None means everywhere
     from_game: bool = False  # the original sign-in was that of a game session
+    sign_in_id: str = ""  # the JWT is void when this sign-in is ended; "" for one of an older version
 
 
 NEW_SIGN_IN = Inherited()
+
+
+@dataclass(frozen=True)
+class ExchangeSource:
+    """The access token that an exchanged token is made from. Moments are the database's, in Unix seconds."""
+
+    digest: bytes
+    user_id: str
+    nick: str | None  # None if the access token does not include the profile
+    valid_from: int
+    auth_time: int
+    exp: int
+    now: int
 
 
 class UserJwts:
@@ -71,20 +84,21 @@ class UserJwts:
         """
         now = _issued_at(vouched, user.valid_from)
         auth_time = inherited.auth_time or now
-        ends = min(auth_time + self._max_s, inherited.ends or math.inf)
         claims: dict[str, Any] = {
             "typ": TYP,
             "iss": self._issuer,
             "sub": user.user_id,
             "uid": user.user_id,
             "iat": now,
-            "exp": int(min(now + self._life_s, ends)),
+            "exp": min(now + self._life_s, self._latest_end(auth_time, inherited.ends)),
             "jti": record_id(),
             "nick": user.nick,
             "auth": auth,
             "auth_time": auth_time,
             "fac": factor_digest(options.factor),
         }
+        if inherited.sign_in_id:
+            claims["sid"] = inherited.sign_in_id
         if inherited.ends:
             claims["ends"] = inherited.ends
         if inherited.from_game and auth != GAME_AUTH:
@@ -98,31 +112,41 @@ class UserJwts:
         return self._keys.signer().sign(claims)
 
     async def vouch(self, caller: Caller) -> int:
-        """For a new JWT in place of one: InvalidToken if everything of the user's has ended since it was verified."""
-        moment = await self._users.vouch(caller.user)
+        """For a new JWT in place of one: InvalidToken if everything of the user's has ended since it was verified.
+
+        ExpiredToken if the limits that it inherits leave no time.
+        """
+        inherited = inherited_from(caller.claims)
+        if self._latest_end(inherited.auth_time, inherited.ends) <= time.time():
+            raise ExpiredToken("its sign-in is too long ago")
+        moment = await self._users.vouch(caller.user, inherited.sign_in_id)
         if moment is None:
             raise InvalidToken("void")
         return moment
 
-    def issue_exchanged(
-        self, user_id: str, nick: str, valid_from: int, exp: int, factor: str, grant_id: str, *, vouched: int
-    ) -> str:
-        """For the holder of an access token: never for longer than that lives, and only while its grant does.
+    def _latest_end(self, auth_time: int, ends: int) -> int:
+        longest = auth_time + self._max_s
+        return min(longest, ends) if ends else longest
 
-        Without a factor if "" is given. The grant's id is the first part of the ``jti``.
+    def issue_exchanged(self, source: "ExchangeSource", factor: str) -> str:
+        """For the holder of an access token: never for longer than that lives, and only while it does.
+
+        Without a factor if "" is given. The digest of the access token is the first part of the ``jti``.
         """
-        now = _issued_at(vouched, valid_from)
+        now = _issued_at(source.now, source.valid_from)
         claims: dict[str, Any] = {
             "typ": EXCHANGED,
             "iss": self._issuer,
-            "sub": user_id,
-            "uid": user_id,
+            "sub": source.user_id,
+            "uid": source.user_id,
             "iat": now,
-            "exp": min(now + self._life_s, exp),
-            "jti": f"{grant_id}.{record_id()}",
-            "nick": nick,
+            "exp": min(now + self._life_s, source.exp),
+            "jti": f"{_base64url(source.digest)}.{record_id()}",
             "auth": "openid",
+            "auth_time": source.auth_time,
         }
+        if source.nick is not None:
+            claims["nick"] = source.nick
         if factor:
             claims["fac"] = factor_digest(factor)
         return self._keys.signer().sign(claims)
@@ -145,21 +169,31 @@ class UserJwts:
         claims = verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
+        if claims.get("ends", claims["exp"] + expired_for) <= time.time():
+            raise ExpiredToken("expired")
         if claims["typ"] == EXCHANGED:
             await self._check_exchanged(claims)
         if factor is not None and not has_factor(claims, factor):
             raise InvalidToken("wrong factor")
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
             raise InvalidToken("wrong address")
-        user = await self._users.get(claims["sub"])
+        user = await self._users.holder(claims["sub"], str(claims.get("sid", "")))
         if user is None or user.disabled or claims["iat"] < user.valid_from:
             raise InvalidToken("void")
         return Caller(user, claims)
 
     async def _check_exchanged(self, claims: dict[str, Any]) -> None:
-        """No expiry is waived for it, and it ends with the grant that it came from."""
-        grant_id = str(claims.get("jti")).partition(".")[0]
-        if claims["exp"] <= time.time() or not await self._grants.is_alive(grant_id):
+        """No expiry is waived for it, and it ends with the access token that it came from.
+
+        With a factor, it also ends when its client is no longer one of the studio's own.
+        """
+        if claims["exp"] <= time.time():
+            raise ExpiredToken("expired")
+        try:
+            digest = base64.urlsafe_b64decode(str(claims.get("jti")).partition(".")[0] + "=")
+        except ValueError:
+            raise InvalidToken("bad jti") from None
+        if not await self._grants.is_alive(digest, first_party="fac" in claims):
             raise InvalidToken("the access it came from has ended")
 
 
@@ -175,6 +209,7 @@ def inherited_from(claims: dict[str, Any]) -> Inherited:
         ends=claims.get("ends", 0),
         ips=tuple(claims["ips"]) if "ips" in claims else None,
         from_game=is_from_game(claims),
+        sign_in_id=claims.get("sid", ""),
     )
 
 
@@ -199,10 +234,14 @@ def _issued_at(vouched: int, valid_from: int) -> int:
 
 
 class Grants(Protocol):
-    """Whoever keeps the grants of web sites."""
+    """The store of access tokens of web sites."""
 
-    async def is_alive(self, grant_id: str) -> bool: ...
+    async def is_alive(self, digest: bytes, *, first_party: bool) -> bool: ...
 
 
 def factor_digest(factor: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(factor.encode()).digest()).decode().rstrip("=")
+    return _base64url(hashlib.sha256(factor.encode()).digest())
+
+
+def _base64url(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")

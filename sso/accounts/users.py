@@ -24,6 +24,13 @@ _BY_IDS = Statement(
     """SELECT item.n, u.* FROM unnest(CAST(:user_ids AS text[])) WITH ORDINALITY AS item (id, n)
     JOIN users u ON u.user_id = item.id"""
 )
+# The holder of a user JWT: nobody, if the sign-in that it derives from was ended.
+_HOLDERS = Statement(
+    """SELECT item.n, u.* FROM unnest(CAST(:user_ids AS text[]), CAST(:sign_ins AS text[]))
+        WITH ORDINALITY AS item (id, sign_in, n)
+    JOIN users u ON u.user_id = item.id
+    WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)"""
+)
 _SET_PASSWORD = Statement("UPDATE users SET password_hash = :password_hash WHERE user_id = :user_id")
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
@@ -43,7 +50,12 @@ _USE_TOTP_STEP = Statement(
     WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
 )
 _SET_EMAIL_2FA = Statement("UPDATE users SET email_2fa = :on WHERE user_id = :user_id RETURNING user_id")
-# A batch of sign-ins may replace several sessions of one user, in this order.
+# Rows are locked in the order of their keys, as a batch of sign-ins does that replaces several sessions of one user.
+_END_OTHER_SESSIONS = Statement(
+    """DELETE FROM browser_sessions WHERE digest IN (
+        SELECT digest FROM browser_sessions WHERE user_id = :user_id AND id <> :session_id ORDER BY digest FOR UPDATE
+    )"""
+)
 _END = tuple(
     Statement(
         f"""DELETE FROM {table} WHERE {key} IN (
@@ -51,16 +63,22 @@ _END = tuple(
         )"""  # noqa: S608 - the names are ours
     )
     for table, key in (
-        ("browser_sessions", "digest"),
+        ("sign_ins", "id"),
         ("session_tokens", "digest"),
         ("login_challenges", "digest"),
         ("email_codes", "user_id"),
     )
 )
 _VOUCH = (
-    """SELECT * FROM unnest(CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]))
-        WITH ORDINALITY AS item (user_id, valid_from, n)""",
-    f"SELECT n, {NOW} AS moment FROM still_valid",  # noqa: S608 - the part is ours
+    """SELECT * FROM unnest(CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:sign_ins AS text[]))
+        WITH ORDINALITY AS item (user_id, valid_from, sign_in, n)""",
+    f""", touched AS (
+        SELECT id FROM sign_ins WHERE id = ANY (ARRAY(SELECT sign_in FROM still_valid))
+            AND last_used < now() - interval '1 minute' FOR NO KEY UPDATE SKIP LOCKED
+    ), used AS (
+        UPDATE sign_ins SET last_used = now() WHERE id = ANY (ARRAY(SELECT id FROM touched))
+    )
+    SELECT n, {NOW} AS moment FROM still_valid""",  # noqa: S608 - the part is ours
 )
 
 
@@ -68,11 +86,17 @@ class UserStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._by_id = Batch(database, _BY_IDS)
+        self._holder = Batch(database, _HOLDERS)
         self._by_login = Batch(database, _BY_LOGINS)
         self._vouch = still_valid(database, *_VOUCH)
 
     async def get(self, user_id: str) -> User | None:
         row = await self._by_id(user_id)
+        return User.from_row(row) if row else None
+
+    async def holder(self, user_id: str, sign_in_id: str) -> User | None:
+        """The user of a user JWT, unless the sign-in that it derives from was ended."""
+        row = await self._holder(user_id, sign_in_id)
         return User.from_row(row) if row else None
 
     async def by_login(self, login: str) -> User | None:
@@ -115,12 +139,17 @@ class UserStore:
         """Everything issued before is void; the password stays."""
         await self._database.transaction(lambda tx: end_everything(tx, user_id))
 
-    async def vouch(self, user: User) -> int | None:
+    async def void_elsewhere(self, user_id: str, session_id: str) -> None:
+        """Everything issued before is void, except the browser session with this id."""
+        await self._database.transaction(lambda tx: end_everything(tx, user_id, session_id))
+
+    async def vouch(self, user: User, sign_in_id: str = "") -> int | None:
         """The database's moment, in Unix seconds, at which nothing of the user's had ended since they were read.
 
-        Whatever is issued with this moment, or an earlier one, is void once everything is ended.
+        Whatever is issued with this moment, or an earlier one, is void once everything is ended. The sign-in, if one is
+        given, counts as used now.
         """
-        row = await self._vouch(user.user_id, user.valid_from)
+        row = await self._vouch(user.user_id, user.valid_from, sign_in_id)
         return row["moment"] if row else None
 
     async def set_totp(self, user_id: str, totp_sealed: str | None, step: int = 0) -> None:
@@ -134,9 +163,13 @@ class UserStore:
         await self._database.value(_SET_EMAIL_2FA, user_id=user_id, on=on)
 
 
-async def end_everything(tx: Runner, user_id: str) -> None:
-    """From now on, whatever was issued to the user before is void: sessions, tokens, half-finished logins, codes."""
+async def end_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
+    """From now on, whatever was issued to the user before is void: sessions, tokens, half-finished logins, codes.
+
+    The browser session with the id ``kept_session_id`` stays, if one is given.
+    """
     await tx.value(_VOID, user_id=user_id)
+    await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
     for statement in _END:
         await tx.value(statement, user_id=user_id)
 

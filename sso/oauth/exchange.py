@@ -3,7 +3,8 @@
 import time
 from typing import Any
 
-from sso.accounts.user_jwt import UserJwts
+from sso.accounts.user_jwt import ExchangeSource, UserJwts
+from sso.core.ids import digest
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.oauth.errors import InvalidAccess
@@ -33,8 +34,13 @@ class Exchange:
     async def to_user_jwt(self, access_token: str, factor: str) -> dict[str, Any]:
         """Only the studio's own sites may bind it to a device, and so to what devices may do."""
         access = await require_access(self._grants, access_token)
-        bound = factor if access.first_party else ""
-        token = self._jwts.issue_exchanged(
-            access.user_id, access.nick, access.valid_from, access.exp, bound, access.grant_id, vouched=access.now
+        source = ExchangeSource(
+            digest=digest(access_token),
+            user_id=access.user_id,
+            nick=access.nick if "profile" in access.scopes else None,
+            valid_from=access.valid_from,
+            auth_time=access.auth_time,
+            exp=access.exp,
+            now=access.now,
         )
-        return {"token": token}
+        return {"token": self._jwts.issue_exchanged(source, factor if access.first_party else "")}

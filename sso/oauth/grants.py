@@ -141,7 +141,7 @@ _LOOK_UP = Statement(
     f"""WITH {CLOCK}
     SELECT item.n, u.user_id, u.login, u.nick, u.email_verified, u.phone_verified, u.valid_from, g.scopes,
         c.client_id, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
-        g.id AS grant_id
+        g.auth_time
     FROM clock, unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id

@@ -117,7 +117,7 @@ class Access(NamedTuple):
     first_party: bool
     exp: int
     now: int
-    grant_id: str
+    auth_time: int
 
     @classmethod
     def from_row(cls, row: Any) -> "Access":

@@ -4,10 +4,10 @@ from typing import Any
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions
-from sso.accounts.user_jwt import UserJwts
-from sso.core.jwt import InvalidToken
+from sso.accounts.user_jwt import UserJwts, inherited_from
+from sso.core.jwt import ExpiredToken, InvalidToken
 from sso.core.net import Address
-from sso.core.refused import Unauthorized
+from sso.core.refused import Forbidden, Unauthorized
 from sso.perm.access_keys import AccessKeys
 from sso.perm.callers import EXPIRED_FOR_S
 
@@ -19,7 +19,10 @@ class ExchangeJwt:
         self._applications = applications
 
     async def renew(self, access_key: str, jwt: str, factor: str, address: Address) -> str:
-        """A new JWT for the key's application, for the same user and device, if the old one ended not too long ago."""
+        """A new JWT for the key's application, for the same user and device, if the old one ended not too long ago.
+
+        It keeps the limits of the old one, and ends within the longest time from the original sign-in.
+        """
         key = await self._keys.presented(access_key) if access_key else None
         if key is None:
             raise Unauthorized
@@ -27,16 +30,22 @@ class ExchangeJwt:
             caller = await self._jwts.verify(jwt, address, factor=factor, expired_for=EXPIRED_FOR_S)
         except InvalidToken:
             raise Unauthorized from None
-        await self._applications.permissions(caller.user, address, (key.application_id,))
         claims: dict[str, Any] = caller.claims
-        options = LoginOptions(
-            address=address,
-            factor=factor,
-            fixed_ips=tuple(claims.get("ips", ())),
-            jwt_public_key=claims.get("pub", ""),
-        )
+        if claims.get("app_id", key.application_id) != key.application_id:
+            raise Forbidden("jwt: belongs to another application")
+        await self._applications.permissions(caller.user, address, (key.application_id,))
+        options = LoginOptions(address=address, factor=factor, jwt_public_key=claims.get("pub", ""))
         try:
             vouched = await self._jwts.vouch(caller)
+        except ExpiredToken:
+            raise Unauthorized("invalid token: the sign-in is too long ago") from None
         except InvalidToken:
             raise Unauthorized from None
-        return self._jwts.issue(caller.user, options, claims["auth"], key.application_id, vouched=vouched)
+        return self._jwts.issue(
+            caller.user,
+            options,
+            claims["auth"],
+            key.application_id,
+            vouched=vouched,
+            inherited=inherited_from(claims),
+        )

@@ -7,13 +7,13 @@ import structlog
 import trio
 from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol import h2, h11, ws_stream
-from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
+from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.trio import run as library
 from hypercorn.trio.tcp_server import TCPServer
-from wsproto.events import CloseConnection, Ping
-from wsproto.events import Event as Frame
+from wsproto.events import Ping
 
 from sso.serve.limits import Limits
+from sso.serve.websocket import Socket
 
 RECEIVE_MOST = 64 * 1024
 MESSAGE_MOST = 64 * 1024  # of a WebSocket, whatever its route allows
@@ -83,18 +83,6 @@ class Connection(TCPServer):
     async def _idle_timeout(self) -> None:
         if not self._over:
             await super()._idle_timeout()
-
-
-class Socket(WSStream):
-    """Hypercorn's, which closed a WebSocket with too large a message over the head of the application."""
-
-    async def _send_wsproto_event(self, event: Frame) -> None:
-        too_large = self.state is ASGIWebsocketState.CONNECTED and self.buffer.length > MESSAGE_MOST
-        if isinstance(event, CloseConnection) and too_large and self.app_put:
-            await self.app_put(self.buffer.to_message())  # as much as has come: it will not be liked
-            self.buffer.clear()
-        else:
-            await super()._send_wsproto_event(event)
 
 
 class Pace:

@@ -8,7 +8,7 @@ from quart import Response, g, has_request_context
 from quart.globals import _cv_app
 from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
-from werkzeug.exceptions import HTTPException, RequestHeaderFieldsTooLarge
+from werkzeug.exceptions import HTTPException
 
 from sso.core.ids import record_id
 from sso.core.refused import Refused
@@ -20,10 +20,9 @@ from sso.web.gate import BadBody
 from sso.web.headers import SecurityHeaders
 from sso.web.http import asked, reply
 from sso.web.later import Later
+from sso.web.request_rules import RequestRules, check_path
 from sso.web.told import Told
-from sso.web.wire import LEAN
 
-HEAD_MOST = 32 * 1024
 log = structlog.get_logger()
 
 
@@ -61,7 +60,8 @@ class Ending:
 
 
 class Edge:
-    def __init__(self, security: SecurityHeaders, told: Told) -> None:
+    def __init__(self, rules: RequestRules, security: SecurityHeaders, told: Told) -> None:
+        self._rules = rules
         self._security = security
         self._told = told
 
@@ -77,8 +77,10 @@ class Edge:
         here.started = time.perf_counter()
         here.request_id = record_id()
         present_request.set(here.request_id)
-        if is_head_too_long(asked().scope):
-            raise RequestHeaderFieldsTooLarge
+        request = asked()
+        if problem := self._rules.problem(request.scope):
+            raise problem
+        check_path(request)
 
     async def end(self, response: Response) -> Response:
         ending = Ending(self._security, self._told)
@@ -99,13 +101,6 @@ class Edge:
         if family is Family.PAGE and has_request_context():  # whoever wants a socket is a program
             return await error_page(problem.status, problem.message, g.request_id, problem.headers)
         return shown(problem, family)
-
-
-def is_head_too_long(scope: Any) -> bool:
-    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
-    if LEAN in (scope.get("extensions") or {}):
-        return False
-    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
 
 
 def problem_of(error: Exception) -> Problem:

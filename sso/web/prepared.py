@@ -22,6 +22,7 @@ class Prepared:
         self, route: str, current: Callable[[], bytes], content_type: str, headers: Mapping[str, str], told: Told
     ) -> None:
         self._route = route
+        self._raw_path = route.encode()
         self._current = current
         self._always = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self._type = (b"content-type", content_type.encode())
@@ -32,7 +33,8 @@ class Prepared:
         self._unchanged: Usual = ()
 
     def answers(self, scope: Any) -> bool:
-        return scope["type"] == "http" and scope["method"] in _METHODS
+        """Whether the request is for this address, literally."""
+        return scope["type"] == "http" and scope["method"] in _METHODS and scope.get("raw_path") == self._raw_path
 
     async def answer(self, scope: Any, send: Callable[[Any], Any]) -> None:
         started = time.perf_counter()

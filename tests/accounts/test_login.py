@@ -79,7 +79,9 @@ def test_meta_comes_only_with_meta_1(client: httpx.Client, login: str) -> None:
 def test_user_jwt_claims(client: httpx.Client, server: Server, login: str) -> None:
     data = client.post(LOGIN, json={"login": login, "password": PASSWORD, "factor": "device-1"}).json()
     claims = claims_of(data["jwt"], client)
-    assert set(claims) == {"typ", "iss", "sub", "uid", "iat", "exp", "kid", "jti", "nick", "auth", "fac"}
+    assert set(claims) == {
+        "typ", "iss", "sub", "uid", "iat", "exp", "kid", "jti", "nick", "auth", "auth_time", "fac", "sid",
+    }  # fmt: skip
     assert claims["typ"] == "user_token"
     assert claims["iss"] == server.base_url
     assert claims["sub"] == claims["uid"] == data["user_id"]

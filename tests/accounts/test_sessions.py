@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.model import LoginOptions
 from sso.core.net import parse_address
 from sso.services import Services
 from tests.kit.browser import SESSION, VISIT, App, Browser, each_worker, fresh_browser, new_user, query
@@ -239,7 +240,7 @@ async def test_a_sign_in_that_began_before_everything_ended_gives_nothing(servic
     with pytest.raises(InvalidCredentials):
         await services.sessions.start(before, "login", HERE, "")
     with pytest.raises(InvalidCredentials):
-        await services.session_tokens.issue(before, HERE, bound=False)
+        await services.session_tokens.issue(before, "login", LoginOptions(HERE))
     with pytest.raises(InvalidCredentials):
         await services.sessions.challenge(before)
     after = await services.users.get(before.user_id)

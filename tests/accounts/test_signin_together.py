@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
-from sso.accounts.model import User
+from sso.accounts.model import LoginOptions, User
 from sso.accounts.throttle import Attempt, Throttle
 from sso.core.ids import digest
 from sso.core.net import parse_address
@@ -217,8 +217,10 @@ async def test_tokens_issued_together_are_each_users_own(services: Services) -> 
     gone = await add_user(services)
     await services.users.void(gone.user_id)
     tokens = services.session_tokens
-    calls = [tokens.issue(user, HERE, bound=bound) for user in people for bound in (False, True)]
-    *issued, nothing = await together([*calls, tokens.issue(gone, HERE, bound=False)])
+    calls = [
+        tokens.issue(user, "login", LoginOptions(HERE, short_token=bound)) for user in people for bound in (False, True)
+    ]
+    *issued, nothing = await together([*calls, tokens.issue(gone, "login", LoginOptions(HERE))])
     assert nothing is InvalidCredentials
     for user, free, bound in zip(people, issued[::2], issued[1::2], strict=True):
         kinds = {"long": free.token, "short": free.stoken, "bound": bound.token}

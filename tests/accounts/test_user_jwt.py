@@ -138,6 +138,18 @@ async def test_derived_jwt_works_from_no_address_that_its_source_does_not(
     assert claims.get("ips") == allowed
 
 
+async def test_no_expiry_is_waived_beyond_the_end_that_a_jwt_inherits(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = await add_user(services)
+    now = int(time.time())
+    given = LoginOptions(address=HERE, factor="device")
+    token = services.user_jwts.issue(user, given, "token", vouched=LATE, inherited=Inherited(ends=now + 300))
+    assert not await is_void(services, token, expired_for=30 * 86400)
+    at(monkeypatch, now + 301)
+    assert await is_void(services, token, expired_for=30 * 86400)
+
+
 async def test_derived_jwt_remembers_that_its_sign_in_was_that_of_a_game(services: Services) -> None:
     user = await add_user(services)
     assert derive(services, user, Inherited(from_game=True))["origin"] == "gsid"

@@ -247,3 +247,24 @@ def test_the_session_is_hidden_from_scripts(page: Page, chromium: Browser, serve
         window.page.goto(f"{server.base_url}{path}")
     window.context.close()
     assert window.complaints == []
+
+
+def test_games_are_listed_and_signed_out(page: Page, server: Server, login: str) -> None:
+    server.apply({"applications": [{"application_id": 800_001, "name": "Red Dawn"}]})
+    fields = {"login": login, "password": PASSWORD}
+    with server.client() as game:
+        token = game.post("/proxy/api/login", json={**fields, "app_id": 800_001}).json()["token"]
+        game.post("/proxy/api/login", json=fields)
+        sign_in(page, server, login)
+        games = page.get_by_role("region", name="Games you are signed in to")
+        expect(games.get_by_role("heading", level=3)).to_have_text(["Game or app", "Red Dawn"])
+        expect(games.get_by_role("listitem").last).to_contain_text("127.0.0.1 Last used just now First used just now")
+        assert_fits(page)
+        games.get_by_role("button", name="Sign out of Red Dawn").click()
+        expect(page.get_by_role("status")).to_have_text("That game is signed out.")
+        expect(games.get_by_role("heading", level=3)).to_have_text(["Game or app"])
+        assert game.post("/proxy/api/login", json={"token": token}).status_code == 401
+    page.get_by_role("button", name="Sign out everywhere else").click()
+    expect(page.get_by_role("status")).to_have_text("You are signed out everywhere else.")
+    expect(games).to_contain_text("No game is signed in.")
+    assert_fits(page)

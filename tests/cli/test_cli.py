@@ -334,7 +334,7 @@ def test_users_are_disabled_enabled_signed_out_and_given_new_passwords(run: Prog
     tokens = "SELECT count(*) FROM session_tokens"
 
     def give_token() -> None:
-        run.value("INSERT INTO session_tokens VALUES ('\\x01', '5', 'long', NULL, now() + interval '1 day')")
+        run.value("INSERT INTO session_tokens VALUES ('\\x01', '5', 'long', NULL, now() + interval '1 day', 'x')")
         assert run.value(tokens) == 1
 
     give_token()

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
@@ -137,6 +139,29 @@ def test_a_migration_killed_half_way_leaves_nothing_and_is_taken_again(empty: st
     assert current(empty) is None
     assert migrate(empty) is True
     assert run_outside(empty, TABLES) == len(metadata.tables) + 1
+
+
+def upgrade(dsn: str, revision: str) -> None:
+    def run(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(SCRIPTS))
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.commit()
+
+    run_with_connection(dsn, run)
+
+
+def test_session_tokens_of_an_older_version_get_a_sign_in(empty: str) -> None:
+    upgrade(empty, "0009")
+    run_outside(empty, "INSERT INTO users (user_id, login, login_key) VALUES ('5', 'a@b.c', 'a@b.c')")
+    for digest in ("\\x01", "\\x02"):
+        run_outside(
+            empty, f"INSERT INTO session_tokens VALUES ('{digest}', '5', 'long', NULL, now() + interval '1 day')"
+        )
+    assert migrate(empty) is True
+    found = "SELECT count(DISTINCT s.id) FROM session_tokens t JOIN sign_ins s ON s.id = t.sign_in AND s.user_id = '5'"
+    assert run_outside(empty, f"{found} WHERE s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires") == 2
 
 
 def test_a_database_that_cannot_be_reached_is_told_in_a_word() -> None:

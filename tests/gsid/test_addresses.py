@@ -259,7 +259,7 @@ def test_the_page_tells_whether_the_game_is_in_the_same_network(
 
 def test_a_socket_of_a_client_without_an_address_is_unbound(proxied: Server) -> None:
     host, port = proxied.base_url.removeprefix("http://").split(":")
-    head = "GET /ws/gameSession/refresh/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    head = "GET /ws/gameSession/refresh/x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(f"{head}{key}X-Forwarded-For: a\r\n\r\n".encode())

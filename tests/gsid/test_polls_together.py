@@ -213,7 +213,7 @@ async def test_requests_that_break_off_in_their_body_consume_nothing(server: Ser
     body = json.dumps({"gsid": game.gsid}).encode()
     for cut in (1, len(body) - 1):
         async with await connect(server, game.address) as connection:
-            head = f"POST {POLL} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST {POLL} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             await connection.stream.send_all(head.encode() + body[:cut])
     assert (await game.poll()).told == "OK"
 

@@ -219,7 +219,7 @@ async def test_a_session_that_expires_meanwhile_is_4404_at_the_next_beat(server:
 
 async def shake_hands(server: Server, path: str, first: str = "HTTP/1.1", **changes: str | None) -> Answer:
     lines: dict[str, str | None] = {
-        "Host": "test",
+        "Host": "localhost",
         "Connection": "Upgrade",
         "Upgrade": "websocket",
         "Sec-WebSocket-Version": "13",
@@ -548,7 +548,7 @@ async def test_pings_are_answered(server: Server) -> None:
 
 
 HANDSHAKE = (
-    "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 PING = b"\x89\x80abcd"

@@ -53,11 +53,64 @@ def test_an_access_token_becomes_a_user_jwt(site: Site, browser: Browser) -> Non
     answer = site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))
     assert set(answer.json()) == {"token"}
     claims = site.claims(answer.json()["token"])
-    assert set(claims) == {"typ", "iss", "sub", "uid", "iat", "exp", "kid", "jti", "nick", "auth"}
+    assert set(claims) == {"typ", "iss", "sub", "uid", "iat", "exp", "kid", "jti", "auth", "auth_time"}
     assert claims["typ"] == "exchanged_token"
     assert claims["auth"] == "openid"
     assert claims["sub"] == claims["uid"] == site.claims(data["id_token"])["sub"]
     assert claims["exp"] <= time.time() + data["expires_in"]
+
+
+def test_exchanged_token_has_the_nickname_with_scope_profile_only(site: Site, browser: Browser) -> None:
+    for scope, shown in (("openid", False), ("openid email", False), ("openid profile", True)):
+        access_token = site.tokens(browser, scope=scope)["access_token"]
+        claims = site.claims(site.http.post(EXCHANGE_TOKEN, headers=bearer(access_token)).json()["token"])
+        assert claims.get("nick") == ("Ann" if shown else None)
+
+
+def test_exchanged_token_keeps_the_authentication_time(server: Server) -> None:
+    site, browser = new_site(server, profile="oidc"), new_browser(server).sign_in()
+    data = site.tokens(browser)
+    claims = site.claims(site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"])).json()["token"])
+    assert claims["auth_time"] == site.claims(data["id_token"])["auth_time"]
+
+
+@pytest.fixture
+def first_party(server: Server) -> Site:
+    return new_site(server, first_party=True, profile="oidc")
+
+
+@pytest.mark.parametrize(
+    "ending", ["revoked access token", "first_party withdrawn", "client disabled", "grant revoked"]
+)
+def test_exchanged_token_ends_with_what_it_came_from(
+    server: Server, browser: Browser, first_party: Site, ending: str
+) -> None:
+    site = first_party
+    data, other = site.tokens(browser), site.tokens(browser)
+    tokens = [
+        site.http.post(EXCHANGE_TOKEN, headers=bearer(item["access_token"], Factor="device-1")).json()["token"]
+        for item in (data, other)
+    ]
+
+    def statuses(token: str) -> tuple[int, int]:
+        headers = bearer(token, Factor="device-1")
+        info = site.http.post("/api/permissions/user/info", json={}, headers=headers)
+        return info.status_code, site.http.post(EXCHANGE, headers=headers).status_code
+
+    assert [statuses(token) for token in tokens] == [(200, 200)] * 2
+    match ending:
+        case "revoked access token":
+            revoked = {"client_id": site.client_id, "client_secret": site.secret, "token": data["access_token"]}
+            assert site.http.post("/proxy/oauth/token/revoke", data=revoked).status_code == 200
+        case "grant revoked":
+            assert site.revoke(data["refresh_token"]).status_code == 200
+        case "first_party withdrawn":
+            server.apply({"clients": [{"client_id": site.client_id, "first_party": False}]})
+        case _:
+            server.sso("client", "disable", site.client_id)
+    assert statuses(tokens[0]) == (401, 401)
+    survives = ending in ("revoked access token", "grant revoked")
+    assert statuses(tokens[1]) == ((200, 200) if survives else (401, 401))
 
 
 def test_only_a_first_party_client_may_bind_it_to_a_device(server: Server, site: Site, browser: Browser) -> None:

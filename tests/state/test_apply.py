@@ -115,7 +115,7 @@ async def test_the_second_run_changes_nothing(services: Services) -> None:
     await apply(services, USER, clients=(SHOP,))
     ann = await user(services, "1001")
     jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login", vouched=2**40)
-    tokens = await services.session_tokens.issue(ann, HERE, bound=False)
+    tokens = await services.session_tokens.issue(ann, "login", LoginOptions(HERE))
     before = await everything(services)
     assert await apply(services, USER, clients=(SHOP,)) == Counts(created=0, changed=0, same=2)
     assert await everything(services) == before  # the password's hash and the sealed values, too
@@ -170,7 +170,7 @@ async def test_a_changed_password_voids_what_was_issued(services: Services) -> N
     await apply(services, USER, {"login": "bob@example.com", "password": PASSWORD})
     ann, bob = await user(services, "1001"), await user(services, "bob@example.com")
     jwts = [services.user_jwts.issue(who, LoginOptions(HERE, factor="d"), "login", vouched=2**40) for who in (ann, bob)]
-    tokens = [await services.session_tokens.issue(who, HERE, bound=False) for who in (ann, bob)]
+    tokens = [await services.session_tokens.issue(who, "login", LoginOptions(HERE)) for who in (ann, bob)]
     assert (await apply(services, USER | {"password": "another one"})).changed == 1
     assert await password_is(services, "1001", "another one")
     assert not await password_is(services, "1001", PASSWORD)

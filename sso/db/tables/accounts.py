@@ -1,6 +1,7 @@
 """Users and how they sign in."""
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Column,
     DateTime,
@@ -23,6 +24,7 @@ from sso.db.tables.columns import (
     json_object,
     metadata,
     moment,
+    number,
     text_column,
     user_column,
     words,
@@ -82,6 +84,24 @@ login_challenges = Table(
     for_the_cleaner("login_challenges"),
 )
 
+# One sign-in of a program (a game, a launcher, a script). Its session tokens and user JWTs end with it.
+sign_ins = Table(
+    "sign_ins",
+    metadata,
+    Column("id", Text, primary_key=True),  # the claim `sid` of its user JWTs
+    user_column(),
+    created(),  # when the user authenticated
+    moment("last_used"),
+    moment("expires"),
+    text_column("address"),  # of the last use
+    text_column("auth", "login"),  # how the user authenticated: login, otp, gsid
+    number("app_id"),
+    number("gapp_id"),
+    flag("ended"),  # by the user: its JWTs are void. Such a row stays until they could not be used anyway
+    Index("ix_sign_ins_user_id", "user_id", "last_used"),
+    for_the_cleaner("sign_ins"),
+)
+
 session_tokens = Table(
     "session_tokens",
     metadata,
@@ -90,7 +110,12 @@ session_tokens = Table(
     Column("kind", Text, nullable=False),  # long, short, bound
     Column("address", Text),  # where a bound one works
     moment("expires"),
-    Index("ix_session_tokens_user_id", "user_id"),
+    Column("sign_in", Text, nullable=False),
+    Column("ips", ARRAY(Text)),  # networks that derived user JWTs work from; NULL means everywhere
+    number("app_id"),  # 0: derived credentials may be for any application
+    number("gapp_id"),
+    Column("used", DateTime(timezone=True), nullable=False, server_default=func.now()),  # or issued
+    Index("ix_session_tokens_user_id", "user_id", "used", "digest"),
     for_the_cleaner("session_tokens"),
 )
 

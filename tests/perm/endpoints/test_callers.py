@@ -374,12 +374,42 @@ def exchanged(studio: Studio, ann: Person) -> dict[str, str]:
     """The claims of a token that was exchanged from an access token, whose grant lives."""
     sql(
         studio.dsn,
-        "INSERT INTO oauth_clients (client_id) VALUES ('exchange-site') ON CONFLICT DO NOTHING",
+        """INSERT INTO oauth_clients (client_id, first_party) VALUES ('exchange-site', true)
+        ON CONFLICT (client_id) DO UPDATE SET first_party = true""",
         f"""INSERT INTO oauth_grants (id, client_id, user_id, auth_time, issued, ends, last_used, expires)
         VALUES ('g{ann.user_id}', 'exchange-site', '{ann.user_id}', 0, 0, 9999999999, now(), now() + interval '1 day')
         ON CONFLICT DO NOTHING""",
+        f"""INSERT INTO oauth_access_tokens (digest, grant_id, expires)
+        VALUES ('\\x{ACCESS.hex()}', 'g{ann.user_id}', now() + interval '1 hour') ON CONFLICT DO NOTHING""",
     )
-    return {"typ": "exchanged_token", "auth": "openid", "jti": f"g{ann.user_id}.1"}
+    named = base64.urlsafe_b64encode(ACCESS).decode().rstrip("=")
+    return {"typ": "exchanged_token", "auth": "openid", "jti": f"{named}.1"}
+
+
+ACCESS = hashlib.sha256(b"access token").digest()
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "DELETE FROM oauth_access_tokens WHERE grant_id = 'g{user_id}'",
+        "UPDATE oauth_access_tokens SET expires = now() WHERE grant_id = 'g{user_id}'",
+        "UPDATE oauth_clients SET first_party = false WHERE client_id = 'exchange-site'",
+        "UPDATE oauth_clients SET disabled = true WHERE client_id = 'exchange-site'",
+    ],
+)
+def test_exchanged_token_ends_with_its_access_token_and_the_standing_of_its_client(
+    studio: Studio, ann: Person, exchanged: dict[str, str], ended: str
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, **exchanged)
+    assert ask(studio, bearer(token))[0] == 200
+    sql(studio.dsn, ended.format(user_id=ann.user_id))
+    assert ask(studio, bearer(token)) == REFUSED
+    sql(
+        studio.dsn,
+        f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'",
+        "UPDATE oauth_clients SET disabled = false WHERE client_id = 'exchange-site'",
+    )
 
 
 def test_an_exchanged_token_ends_with_its_grant(studio: Studio, ann: Person, exchanged: dict[str, str]) -> None:

@@ -1,5 +1,6 @@
 """POST /proxy/oauth/exchangeJwt: a server renews a user's JWT with the access key of its application."""
 
+import time
 from typing import Any
 
 import httpx
@@ -7,6 +8,7 @@ import jwt as pyjwt
 import pytest
 
 from tests.perm.endpoints.conftest import FACTOR, Studio
+from tests.perm.endpoints.tokens import expired_jwt, user_jwt
 
 
 def exchange(studio: Studio, key: str, **body: Any) -> httpx.Response:
@@ -45,6 +47,70 @@ def test_a_wrong_key_factor_or_token_is_401_in_the_envelope(studio: Studio, key:
         assert answer.status_code == 401
         assert answer.json()["status"] == "ERROR"
         assert answer.json()["error"].startswith("invalid token")
+
+
+def renewed(studio: Studio, key: dict[str, Any], jwt: str) -> dict[str, Any]:
+    """The claims of the JWT that an exchange gives."""
+    answer = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR)
+    assert answer.status_code == 200, answer.text
+    claims: dict[str, Any] = pyjwt.decode(answer.json()["jwt"], options={"verify_signature": False})
+    return claims
+
+
+def test_jwt_of_another_application_is_refused(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    other = studio.application()
+    of_other = user_jwt(studio.server, person.user_id, app_id=other)
+    answer = exchange(studio, key["hash"], jwt=of_other, factor=FACTOR)
+    assert (answer.status_code, answer.json()["error"]) == (403, "jwt: belongs to another application")
+    own = user_jwt(studio.server, person.user_id, app_id=key["application_id"])
+    assert renewed(studio, key, own)["app_id"] == key["application_id"]
+    strange = user_jwt(studio.server, person.user_id, app_id=str(key["application_id"]))
+    assert exchange(studio, key["hash"], jwt=strange, factor=FACTOR).status_code == 403
+
+
+def test_renewal_ends_at_the_longest_time_from_the_original_sign_in(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    now = int(time.time())
+    longest = 15552000
+    old = user_jwt(studio.server, person.user_id, auth_time=now - longest + 60)
+    claims = renewed(studio, key, old)
+    assert (claims["auth_time"], claims["exp"]) == (now - longest + 60, now + 60)
+    older = user_jwt(studio.server, person.user_id, auth_time=now - longest - 1)
+    answer = exchange(studio, key["hash"], jwt=older, factor=FACTOR)
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid token: the sign-in is too long ago")
+
+
+def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    now = int(time.time())
+    limits: dict[str, Any] = {
+        "auth_time": now - 500,
+        "ends": now + 100,
+        "ips": ["127.0.0.0/8"],
+        "origin": "gsid",
+        "auth": "token",
+    }
+    first = renewed(studio, key, user_jwt(studio.server, person.user_id, **limits))
+    second = renewed(studio, key, user_jwt(studio.server, person.user_id, **(first | {"kid": None})))
+    for claims in (first, second):
+        assert {name: claims[name] for name in limits} == limits
+        assert claims["exp"] <= now + 100
+    ended = user_jwt(studio.server, person.user_id, iat=now - 500, exp=now - 100, ends=now - 100)
+    assert exchange(studio, key["hash"], jwt=ended, factor=FACTOR).status_code == 401
+
+
+def test_jwt_without_authentication_time_counts_from_its_issue(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    old = expired_jwt(studio.server, person.user_id, days=2)
+    issued = pyjwt.decode(old, options={"verify_signature": False})["iat"]
+    assert renewed(studio, key, old)["auth_time"] == issued
+
+
+def test_jwt_from_before_the_end_of_all_sessions_is_refused(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    studio.server.sso("user", "end-sessions", person.user_id)
+    assert exchange(studio, key["hash"], jwt=person.jwt, factor=FACTOR).status_code == 401
 
 
 def test_jwt_and_factor_are_required(studio: Studio, key: dict[str, Any]) -> None:

@@ -1,0 +1,81 @@
+"""Rules that every request must meet before a route or a prepared answer sees it.
+
+They read the ASGI scope only, so they hold for requests and WebSockets alike, and for both HTTP servers.
+"""
+
+from typing import Any
+
+from quart.globals import _cv_app
+from quart.wrappers.base import BaseRequestWebsocket
+from werkzeug.exceptions import MethodNotAllowed, NotFound, RequestHeaderFieldsTooLarge
+
+from sso.core.refused import Refused
+from sso.web.hosts import AllowedHosts
+from sso.web.wire import LEAN
+
+HEAD_MOST = 32 * 1024
+ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # checks by address, from load balancers and the like
+
+
+class WrongHost(Refused):
+    message = "Host: expected the host of the base URL, an address of this server, or a name in SSO_HOSTS"
+
+
+class RepeatedAuthorization(Refused):
+    message = "Authorization: expected one header, got several"
+
+
+class RequestRules:
+    def __init__(self, hosts: AllowedHosts) -> None:
+        self._hosts = hosts
+
+    def problem(self, scope: Any) -> Exception | None:
+        """Returns what is wrong with the head of the request, or None."""
+        host, credentials = b"", 0
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value
+            elif name == b"authorization":
+                credentials += 1
+        if credentials > 1:
+            return RepeatedAuthorization()
+        if not self._hosts.allows(host, scope.get("server")) and scope["path"] not in ANY_HOST:
+            return WrongHost()
+        return RequestHeaderFieldsTooLarge() if is_head_too_long(scope) else None
+
+
+def is_head_too_long(scope: Any) -> bool:
+    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
+    if LEAN in (scope.get("extensions") or {}):
+        return False
+    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
+
+
+def check_path(request: BaseRequestWebsocket) -> None:
+    """Raises NotFound unless the path is literally that of its route; only variable parts may be percent-encoded.
+
+    A proxy may guard a path that it compares literally, and the router takes more: it decodes what is encoded, also a
+    slash, and drops slashes at the beginning.
+    """
+    raw_path: bytes = request.scope["raw_path"]
+    if b"%" not in raw_path and not raw_path.startswith(b"//"):
+        return
+    if b"%2f" in raw_path.lower() or not _is_literal(raw_path.decode("latin1"), _matched_rule(request)):
+        raise NotFound
+
+
+def _matched_rule(request: BaseRequestWebsocket) -> str:
+    """The rule that the path matches, with this method or another."""
+    error = request.routing_exception
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        router = _cv_app.get().app.create_url_adapter(request)
+        assert router is not None
+        return router.match(method=next(iter(error.valid_methods)), return_rule=True)[0].rule
+    if request.url_rule is None:
+        raise NotFound
+    return request.url_rule.rule
+
+
+def _is_literal(path: str, rule: str) -> bool:
+    before, variable, rest = rule.partition("<")
+    return path.startswith(before) and path.endswith(rest.rpartition(">")[2]) if variable else path == rule

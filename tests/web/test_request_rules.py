@@ -1,0 +1,210 @@
+"""Rules that every request must meet, on both HTTP servers: Host, Authorization, literal paths."""
+
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from sso.config import ConfigError, load
+from sso.web.hosts import AllowedHosts
+from tests.kit.browser import Browser, new_user
+from tests.kit.builders import PASSWORD
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running
+
+KEYS = "/proxy/oauth/keys"  # answered before Quart
+PATHS = (
+    KEYS,
+    "/api/permissions/keys",
+    "/login",
+    "/",
+    "/static/sso.css",
+    "/.well-known/openid-configuration",
+    "/nothing",
+)
+SOCKET = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    "Sec-WebSocket-Version: 13\r\n"
+)
+
+
+@pytest.fixture(scope="module", params=["lane", "hypercorn"])
+def either(
+    request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_HTTP": request.param}
+    settings |= {"SSO_HOSTS": "sso.internal, 192.0.2.7, [2001:db8::7]"}
+    with running(tmp_path_factory.mktemp("rules"), **settings) as server:
+        yield server
+
+
+def send(server: Server, request: str) -> bytes:
+    """The whole answer, to the end of the connection."""
+    host, port = server.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(request.encode("latin1"))
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def status_of(server: Server, path: str, *headers: str, host: str | None = "localhost", method: str = "GET") -> int:
+    lines = [f"{method} {path} HTTP/1.1", "Connection: close", *headers]
+    if host is not None:
+        lines.append(f"Host: {host}")
+    return int(send(server, "\r\n".join([*lines, "", ""])).split(b" ", 2)[1])
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "127.0.0.1:8000", "127.8.9.10", "localhost", "LocalHost:1", "[::1]", "[::1]:8000", "sso.internal",
+        "SSO.Internal:443", "192.0.2.7", "[2001:db8::7]:80", "[2001:DB8:0::7]",
+    ],
+)  # fmt: skip
+def test_host_that_names_the_server_is_accepted(either: Server, host: str) -> None:
+    assert status_of(either, KEYS, host=host) == 200
+    assert status_of(either, "/login", host=host) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example", "sso.internal.", "",
+        "x@localhost", "localhost:x", "localhost:", "localhost, evil.example", "192.0.2.8", "[::2]", "0.0.0.0",
+        "sso.internal:80:80", "[::1", "::1", "localhost/", "%6cocalhost", "2130706433", "lo\xe7alhost",
+    ],
+)  # fmt: skip
+def test_host_that_names_another_server_gets_400(either: Server, host: str) -> None:
+    for path in PATHS:
+        assert status_of(either, path, host=host) == 400, path
+    for path in ("/healthz", "/readyz"):
+        assert status_of(either, path, host=host) == 200, path
+
+
+def test_refused_host_is_named_in_the_error_text(either: Server) -> None:
+    answer = send(either, "GET /proxy/api/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+    assert b"SSO_HOSTS" in answer
+    assert b"evil" not in answer
+    assert b"x-frame-options: DENY" in answer
+
+
+def test_head_and_conditional_requests_do_not_pass_with_another_host(either: Server) -> None:
+    assert status_of(either, KEYS, host="evil.example", method="HEAD") == 400
+    assert status_of(either, KEYS, "If-None-Match: *", host="evil.example") == 400
+
+
+def test_http_1_0_without_host_gets_400_except_for_health(either: Server) -> None:
+    for path, expected in ((KEYS, 400), ("/login", 400), ("/healthz", 200), ("/readyz", 200)):
+        assert int(send(either, f"GET {path} HTTP/1.0\r\n\r\n").split(b" ", 2)[1]) == expected, path
+
+
+@pytest.mark.parametrize(("host", "expected"), [("evil.example", 400), ("localhost", 101), ("sso.internal:1", 101)])
+def test_websocket_host_is_checked(either: Server, host: str, expected: int) -> None:
+    address = either.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((address[0], int(address[1])), timeout=10) as connection:
+        head = f"GET /ws/gameSession/refresh/{'0' * 32} HTTP/1.1\r\nHost: {host}\r\n{SOCKET}\r\n"
+        connection.sendall(head.encode())
+        assert int(connection.recv(65536).split(b" ", 2)[1]) == expected
+
+
+def test_form_under_a_rebound_name_is_refused(either: Server) -> None:
+    """DNS rebinding: the page of another site reaches us under its own name, which is then also its origin."""
+    with Browser(either) as browser:
+        browser.get("/login")
+        fields = browser.form("/login") | {"login": new_user(either), "password": PASSWORD}
+        assert browser.post("/login", fields, Origin="http://evil.example", Host="evil.example").status_code == 400
+        assert browser.post("/login", fields, Origin="http://evil.example").status_code == 403
+        assert browser.post("/login", fields, Origin="http://sso.internal:8000").status_code == 403
+        allowed = browser.post("/login", fields, Origin="http://sso.internal:8000", Host="sso.internal:8000")
+        assert allowed.status_code == 303
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/healthz", "/readyz", "/proxy/oauth/userinfo", "/api/permissions/user/info"])
+def test_two_authorization_headers_get_400(either: Server, path: str) -> None:
+    two = ("Authorization: Bearer a", "authorization: Bearer b")
+    assert status_of(either, path, *two) == 400
+    assert status_of(either, path, two[0], two[0]) == 400
+    assert status_of(either, path, two[0]) != 400
+
+
+def test_websocket_with_two_authorization_headers_gets_400(either: Server) -> None:
+    head = "GET /ws/gameSession/refresh/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n"
+    assert send(either, f"{head}{SOCKET}\r\n").startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//login", "/%2flogin", "/%2Flogin", "/login%2f", "/login%2Fcode", "/proxy%2foauth%2fkeys", "/login/",
+        "//proxy/oauth/keys", "/%2fproxy/oauth/keys", "/proxy/oauth//keys", "/%70roxy/oauth/keys", "/%6cogin",
+        "/./login", "/x/../login", "/static%2fsso.css", "/static/%2fsso.css", "/static//sso.css", "/%73tatic/sso.css",
+        "/proxy/oauth/authorize%2fx", "/%2e/login", "/healthz%2f", "/health%7a", "/LOGIN", "/game/x%2fcontinue",
+        "/api/permissions/application/publicKeys/1%2f2",
+    ],
+)  # fmt: skip
+def test_path_that_is_not_literally_a_route_gets_404(either: Server, path: str) -> None:
+    assert status_of(either, path) == 404
+    assert status_of(either, f"{path}?next=%2faccount") == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS"])
+@pytest.mark.parametrize("path", ["project%2fmembership", "%70roject/membership", "project//membership"])
+def test_api_path_that_is_not_literally_a_route_gets_404(either: Server, method: str, path: str) -> None:
+    head = f"{method} /api/permissions/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
+    answer = send(either, f"{head}Connection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert b'"status":"ERROR"' in answer
+
+
+def test_websocket_path_is_literal(either: Server) -> None:
+    for path in ("/ws/gameSession%2frefresh/x", "/ws/gameSession/refresh/a%2fb", "/%77s/gameSession/refresh/x"):
+        assert send(either, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{SOCKET}\r\n").startswith(b"HTTP/1.1 404"), path
+
+
+def test_variable_part_of_a_path_may_be_percent_encoded(either: Server) -> None:
+    with either.client() as client:
+        assert client.get("/static/sso%2Ecss").status_code == 200
+        assert client.get("/login?next=%2Faccount").status_code == 200
+        plain, encoded = client.get("/game/nothing"), client.get("/game/%6eothing")
+        assert plain.status_code == encoded.status_code == 303  # to sign in
+
+
+def test_address_of_the_connection_is_accepted_on_a_wildcard_bind() -> None:
+    hosts = AllowedHosts.of(
+        load(None, {"SSO_BIND": "0.0.0.0:8000,[::]:8000", "SSO_BASE_URL": "https://sso.example.com"})
+    )
+    assert hosts.allows(b"192.0.2.1:8000", ("192.0.2.1", 8000))
+    assert hosts.allows(b"[2001:db8::1]", ("2001:db8::1", 8000))
+    assert hosts.allows(b"sso.example.com", ("192.0.2.1", 8000))
+    assert not hosts.allows(b"192.0.2.2", ("192.0.2.1", 8000))
+    assert not hosts.allows(b"evil.example", ("192.0.2.1", 8000))
+    assert not hosts.allows(b"0.0.0.0", ("192.0.2.1", 8000))
+
+
+def test_hosts_of_binds_and_public_addresses_are_accepted() -> None:
+    binds = {"SSO_BIND": "192.0.2.1:80,gateway_1:81,unix:/run/sso.sock"}
+    hosts = AllowedHosts.of(load(None, binds | {"SSO_BASE_URL": "https://a.example", "SSO_WS_URL": "wss://b.example"}))
+    for name in (b"192.0.2.1", b"gateway_1:81", b"a.example:443", b"b.example", b"localhost"):
+        assert hosts.allows(name, None), name
+    assert not hosts.allows(b"192.0.2.3", ("192.0.2.3", 80))
+
+
+def test_remembered_hosts_are_bounded() -> None:
+    hosts = AllowedHosts.of(load(None, {}))
+    for port in range(3000):
+        assert hosts.allows(b"localhost:%d" % port, None)
+    assert len(hosts.remembered) <= 256
+
+
+@pytest.mark.parametrize(
+    "value", ["*", "*.example.com", "https://a.example", "a.example:80", "a b", "a/b", "ä.example", "a,,b"]
+)
+def test_wrong_name_in_hosts_setting_stops_the_start(value: str) -> None:
+    with pytest.raises(ConfigError, match="SSO_HOSTS"):
+        load(None, {"SSO_HOSTS": value})
+
+
+def test_error_of_a_refused_host_is_a_page_for_browsers(either: Server) -> None:
+    answer = httpx.get(f"{either.base_url}/login", headers={"Host": "evil.example"})
+    assert answer.status_code == 400
+    assert answer.headers["Content-Type"].startswith("text/html")
