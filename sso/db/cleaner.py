@@ -17,6 +17,7 @@ TABLES = (
     "session_tokens",
     "sign_ins",
     "email_codes",
+    "known_factors",
     "throttle",
     "game_sessions",
     "game_violations",
