@@ -116,6 +116,8 @@ class Settings(BaseModel):
     poll_block_s: Seconds = 60
     rate_getgsid: Count = 600
     rate_login: Count = 60
+    rate_account: Count = 60
+    login_queue: Count = 200
     refresh_leeway_s: Count = 0
     grant_max_s: Seconds = 15552000
     token_ttl_s: Seconds = 2592000

@@ -17,6 +17,7 @@ TABLES = (
     "session_tokens",
     "sign_ins",
     "email_codes",
+    "known_factors",
     "throttle",
     "game_sessions",
     "game_violations",
@@ -24,6 +25,7 @@ TABLES = (
     "oauth_codes",
     "oauth_access_tokens",
     "oauth_grants",
+    "untrusted_proxies",
 )
 
 # By the indexes that are made for it.

@@ -120,8 +120,7 @@ class Applier:
             nonlocal done
             password = part.password or ""
             row = await self._database.row(_LOOK, user_id=part.user_id or "", login_key=login_key(part.login))
-            async with self._hasher.slots:
-                same = row is not None and await self._hasher.matches(row["password_hash"], password)
+            same = row is not None and await self._hasher.matches(row["password_hash"], password)
             if not same:
                 hashes[login_key(part.login)] = await self._hasher.hash(password)
             done += 1
