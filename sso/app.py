@@ -83,7 +83,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     _register_routes(app, services, health)
     told = Told(metrics)
     app.rules = RequestRules(AllowedHosts.of(settings))
-    Edge(app.rules, SecurityHeaders(https=settings.https), told).register(app)
+    Edge(app.rules, SecurityHeaders(https=settings.https), told, show_reasons=settings.is_loopback).register(app)
     app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 

@@ -88,7 +88,7 @@ class Roles:
 def refuse_root(standing: Standing, application_id: int, name: str) -> None:
     """What root is decides who has every right everywhere: that is more than the right to change roles."""
     if application_id == CENTRAL and name == ROOT_ROLE and not standing.rights.is_root:
-        raise Forbidden
+        raise Forbidden("the role root is required")
 
 
 async def save_role(
