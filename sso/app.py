@@ -96,13 +96,11 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.exchange_jwt))
-    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data, s.applications))
+    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.devices, s.auth_data, s.applications))
     journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
-    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, journeys, life_s))
+    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.devices, journeys, life_s))
     app.register_blueprint(
-        account_pages(
-            visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, s.games, life_s
-        )
+        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.keyring, s.oauth.sites, s.games, life_s)
     )
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))

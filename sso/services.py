@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
+from sso.accounts.devices import Devices
 from sso.accounts.games import Games
 from sso.accounts.mail import Outbox, Postman
 from sso.accounts.second_factor import SecondFactors
@@ -47,6 +48,7 @@ class Services:
     hasher: Hasher
     factors: SecondFactors
     signin: SignIn
+    devices: Devices
     session_tokens: SessionTokens
     sign_ins: SignIns
     games: Games
@@ -83,7 +85,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     users = UserStore(database)
     key_store = KeyStore(database, ring)
     keys = KeySet(key_store, ring)
-    hasher = Hasher(settings.argon2_time, settings.argon2_kib)
+    hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
@@ -114,7 +116,8 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         factors=factors,
-        signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login)),
+        signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
+        devices=Devices(database, ring),
         session_tokens=tokens,
         sign_ins=sign_ins,
         games=Games(sign_ins, applications),

@@ -41,18 +41,22 @@ class Socket(WSStream):
             elif isinstance(event, Ping):
                 await self._send_wsproto_event(event.response())
 
-    async def _take(self, event: Message) -> None:
+    async def _take(self, event: Message[Any]) -> None:
         """A message that grows beyond the limit is passed on unfinished: the application sees that it is too large."""
         self._message_bytes += len(event.data.encode() if isinstance(event.data, str) else event.data)
         self._refused = self._message_bytes > MAX_MESSAGE_BYTES
         with suppress(FrameTooLargeError):  # its own limit is wider
             self.buffer.extend(event)
         if event.message_finished or self._refused:
-            await self.app_put(self.buffer.to_message())
+            await self._tell(self.buffer.to_message())
             self.buffer.clear()
             self._message_bytes = 0
 
     async def _refuse_flood(self) -> None:
         self._refused = True
         self.scope["extensions"][FLOOD] = {}
-        await self.app_put({"type": "websocket.receive", "bytes": b"", "text": None})
+        await self._tell({"type": "websocket.receive", "bytes": b"", "text": None})
+
+    async def _tell(self, message: dict[str, Any]) -> None:
+        assert self.app_put is not None  # events come after the handshake
+        await self.app_put(message)
