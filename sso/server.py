@@ -67,6 +67,7 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     await background.start(services.game.heartbeats.run)
     await background.start(services.game.ease.run)
     await background.start(cleaner.run, services.database, services.settings.audit_days)
+    await background.start(services.forwarding.run, services.database)
 
 
 async def _warm(services: Services) -> None:

@@ -33,6 +33,8 @@ from sso.oauth.parts import OAuth
 from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.permissions import Permissions, build_permissions
+from sso.web.address import Proxies
+from sso.web.forwarding import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Services:
     permissions: Permissions
     applications: ApplicationsAtLogin
     exchange_jwt: ExchangeJwt
+    proxies: Proxies
+    forwarding: ForwardingMonitor
 
 
 SERVICE_NAME = "Sign-on"
@@ -104,6 +108,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
+    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     return Services(
         settings=settings,
@@ -128,5 +133,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
+        proxies=proxies,
+        forwarding=ForwardingMonitor(proxies),
         postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
     )

@@ -25,6 +25,7 @@ TABLES = (
     "oauth_codes",
     "oauth_access_tokens",
     "oauth_grants",
+    "untrusted_proxies",
 )
 
 # By the indexes that are made for it.
