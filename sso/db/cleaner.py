@@ -51,12 +51,23 @@ async def run(database: Database, *, task_status: trio.TaskStatus[None] = trio.T
 
 
 async def sweep(database: Database) -> int:
+    """Delete what has expired; returns the number of rows. A table that cannot be cleaned does not stop the others."""
     total = 0
-    for statement in _SWEEP.values():
-        while True:
-            count: int = await database.value(statement)
-            total += count
-            if count < AT_ONCE:
-                break
-            await trio.sleep(0.05)
+    for table, statement in _SWEEP.items():
+        try:
+            total += await _sweep_table(database, statement)
+        except DatabaseError:
+            raise
+        except Exception as error:
+            log.error("cleaner.table_failed", table=table, reason=type(error).__name__)
     return total
+
+
+async def _sweep_table(database: Database, statement: Statement) -> int:
+    total = 0
+    while True:
+        count: int = await database.value(statement)
+        total += count
+        if count < AT_ONCE:
+            return total
+        await trio.sleep(0.05)
