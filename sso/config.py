@@ -119,6 +119,8 @@ class Settings(BaseModel):
     poll_block_s: Seconds = 60
     rate_getgsid: Count = 600
     rate_login: Count = 60
+    rate_account: Count = 60
+    login_queue: Count = 200
     refresh_leeway_s: Count = 0
     grant_max_s: Seconds = 15552000
     token_ttl_s: Seconds = 2592000
@@ -133,6 +135,7 @@ class Settings(BaseModel):
     connections_per_address: Count = 16384
     argon2_time: int = Field(default=2, ge=1, le=100)
     argon2_kib: int = Field(default=19456, ge=8, le=4 * 1024 * 1024)
+    audit_days: int = Field(default=400, ge=0, le=36500)
     log_format: Literal["auto", "json", "console"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

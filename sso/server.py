@@ -53,11 +53,8 @@ async def _serve(
 ) -> None:
     process.prepare()
     limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
-    match settings.http:
-        case "lane":
-            await lane.serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
-        case "hypercorn":
-            await hypercorn.serve(app, sockets, stop, ready, limits)
+    serve = hypercorn.serve if settings.http == "hypercorn" else lane.serve
+    await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
 
 
 async def _open(services: Services, background: trio.Nursery) -> None:
@@ -70,7 +67,8 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     await background.start(keep_running, "held polls", services.game.holds.run)
     await background.start(keep_running, "heartbeats", services.game.heartbeats.run)
     await background.start(keep_running, "load delay", services.game.ease.run)
-    await background.start(keep_running, "cleaner", cleaner.run, services.database)
+    await background.start(keep_running, "cleaner", cleaner.run, services.database, services.settings.audit_days)
+    await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 
 async def _warm(services: Services) -> None:

@@ -1,8 +1,8 @@
 """What a login may ask for, as it is sent: the same fields for the login operation and for game sessions."""
 
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AliasChoices, Field, StringConstraints
+from pydantic import AliasChoices, Field, StringConstraints, model_validator
 from werkzeug.datastructures import Headers
 
 from sso.accounts.applications import ApplicationsAtLogin
@@ -16,6 +16,8 @@ Short = Annotated[str, StringConstraints(max_length=256)]
 
 
 class OptionFields(Request):
+    repeatable: ClassVar[frozenset[str]] = frozenset({"fixed_ips"})
+
     factor: Short = ""
     distr: Short = ""
     jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = ""
@@ -30,6 +32,13 @@ class OptionFields(Request):
         default_factory=list, max_length=64, validation_alias=AliasChoices("fixed_ips[]", "fixed_ips")
     )
     meta: Flag = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name_for_fixed_ips(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        if "fixed_ips" in fields and "fixed_ips[]" in fields:
+            raise ValueError("fixed_ips and fixed_ips[] are one field, expected once")
+        return fields
 
 
 async def checked_options(

@@ -7,7 +7,7 @@ import click
 import orjson
 
 from sso.cli.kinds import APPLICATION_ID
-from sso.cli.running import Failure, with_services
+from sso.cli.running import Failure, console, with_services
 from sso.core import keys as material
 from sso.core.keys import UnusableKey
 from sso.core.sealed import Keyring
@@ -15,7 +15,6 @@ from sso.db.bridge import Row, Runner, Transaction
 from sso.db.statement import Statement
 from sso.perm import audit, email_secret
 from sso.perm.application_store import create_application, private_key, read_row, written
-from sso.perm.audit import Actor
 from sso.perm.input.service import read_application_fields
 from sso.services import Services
 
@@ -81,7 +80,7 @@ def create(ctx: click.Context, name: str, project_id: str | None, description: s
 
     async def work(services: Services) -> Row:
         async def make(tx: Transaction) -> Row:
-            return await create_application(tx, Actor(), services.keyring, given)
+            return await create_application(tx, console(), services.keyring, given)
 
         return await written(services.database, make)
 
@@ -121,7 +120,7 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
 
     async def work(services: Services) -> str | None:
         await _found(services.database, app_id)
-        return await email_secret.make_or_read(services.database, services.keyring, app_id)
+        return await email_secret.make_or_read(services.database, services.keyring, app_id, console())
 
     click.echo(f"email-secret of application {app_id}: {with_services(ctx, work)}")
 
@@ -217,4 +216,4 @@ def _held_key(keyring: Keyring, row: Row) -> str:
 async def _audit(tx: Transaction, operation: str, row: Row, old: str | None, new: str | None) -> None:
     names = {"project_id": row["project_id"], "application_id": row["application_id"]}
     before, after = {"kid": old} if old else None, {"kid": new} if new else None
-    await audit.write(tx, Actor(), operation, f"{row['application_id']}/{new or old}", before, after, **names)
+    await audit.write(tx, console(), operation, f"{row['application_id']}/{new or old}", before, after, **names)

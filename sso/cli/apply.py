@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from sso.cli.running import Failure, with_services
+from sso.cli.running import Failure, console, with_services
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
@@ -34,7 +34,7 @@ def command(ctx: click.Context, file: Path) -> None:
         raise Failure(f"{file}: {error}") from None
 
     async def apply(services: Services) -> Counts:
-        applier = Applier(services.database, services.hasher, services.keyring)
+        applier = Applier(services.database, services.hasher, services.keyring, console())
         try:
             return await applier.apply(document, _progress)
         except DocumentError as error:

@@ -36,7 +36,7 @@ def command(
     """Show who changed what in the permission model, the newest first.
 
     A line says when, what was done to what, by whom and from where, and which fields changed. What was done on the
-    command line has no user. Secrets are never in it.
+    command line has no user, but the account of the operating system that ran the command. Secrets are never in it.
     """
 
     async def work(services: Services) -> list[dict[str, Any]]:
@@ -77,6 +77,8 @@ async def _user_id(services: Services, name: str) -> str:
 
 def line(entry: dict[str, Any]) -> str:
     who = f"user {entry['user_id']}" if entry["user_id"] else "command line"
+    if entry["operator"]:
+        who += f" ({entry['operator']})"
     if entry["service_id"] is not None:
         who += f" through application {entry['service_id']}"
     if entry["key_id"] is not None:

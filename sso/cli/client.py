@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 import orjson
 
-from sso.cli.running import Failure, with_services
+from sso.cli.running import Failure, console, record, with_services
 from sso.core.ids import secret_token
 from sso.core.keys import CHEAP
 from sso.oauth.model import Client
@@ -80,7 +80,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
         for uri in options["uris"]:
             if judge(uri, options["hosts"], options["uris"], any_http=any_http) is None:
                 raise Failure(f"{uri} can be no redirect URI of this client")
-        await Applier(services.database, services.hasher, services.keyring).apply(document)
+        await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
 
     with_services(ctx, work)
     click.echo(f"client_id {client_id}")
@@ -127,9 +127,12 @@ def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
         client = _found(await services.oauth.clients.get(client_id), client_id)
         if client.is_public:
             raise Failure(f"{client_id} is a public client: it has no secret")
+        await record(services, "client.rotate_secret", client_id, {"client_secret": "new"})
         return await services.oauth.clients.rotate_secret(client_id)
 
     async def end_old(services: Services) -> bool:
+        _found(await services.oauth.clients.get(client_id), client_id)
+        await record(services, "client.finish_rotation", client_id, {"client_secret": "only the newest"})
         return await services.oauth.clients.finish_rotation(client_id)
 
     if finish:
@@ -159,6 +162,8 @@ def enable(ctx: click.Context, client_id: str) -> None:
 
 def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None:
     async def work(services: Services) -> bool:
+        _found(await services.oauth.clients.get(client_id), client_id)
+        await record(services, "client.disable" if disabled else "client.enable", client_id, {"disabled": disabled})
         return await services.oauth.clients.set_disabled(client_id, disabled)
 
     _must_be(with_services(ctx, work), client_id)

@@ -2,7 +2,7 @@
 
 import click
 
-from sso.cli.running import Failure, text, with_services
+from sso.cli.running import Failure, record, text, with_services
 from sso.config import Settings
 from sso.core.keys import ALGORITHMS, CHEAP
 from sso.core.sealed import MasterKey
@@ -52,6 +52,7 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
         raise click.UsageError(f"--side goes with --alg {' or '.join(CHEAP)}")
 
     async def work(services: Services) -> str:
+        await record(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
         return await services.key_store.rotate(algorithm, _longest_token(services.settings), side=side)
 
     click.echo(f"{with_services(ctx, work)} is published and signs in {LEAD_S} seconds")
@@ -64,6 +65,9 @@ def retire(ctx: click.Context, kid: str) -> None:
     """Take a signing key out of use at once, for instance because it leaked: what it signed is refused."""
 
     async def work(services: Services) -> bool:
+        if kid not in {key.kid for key in await services.key_store.all()}:
+            return False
+        await record(services, "signing_key.retire", kid, {"retired": True})
         try:
             return await services.key_store.retire(kid)
         except LastKey:

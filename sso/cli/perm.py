@@ -10,10 +10,9 @@ import orjson
 from sso.accounts.model import User
 from sso.cli.kinds import APPLICATION_ID, moment
 from sso.cli.perm_lines import explained
-from sso.cli.running import Failure, with_services
+from sso.cli.running import Failure, console, with_services
 from sso.db.bridge import Transaction
 from sso.perm import role_store
-from sso.perm.audit import Actor
 from sso.perm.engine.answer import TYPES, answer
 from sso.perm.engine.effective import compute
 from sso.perm.engine.explain import explain_rule
@@ -149,7 +148,7 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
             known = await role_store.read_roles(tx, app_id)
             old = await read_record(tx, found_user.user_id, app_id)
             wanted = stored(change(list(assignments(old["roles"]))))
-            new = await save_record(tx, Actor(), found_user.user_id, row, known, {}, wanted, 0)
+            new = await save_record(tx, console(), found_user.user_id, row, known, {}, wanted, 0)
             return new != old
 
         try:

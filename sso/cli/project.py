@@ -5,10 +5,9 @@ from typing import Any
 import click
 import orjson
 
-from sso.cli.running import Failure, with_services
+from sso.cli.running import Failure, console, with_services
 from sso.db.bridge import Row
 from sso.db.statement import Statement
-from sso.perm.audit import Actor
 from sso.perm.membership import read_membership
 from sso.perm.projects import read_row, remove_project, shown
 from sso.services import Services
@@ -92,7 +91,7 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
         row = await _found(services, project)
         if row["removed"]:
             raise Failure(f"{row['id']} is removed already")
-        await services.database.transaction(lambda tx: remove_project(tx, Actor(), row["id"]))
+        await services.database.transaction(lambda tx: remove_project(tx, console(), row["id"]))
         return str(row["id"])
 
     click.echo(f"{with_services(ctx, work)} is removed")

@@ -1,10 +1,12 @@
 """What the verbs share: settings, a database to speak to, and how a failure is said."""
 
+import os
+import pwd
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import trio
@@ -16,12 +18,27 @@ from sso.core.sealed import SealError
 from sso.db.embedded import EmbeddedError, join
 from sso.db.errors import DatabaseError, Unavailable
 from sso.db.migrate import migrate
+from sso.perm import audit
+from sso.perm.audit import Actor
 from sso.serve.sockets import BindError
 
 if TYPE_CHECKING:
     from sso.services import Services
 
 T = TypeVar("T")
+
+
+def console() -> Actor:
+    """The actor of changes made on the command line: the account that runs it, and its login name if that differs."""
+    try:
+        account = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        account = str(os.getuid())
+    try:
+        login = os.getlogin()
+    except OSError:  # no terminal
+        login = account
+    return Actor(operator=account if login == account else f"{login} as {account}")
 
 
 class Failure(Exception):
@@ -98,3 +115,11 @@ def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]"
 
     with database(settings) as dsn:
         return trio.run(run, dsn)
+
+
+async def record(services: "Services", operation: str, target: str, after: Any) -> None:
+    """Write an audit entry for a change that is about to be made in a transaction of its own.
+
+    The entry comes first: a command that fails leaves an entry, but no change is left without one.
+    """
+    await audit.write(services.database, console(), operation, target, None, after)

@@ -10,7 +10,7 @@ import orjson
 from sso.accounts.guesses import forget_guesses
 from sso.accounts.model import User
 from sso.accounts.users import facts
-from sso.cli.running import Failure, text, with_services
+from sso.cli.running import Failure, console, record, text, with_services
 from sso.core.passwords import LONGEST
 from sso.services import Services
 from sso.state.apply import Applier
@@ -44,7 +44,7 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
     async def work(services: Services) -> User | None:
         if await services.users.by_login(login) or (user_id and await services.users.get(user_id)):
             raise Failure("there is already such a user")
-        await Applier(services.database, services.hasher, services.keyring).apply(document)
+        await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
         return await services.users.by_login(login)
 
     user = with_services(ctx, work)
@@ -85,7 +85,7 @@ def show(ctx: click.Context, id_or_login: str) -> None:
 @click.pass_context
 def disable(ctx: click.Context, id_or_login: str) -> None:
     """Disable a user: sessions and tokens end at once."""
-    user = _change(ctx, id_or_login, lambda services, user: services.users.set_disabled(user.user_id, disabled=True))
+    user = _set_disabled(ctx, id_or_login, disabled=True)
     click.echo(f"{user.login} is disabled")
 
 
@@ -94,7 +94,7 @@ def disable(ctx: click.Context, id_or_login: str) -> None:
 @click.pass_context
 def enable(ctx: click.Context, id_or_login: str) -> None:
     """Let a disabled user sign in again."""
-    user = _change(ctx, id_or_login, lambda services, user: services.users.set_disabled(user.user_id, disabled=False))
+    user = _set_disabled(ctx, id_or_login, disabled=False)
     click.echo(f"{user.login} is enabled")
 
 
@@ -107,7 +107,9 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
     password, made_up = _password(password_stdin, confirm=True)
 
     async def work(services: Services, user: User) -> None:
-        await services.users.set_password(user.user_id, await services.hasher.hash(password))
+        password_hash = await services.hasher.hash(password)
+        await record(services, "user.set_password", user.user_id, {"password": password_hash})
+        await services.users.set_password(user.user_id, password_hash)
 
     user = _change(ctx, id_or_login, work)
     if made_up:
@@ -122,6 +124,7 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
     """Take all second factors from a user, for somebody who has lost theirs."""
 
     async def work(services: Services, user: User) -> None:
+        await record(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
         await services.users.set_totp(user.user_id, None)
         await services.users.set_email_2fa(user.user_id, on=False)
         await forget_guesses(services.database, user.user_id)
@@ -135,7 +138,12 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
 @click.pass_context
 def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
     """Accept codes again for a user whose second factors are blocked after 20 wrong codes in a row."""
-    user = _change(ctx, id_or_login, lambda services, user: forget_guesses(services.database, user.user_id))
+
+    async def work(services: Services, user: User) -> None:
+        await record(services, "user.unblock_2fa", user.user_id, {"blocked": False})
+        await forget_guesses(services.database, user.user_id)
+
+    user = _change(ctx, id_or_login, work)
     click.echo(f"codes of {user.login} are accepted again")
 
 
@@ -144,12 +152,25 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
 @click.pass_context
 def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     """End all sessions and tokens of a user at once; the password stays."""
-    user = _change(ctx, id_or_login, lambda services, user: services.users.void(user.user_id))
+
+    async def work(services: Services, user: User) -> None:
+        await record(services, "user.end_sessions", user.user_id, {"signed_in": False})
+        await services.users.void(user.user_id)
+
+    user = _change(ctx, id_or_login, work)
     click.echo(f"{user.login} is signed out everywhere")
 
 
 async def _nothing(_services: Services, _user: User) -> None:
     pass
+
+
+def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> User:
+    async def work(services: Services, user: User) -> None:
+        await record(services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled})
+        await services.users.set_disabled(user.user_id, disabled=disabled)
+
+    return _change(ctx, id_or_login, work)
 
 
 def _change(ctx: click.Context, id_or_login: str, change: Callable[[Services, User], Awaitable[None]]) -> User:

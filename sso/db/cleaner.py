@@ -17,6 +17,7 @@ TABLES = (
     "session_tokens",
     "sign_ins",
     "email_codes",
+    "known_factors",
     "throttle",
     "game_sessions",
     "game_violations",
@@ -24,6 +25,7 @@ TABLES = (
     "oauth_codes",
     "oauth_access_tokens",
     "oauth_grants",
+    "untrusted_proxies",
 )
 
 # By the indexes that are made for it.
@@ -37,15 +39,29 @@ _SWEEP = {
     )
     for table in TABLES
 }
+# Entries are written in the order of their ids, so the oldest are found without an index on their time.
+_OLD_AUDIT = Statement(
+    f"""WITH oldest AS MATERIALIZED (SELECT id, at FROM audit ORDER BY id LIMIT {AT_ONCE}),
+    old AS (
+        SELECT id FROM audit
+        WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE at < now() - make_interval(days => :days)))
+        FOR UPDATE SKIP LOCKED),
+    gone AS (DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
+    SELECT count(*) FROM gone"""  # noqa: S608 - the number is ours
+)
 log = structlog.get_logger()
 
 
-async def run(database: Database, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+async def run(
+    database: Database, audit_days: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
     task_status.started()
     while True:
         await trio.sleep(EVERY_S * random.uniform(0.5, 1.5))  # noqa: S311 - workers spread out
         try:
             await sweep(database)
+            if audit_days:
+                await sweep_audit(database, audit_days)
         except DatabaseError as error:
             log.warning("cleaner.not_done", reason=str(error))
 
@@ -55,7 +71,7 @@ async def sweep(database: Database) -> int:
     total = 0
     for table, statement in _SWEEP.items():
         try:
-            total += await _sweep_table(database, statement)
+            total += await _in_batches(database, statement)
         except DatabaseError:
             raise
         except Exception as error:
@@ -63,10 +79,15 @@ async def sweep(database: Database) -> int:
     return total
 
 
-async def _sweep_table(database: Database, statement: Statement) -> int:
+async def sweep_audit(database: Database, days: int) -> int:
+    """Delete audit entries that are older than so many days."""
+    return await _in_batches(database, _OLD_AUDIT, days=days)
+
+
+async def _in_batches(database: Database, statement: Statement, **values: int) -> int:
     total = 0
     while True:
-        count: int = await database.value(statement)
+        count: int = await database.value(statement, **values)
         total += count
         if count < AT_ONCE:
             return total

@@ -12,7 +12,7 @@ from sso.core.refused import Forbidden
 from sso.gsid import asking
 from sso.gsid.admission import Asked, only
 from sso.gsid.limits import AddressKeys
-from sso.gsid.model import Cancelled, Failed, Outcome, Ready, Retry, Standing
+from sso.gsid.model import EXPIRED, Cancelled, Failed, Outcome, Ready, Retry, Standing
 from sso.gsid.parts import BASE, GameLogin
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.proof import Wrong
@@ -84,14 +84,17 @@ def game_routes(game: GameLogin) -> Blueprint:
     async def close_gsid() -> Response:
         asked, fields = await about(CloseGsid)
         await game.admission.admit(asked)
-        await game.sessions.close(asked.gsid, fields.status)
+        if not await game.sessions.close(asked.gsid, fields.status):
+            return reply(envelope(asked.gsid, Failed(EXPIRED)))
         return reply({"status": "OK", "gsid": asked.gsid})
 
     @routes.post(f"{BASE}/info")
     async def info() -> Response:
         asked, _ = await about(About)
-        if not contains(game.info_allow, asked.real):
-            raise await game.admission.refuse(asked, Wrong("info", "an address of SSO_INFO_ALLOW", str(asked.real)))
+        ignored = http.ignored_forwarding_header()
+        if ignored or not contains(game.info_allow, asked.real):
+            found = f"{asked.real} with {ignored}, not in SSO_TRUSTED_PROXIES" if ignored else str(asked.real)
+            raise await game.admission.refuse(asked, Wrong("info", "an address of SSO_INFO_ALLOW", found))
         facts, standing, state = await game.admission.look(asked)
         session = {
             "distr": facts.distr,

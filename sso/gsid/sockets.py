@@ -9,6 +9,7 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
+from sso.core.rate_window import RateWindow
 from sso.core.refused import Busy
 from sso.db.errors import DatabaseError
 from sso.gsid import asking
@@ -16,10 +17,9 @@ from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.heartbeats import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, Close, Line
 from sso.gsid.parts import GameLogin
 from sso.web.http import UnknownClient, address
-from sso.web.socket import client_has_left
+from sso.web.socket import MAX_MESSAGE_BYTES, client_floods, client_has_left
 
-FRAME_MOST = 4096
-FRAMES_MOST, FRAMES_IN_S = 50, 10.0  # nothing need be said on this socket
+MAX_MESSAGES, MESSAGES_S = 20, 5.0  # nothing need be said on this socket
 log = structlog.get_logger()
 
 
@@ -96,16 +96,13 @@ def game_sockets(game: GameLogin) -> Blueprint:
 
 async def read(line: Line) -> None:
     """What a client says is of no interest, but must be read, or nobody would notice that it has gone."""
-    frames, since = 0, trio.current_time()
+    messages = RateWindow(MAX_MESSAGES, MESSAGES_S)
     while True:
-        frame = await websocket.receive() or b""  # None is an empty one
-        if len(frame if isinstance(frame, bytes) else frame.encode()) > FRAME_MOST:
-            line.tell(Close(TOO_LARGE, "frame too large"))
-        if trio.current_time() - since > FRAMES_IN_S:
-            frames, since = 0, trio.current_time()
-        frames += 1
-        if frames > FRAMES_MOST:
-            line.tell(Close(FLOOD, "too many frames"))
+        message = await websocket.receive() or b""  # None is an empty one
+        if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
+            line.tell(Close(TOO_LARGE, "message too large"))
+        if client_floods() or messages.exceeded(trio.current_time()):
+            line.tell(Close(FLOOD, "too many messages"))
 
 
 async def say(line: Line, event: dict[str, Any] | Close) -> None:

@@ -46,7 +46,7 @@ _CLOSE = Statement(
     f"""WITH done AS (
         UPDATE game_sessions SET state = :state,
             status = CASE WHEN status IN ('pending', 'confirmed') THEN 'closed' ELSE status END
-        WHERE gsid = :gsid RETURNING gsid
+        WHERE gsid = :gsid AND (ends > now() OR status NOT IN ('pending', 'confirmed')) RETURNING gsid
     ) SELECT gsid, {TELL} FROM done"""  # noqa: S608 - the parts are ours
 )
 _CONFIRM = Statement(
@@ -148,9 +148,9 @@ class GameSessions:
             return None
         return Shown(Facts.from_row(row), Standing.from_row(row), row["user_id"], row["waiting"])
 
-    async def close(self, gsid: str, state: str) -> None:
-        """Whatever it was, nothing comes of it any more; what was delivered stays delivered."""
-        await self._database.value(_CLOSE, gsid=gsid, state=state)
+    async def close(self, gsid: str, state: str) -> bool:
+        """Ends the session; a delivered one stays delivered. Returns False, and does nothing, if it has expired."""
+        return await self._database.value(_CLOSE, gsid=gsid, state=state) is not None
 
     async def confirm(self, gsid: str, user: User) -> bool:
         """False if somebody was first, or it has ended, or the user has."""

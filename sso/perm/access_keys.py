@@ -17,7 +17,6 @@ _LIST = Statement(
     """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
     WHERE application_id = :application_id ORDER BY created, id"""
 )
-_LOCK = Statement("SELECT application_id FROM applications WHERE application_id = :application_id FOR UPDATE")
 _COUNT = Statement("SELECT count(*) FROM access_keys WHERE application_id = :application_id")
 _ADD = Statement(
     """INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)
@@ -26,6 +25,10 @@ _ADD = Statement(
 )
 _DELETE = Statement(
     """DELETE FROM access_keys WHERE application_id = :application_id AND id = :id
+    RETURNING id, application_id, comment, created, modified, last_used"""
+)
+_END = Statement(
+    """DELETE FROM access_keys WHERE application_id = :application_id
     RETURNING id, application_id, comment, created, modified, last_used"""
 )
 # A key of a removed application, or of one in a removed project, is no key.
@@ -83,8 +86,7 @@ class AccessKeys:
         return [_shown(row) for row in await self._database.rows(_LIST, application_id=application_id)]
 
     async def add(self, tx: Transaction, application_id: int, comment: str, secret: str = "") -> dict[str, Any]:
-        """The new key with its value, for the only time. Conflict when there are two already."""
-        await tx.value(_LOCK, application_id=application_id)
+        """The new key of a locked application with its value, shown only once. Conflict when there are two already."""
         if await tx.value(_COUNT, application_id=application_id) >= MOST:
             raise Conflict(f"an application has at most {MOST} access keys")
         key_id, secret = record_id(), secret or secret_token()
@@ -108,6 +110,11 @@ class AccessKeys:
     async def _touch(self, row: Any) -> None:
         if row["stale"]:
             await self._database.value(_TOUCH, id=row["id"])
+
+
+async def end_keys(tx: Runner, application_id: int) -> list[dict[str, Any]]:
+    """Delete all keys of an application."""
+    return [_shown(row) for row in await tx.rows(_END, application_id=application_id)]
 
 
 def _shown(row: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sso.core import keys as material
 from sso.core.keys import PublicKey, UnusableKey
+from sso.core.refused import NotFound
 from sso.db.bridge import Database, Runner
 from sso.db.statement import Statement
 from sso.perm.names import is_application_key
@@ -17,6 +18,7 @@ _OF = Statement(
     f"""SELECT k.id, k.pem FROM application_keys k {_ALIVE} AND k.application_id = :application_id
     ORDER BY k.source DESC, k.created, k.id"""  # noqa: S608 - the parts are ours
 )
+_EXISTS = Statement("SELECT 1 FROM applications WHERE application_id = :application_id")
 _ONE = Statement(
     f"SELECT k.pem FROM application_keys k {_ALIVE} AND k.application_id = :application_id AND k.id = :id LIMIT 1"  # noqa: S608
 )
@@ -70,6 +72,9 @@ class ApplicationKeys:
         return next((material.public_pem(key) for owner, key in owners.items() if owner in living), None)
 
     async def published(self, application_id: int) -> list[dict[str, str]]:
+        """All keys of an application; none if it, or its project, is removed."""
+        if not await self._database.value(_EXISTS, application_id=application_id):
+            raise NotFound("application not found")
         rows = await self._database.rows(_OF, application_id=application_id)
         in_file = self._from_file(application_id)
         if in_file and not await self._living((application_id,)):

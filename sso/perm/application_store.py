@@ -10,11 +10,14 @@ from sso.db.bridge import Database, Row, Runner, Transaction
 from sso.db.errors import Duplicate
 from sso.db.statement import Statement
 from sso.perm import audit
+from sso.perm.access_keys import end_keys
 from sso.perm.app_keys import set_from_meta
 from sso.perm.audit import Actor
 from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.errors import Conflict, Invalid
 from sso.perm.names import CENTRAL
+from sso.perm.project_state import lock_projects
+from sso.perm.role_store import ANY_PROJECT, lock_application
 
 NAME_TAKEN = "name: another application of this project has it"
 
@@ -85,15 +88,24 @@ async def create_application(
     return row
 
 
-async def save_application(tx: Transaction, actor: Actor, keyring: Keyring, wanted: int, given: dict[str, Any]) -> Row:
-    """What is given replaces what was there; the members of service_meta one by one."""
-    old = await lock_row(tx, wanted)
-    assert old is not None  # applications are never deleted
+async def save_application(
+    tx: Transaction,
+    actor: Actor,
+    keyring: Keyring,
+    wanted: int,
+    given: dict[str, Any],
+    judged_in: object = ANY_PROJECT,
+) -> Row:
+    """What is given replaces what was there; the members of settings and service_meta one by one. ``judged_in`` is the
+    project by which the caller may save it."""
+    old = await lock_application(tx, wanted, judged_in)
     if old["removed"]:
         raise Forbidden("removed")
     project_id = given.get("project_id", old["project_id"])
     if wanted == CENTRAL and project_id is not None:
         raise Conflict("project_id: the central application belongs to no project")
+    if project_id != old["project_id"]:
+        await lock_projects(tx, (project_id, old["project_id"]))
     await _check_project(tx, project_id)
     meta = given.get("service_meta", {})
     row = await tx.row(
@@ -102,28 +114,38 @@ async def save_application(tx: Transaction, actor: Actor, keyring: Keyring, want
         name=given.get("name", old["name"]),
         description=given.get("description", old["description"]),
         project_id=project_id,
-        settings=given.get("settings", old["settings"]),
+        settings=old["settings"] | given.get("settings", {}),
         service_meta=old["service_meta"] | _without_private(meta),
     )
     if project_id != old["project_id"]:
         await _leave_project(tx, old)
+        await _end_access_keys(tx, actor, old)
     await _keep_keys(tx, keyring, wanted, meta)
     await _audit(tx, actor, "application.save", old, row, meta)
     return row
 
 
 async def remove_application(tx: Transaction, actor: Actor, wanted: int) -> None:
-    old = await lock_row(tx, wanted)
-    assert old is not None
+    old = await lock_application(tx, wanted)
+    await lock_projects(tx, (old["project_id"],))
     await tx.value(_REMOVE, application_id=wanted)
     await _leave_project(tx, old)
     await _audit(tx, actor, "application.delete", old, {**dict(old), "removed": True})
 
 
 async def _leave_project(tx: Transaction, old: Row) -> None:
+    """End what the project gave at the application. The project is locked: no membership that names the application is
+    saved at the same time and written afterwards."""
     if old["project_id"] is not None:
         for statement in (_LEAVE, _FORGET):
             await tx.value(statement, project_id=old["project_id"], application_id=str(old["application_id"]))
+
+
+async def _end_access_keys(tx: Transaction, actor: Actor, old: Row) -> None:
+    """Access keys were made by those who managed the application where it was."""
+    about = {"project_id": old["project_id"], "application_id": old["application_id"]}
+    for key in await end_keys(tx, old["application_id"]):
+        await audit.write(tx, actor, "access_key.delete", key["id"], key, None, **about)
 
 
 async def written(database: Database, work: Callable[[Transaction], Awaitable[Row]]) -> Row:

@@ -49,7 +49,7 @@ class Applications:
         tags = read_tags(data.get("tags"), "data.tags")
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.APPLICATION_SERVICE_META)
-        row = await self._update(call, wanted, {"service_meta": {"tags": tags}})
+        row = await self._update(call, standing, wanted, {"service_meta": {"tags": tags}})
         return call.answer(data=shown(row))
 
     async def _get(self, call: Call) -> dict[str, Any]:
@@ -90,16 +90,16 @@ class Applications:
             if not call.caller.has_factor:
                 raise Forbidden("moving an application to another project needs the header Factor")
             self._may_move(standing, given["project_id"])
-        return call.answer(data=shown(await self._update(call, wanted, given)))
+        return call.answer(data=shown(await self._update(call, standing, wanted, given)))
 
     def _may_move(self, standing: Standing, project_id: str | None) -> None:
-        """It takes the right where the application is and where it goes; out of all projects is for root."""
-        if (stored := standing.application.project_id) is not None:
-            standing.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=stored)
-        if project_id is None and not standing.rights.is_root:
-            raise Forbidden
-        if project_id is not None:
-            standing.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=project_id)
+        """A move takes the right to manage applications in both projects. Only root moves an application that has no
+        project, or out of all projects."""
+        for end in (standing.application.project_id, project_id):
+            if end is not None:
+                standing.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=end)
+            elif not standing.rights.is_root:
+                raise Forbidden("only root moves an application from or to no project")
 
     async def _create(self, call: Call, given: dict[str, Any]) -> Row:
         if "name" not in given:
@@ -116,9 +116,11 @@ class Applications:
 
         return await written(self._database, work)
 
-    async def _update(self, call: Call, wanted: int, given: dict[str, Any]) -> Row:
+    async def _update(self, call: Call, standing: Standing, wanted: int, given: dict[str, Any]) -> Row:
+        judged_in = standing.application.project_id
+
         async def work(tx: Transaction) -> Row:
-            return await save_application(tx, call.caller.actor, self._keyring, wanted, given)
+            return await save_application(tx, call.caller.actor, self._keyring, wanted, given, judged_in)
 
         return await written(self._database, work)
 

@@ -6,16 +6,16 @@ from typing import Any
 from sso.db.bridge import Database, Runner
 from sso.db.statement import Statement
 from sso.perm.access_keys import rfc3339
+from sso.perm.audit_values import recorded
 
 PAGE_MOST = 200
-# Never in the trail, wherever they stand.
-SECRETS = frozenset(("hash", "private_key", "password", "client_secret", "secret", "totp_secret"))
 
 _WRITE = Statement(
     """INSERT INTO audit (
-        user_id, service_id, key_id, address, operation, target, project_id, application_id, before, after
+        user_id, service_id, key_id, operator, address, operation, target, project_id, application_id, before, after
     ) VALUES (
-        :user_id, :service_id, :key_id, :address, :operation, :target, :project_id, :application_id, :before, :after
+        :user_id, :service_id, :key_id, :operator, :address, :operation, :target, :project_id, :application_id,
+        :before, :after
     )"""
 )
 _READ = Statement(
@@ -34,12 +34,13 @@ _READ = Statement(
 
 @dataclass(frozen=True)
 class Actor:
-    """Who changes something; the command line has no user id."""
+    """Who changes something: a user, or the operator of the command line."""
 
     user_id: str = ""
     service_id: int | None = None
     address: str = ""
     key_id: str | None = None  # the access key that came with the call
+    operator: str = ""  # the account of the operating system that ran a command
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ async def write(
     project_id: str | None = None,
     application_id: int | None = None,
 ) -> None:
-    """Say nothing where nothing changed."""
+    """Write an entry, unless nothing changed. Secrets are redacted and large values truncated."""
     if before == after:
         return
     await tx.value(
@@ -74,13 +75,14 @@ async def write(
         user_id=actor.user_id,
         service_id=actor.service_id,
         key_id=actor.key_id,
+        operator=actor.operator,
         address=actor.address,
         operation=operation,
         target=target,
         project_id=project_id,
         application_id=application_id,
-        before=without_secrets(before),
-        after=without_secrets(after),
+        before=recorded(operation, before),
+        after=recorded(operation, after),
     )
 
 
@@ -99,11 +101,3 @@ async def read(database: Database, wanted: Filter) -> list[dict[str, Any]]:
         most=min(wanted.most, PAGE_MOST),
     )
     return [{**dict(row), "at": rfc3339(row["at"])} for row in rows]
-
-
-def without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: "…" if name in SECRETS else without_secrets(below) for name, below in value.items()}
-    if isinstance(value, list):
-        return [without_secrets(item) for item in value]
-    return value

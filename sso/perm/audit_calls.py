@@ -7,6 +7,7 @@ from sso.core.refused import Forbidden
 from sso.db.bridge import Database
 from sso.perm import audit
 from sso.perm.audit import Filter
+from sso.perm.audit_view import AuditView
 from sso.perm.call import Call, application_id
 from sso.perm.desk import Desk
 from sso.perm.engine.operations import Operation
@@ -41,7 +42,8 @@ class AuditCalls:
             await self._projects.visible(standing, wanted.project_id, Operation.PROJECT_SAVE)
         entries = await audit.read(self._database, wanted)
         next_page = {"next": entries[-1]["id"]} if len(entries) == wanted.most else {}
-        return call.answer(data=entries, **next_page)
+        view = AuditView(self._desk.facts, call.caller, standing.rights)
+        return call.answer(data=await view.shown(entries), **next_page)
 
     async def _filter(self, data: dict[str, Any]) -> Filter:
         said: dict[str, Any] = {}

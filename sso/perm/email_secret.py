@@ -6,13 +6,17 @@ from sso.core.ids import secret_token
 from sso.core.sealed import Keyring, place
 from sso.db.bridge import Database, Runner, Transaction
 from sso.db.statement import Statement
+from sso.perm import audit
+from sso.perm.audit import Actor
 
 _READ = Statement("SELECT email_secret_sealed FROM applications WHERE application_id = :application_id AND NOT removed")
-_LOCK = Statement("SELECT email_secret_sealed FROM applications WHERE application_id = :application_id FOR UPDATE")
+_LOCK = Statement(
+    "SELECT email_secret_sealed, project_id FROM applications WHERE application_id = :application_id FOR UPDATE"
+)
 _WRITE = Statement("UPDATE applications SET email_secret_sealed = :sealed WHERE application_id = :application_id")
 
 
-async def make_or_read(database: Database, keyring: Keyring, application_id: int) -> str | None:
+async def make_or_read(database: Database, keyring: Keyring, application_id: int, actor: Actor) -> str | None:
     """The secret, made if there is none; None if there is no such application."""
 
     async def work(tx: Transaction) -> str | None:
@@ -23,6 +27,9 @@ async def make_or_read(database: Database, keyring: Keyring, application_id: int
             return keyring.open(_place(application_id), row["email_secret_sealed"])
         secret = secret_token()
         await tx.value(_WRITE, application_id=application_id, sealed=keyring.seal(_place(application_id), secret))
+        about = {"project_id": row["project_id"], "application_id": application_id}
+        after = {"email_secret": secret}
+        await audit.write(tx, actor, "application.email_secret", str(application_id), None, after, **about)
         return secret
 
     return await database.transaction(work)

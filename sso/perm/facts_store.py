@@ -11,7 +11,7 @@ from typing import Any
 
 from sso.core.net import Address
 from sso.db.batch import Batch
-from sso.db.bridge import Database, Runner
+from sso.db.bridge import Database, Row, Runner
 from sso.db.statement import Statement
 from sso.perm.engine import load
 from sso.perm.engine.compiled import Application, RoleRecord, Schema, compile_application
@@ -95,16 +95,7 @@ class FactsStore:
         if row is None:
             return None
         application = await self._application(application_id, row["revision"])
-        user = UserFacts.of(
-            user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
-        )
-        facts = Facts(
-            user=user,
-            own=load.own_record({**(row["record"] or {}), "roles": row["roles"]}),
-            removed=row["removed"],
-            home=_project(row["home"], user_id) if row["home"] else None,
-            projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
-        )
+        facts = _facts(row, user_id, address)
         return Loaded(application, facts, row["known"], row["app_name"], row["app_settings"])
 
     async def _application(self, application_id: int, revision: int) -> Application:
@@ -119,6 +110,12 @@ class FactsStore:
         return known
 
 
+async def read_facts(runner: Runner, user_id: str, application_id: int, address: Address | None) -> Facts | None:
+    """Somebody's facts at an application, for a transaction: as they are now."""
+    row = await runner.row(_FACTS, user_ids=[user_id], application_ids=[application_id])
+    return None if row is None else _facts(row, user_id, address)
+
+
 async def read_application(runner: Runner, application_id: int) -> Application | None:
     """The schema and roles as they are now; inside a transaction that has locked the application, as they stay."""
     row = await runner.row(_APPLICATION, application_id=application_id)
@@ -127,6 +124,17 @@ async def read_application(runner: Runner, application_id: int) -> Application |
     schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
     records = [RoleRecord(**role) for role in row["roles"]]
     return compile_application(application_id, row["revision"], schema, records)
+
+
+def _facts(row: Row, user_id: str, address: Address | None) -> Facts:
+    user = UserFacts.of(user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address)
+    return Facts(
+        user=user,
+        own=load.own_record({**(row["record"] or {}), "roles": row["roles"]}),
+        removed=row["removed"],
+        home=_project(row["home"], user_id) if row["home"] else None,
+        projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
+    )
 
 
 def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:

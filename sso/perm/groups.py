@@ -9,6 +9,7 @@ from sso.db.statement import Statement
 from sso.perm import audit
 from sso.perm.audit import Actor
 from sso.perm.call import Call
+from sso.perm.delegation import Delegation
 from sso.perm.desk import Desk
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import Conflict, Invalid
@@ -17,7 +18,8 @@ from sso.perm.input.conditions import read_group_conditions
 from sso.perm.input.project import GROUP_USERS_MOST, read_group_users
 from sso.perm.input.service import read_tags
 from sso.perm.names import PROJECT_TAG, group_id, title
-from sso.perm.projects import Projects, lock_project
+from sso.perm.project_state import lock_project
+from sso.perm.projects import Projects
 
 GROUPS_MOST = 1000  # in one project
 SAVED = frozenset(("id", "project_id", "title", "description", "tags", "conditions", "users"))
@@ -118,6 +120,7 @@ class Groups:
         group = await self._permitted(call, Operation.GROUP_DELETE)
 
         async def work(tx: Transaction) -> None:
+            delegation = await Delegation.begin(tx, call.caller, group["project_id"])
             old = await _locked(tx, group)
             await _refuse_if_listed(tx, old)
             names = {"id": old["id"], "project_id": old["project_id"]}
@@ -127,6 +130,7 @@ class Groups:
             await audit.write(
                 tx, call.caller.actor, "group.delete", old["id"], shown(old), None, project_id=old["project_id"]
             )
+            await delegation.judge()
 
         await self._database.transaction(work)
         return call.answer()
@@ -142,8 +146,10 @@ class Groups:
         group = await self._permitted(call, Operation.GROUP_ACCESS)
 
         async def work(tx: Transaction) -> Row:
-            old = await _locked(tx, group)
-            return await set_access(tx, call.caller.actor, old, users, conditions)
+            delegation = await Delegation.begin(tx, call.caller, group["project_id"])
+            row = await set_access(tx, call.caller.actor, await _locked(tx, group), users, conditions)
+            await delegation.judge()
+            return row
 
         saved = shown(await self._database.transaction(work))
         return call.answer(data={name: saved[name] for name in ("id", "project_id", "title", "conditions", "users")})

@@ -4,7 +4,7 @@ from typing import Any
 
 from sso.core.refused import NotFound
 from sso.db.bridge import Database, Transaction
-from sso.perm import audit
+from sso.perm import audit, role_store
 from sso.perm.access_keys import AccessKeys
 from sso.perm.call import Call
 from sso.perm.desk import Desk
@@ -34,6 +34,7 @@ class KeyCalls:
             return call.answer(data=await self._keys.list(wanted))
 
         async def add(tx: Transaction) -> dict[str, Any]:
+            await role_store.lock_application(tx, wanted, project_id)
             key = await self._keys.add(tx, wanted, comment)
             await self._audit(tx, call, "access_key.create", key["id"], None, key, project_id, wanted)
             return key

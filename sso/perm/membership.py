@@ -9,6 +9,7 @@ from sso.db.statement import Statement
 from sso.perm import audit, role_store
 from sso.perm.audit import Actor
 from sso.perm.call import Call
+from sso.perm.delegation import Delegation
 from sso.perm.desk import Desk
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.operations import Operation
@@ -17,7 +18,9 @@ from sso.perm.facts_store import member_roles, read_application
 from sso.perm.input import kinds
 from sso.perm.input.project import Belongings, read_group_list, read_member_roles
 from sso.perm.names import CENTRAL, group_id
-from sso.perm.projects import Projects, belongings, lock_project
+from sso.perm.project_state import belongings, lock_project
+from sso.perm.projects import Projects
+from sso.perm.user_limits import count_holders, require_limits
 
 MEMBERS_MOST = 10_000
 KNOWN = frozenset(("id", "users", "allow", "disallow"))
@@ -35,6 +38,10 @@ _PUT = Statement(
     """INSERT INTO project_members (project_id, user_id, level, resource, role, expired, ttl, position)
     SELECT :id, item.* FROM unnest(CAST(:users AS text[]), CAST(:levels AS text[]), CAST(:resources AS text[]),
         CAST(:roles AS text[]), CAST(:expired AS bigint[]), CAST(:ttl AS bigint[])) WITH ORDINALITY AS item"""
+)
+_UNKNOWN = Statement(
+    """SELECT item.user_id FROM unnest(CAST(:user_ids AS text[])) AS item (user_id)
+    LEFT JOIN users u ON u.user_id = item.user_id WHERE u.user_id IS NULL LIMIT 1"""
 )
 _SET_LISTS = Statement("UPDATE projects SET allow = :allow, disallow = :disallow WHERE id = :id")
 
@@ -60,10 +67,16 @@ class Memberships:
         if row["removed"]:
             raise Forbidden("removed")
 
-        async def work(tx: Transaction) -> dict[str, Any]:
-            return await save_membership(tx, call.caller.actor, wanted, data, call.warnings)
+        async def work(tx: Transaction) -> tuple[dict[str, Any], list[str]]:
+            warnings: list[str] = []
+            delegation = await Delegation.begin(tx, call.caller, wanted)
+            saved = await save_membership(tx, call.caller.actor, wanted, data, warnings)
+            await delegation.judge()
+            return saved, warnings
 
-        return call.answer(data=await self._database.transaction(work))
+        saved, warnings = await self._database.transaction(work)
+        call.warnings.extend(warnings)
+        return call.answer(data=saved)
 
 
 def _check_shape(data: dict[str, Any]) -> None:
@@ -102,7 +115,10 @@ async def save_membership(
         assert central is not None
         rows = _read_users(data["users"], has, central, warnings)
         if _members(rows) != before["users"]:
+            await _require_users(tx, {row[0] for row in rows} - {user["user_id"] for user in before["users"]})
+            counted = await count_holders(tx, {row[3]["name"] for row in rows})
             await _put_members(tx, wanted, rows)
+            await require_limits(tx, counted)
     lists = {
         name: read_group_list(data[name], has, name) if name in data else before[name] for name in ("allow", "disallow")
     }
@@ -111,6 +127,13 @@ async def save_membership(
     after = await read_membership(tx, wanted)
     await audit.write(tx, actor, "membership.save", wanted, before, after, project_id=wanted)
     return after
+
+
+async def _require_users(tx: Transaction, user_ids: set[str]) -> None:
+    """New members must exist; whoever is a member already may be sent back."""
+    unknown = await tx.value(_UNKNOWN, user_ids=sorted(user_ids)) if user_ids else None
+    if unknown is not None:
+        raise Invalid(f"users: there is no user {unknown}")
 
 
 async def _put_members(tx: Transaction, wanted: str, rows: list[_Row]) -> None:

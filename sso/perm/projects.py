@@ -12,21 +12,23 @@ from sso.perm.access_keys import rfc3339
 from sso.perm.audit import Actor
 from sso.perm.call import Call
 from sso.perm.central import ADMIN_ROLE
+from sso.perm.delegation import Delegation
 from sso.perm.desk import Desk, Standing
 from sso.perm.engine.limit import project_limit
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import Conflict
 from sso.perm.facts_store import read_application
 from sso.perm.input import kinds
-from sso.perm.input.project import Belongings, check_services, read_project_settings
-from sso.perm.names import aliases, project_id, segment
+from sso.perm.input.project import check_services, read_project_settings
+from sso.perm.names import CENTRAL, aliases, project_id, segment
+from sso.perm.project_state import belongings, lock_project
 from sso.perm.role_store import keep_application
+from sso.perm.user_limits import count_holders, require_limits
 
 READ_ONLY = frozenset(("id", "tags", "author", "created", "removed"))
 KNOWN = READ_ONLY | {"title", "description", "aliases", "settings"}
 
 _GET = Statement("SELECT * FROM projects WHERE id = :id")
-_LOCK = Statement("SELECT * FROM projects WHERE id = :id FOR UPDATE")
 # The id that a changed title would make is held as well, so that titles stay unique; it is no name of the project.
 _NAMED = Statement(
     """SELECT p.id FROM project_names n JOIN projects p ON p.id = n.project_id
@@ -49,12 +51,6 @@ _SAVE = Statement(
     WHERE id = :id RETURNING *"""
 )
 _REMOVE = Statement("UPDATE projects SET removed = true WHERE id = :id RETURNING *")
-_BELONGINGS = Statement(
-    """SELECT
-        (SELECT coalesce(jsonb_agg(jsonb_build_array(application_id, service_meta <> '{}')), '[]')
-         FROM applications WHERE project_id = :id AND NOT removed AND application_id <> 1) AS applications,
-        (SELECT coalesce(jsonb_object_agg(id, tags), '{}') FROM user_groups WHERE project_id = :id) AS groups"""
-)
 
 
 class Target(Protocol):
@@ -149,7 +145,10 @@ class Projects:
 
     async def _save(self, call: Call, wanted: str, given: dict[str, Any]) -> Row:
         async def work(tx: Transaction) -> Row:
-            return await save_project(tx, call.caller.actor, wanted, given)
+            delegation = await Delegation.begin(tx, call.caller, wanted, _named_applications(given))
+            row = await save_project(tx, call.caller.actor, wanted, given)
+            await delegation.judge()
+            return row
 
         return await written(self._database, work)
 
@@ -177,6 +176,7 @@ async def create_project(
     tx: Transaction, actor: Actor, made: str, given: dict[str, Any], author: str, admins: list[str]
 ) -> Row:
     """The project with its administrators, or nothing."""
+    await keep_application(tx, CENTRAL)
     row = await tx.row(
         _CREATE,
         id=made,
@@ -188,16 +188,18 @@ async def create_project(
     )
     assert row is not None
     await tx.value(_NAME, names=[made, *given.get("aliases", [])], id=made)
+    counted = await count_holders(tx, [ADMIN_ROLE])
     for user_id in dict.fromkeys(filter(None, admins)):
         await tx.value(_MEMBER, id=made, user_id=user_id, role=ADMIN_ROLE)
+    await require_limits(tx, counted)
     after = shown(row) | {"admins": admins}
     await audit.write(tx, actor, "project.publish", made, None, after, project_id=made)
     return row
 
 
 async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[str, Any]) -> Row:
-    for key in sorted(given.get("settings", {}).get("services", ()), key=int):
-        await keep_application(tx, int(key))
+    for application_id in _named_applications(given):
+        await keep_application(tx, application_id)
     old = await lock_project(tx, wanted)
     if old["removed"]:
         raise Forbidden("removed")
@@ -215,6 +217,10 @@ async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[s
     return row
 
 
+def _named_applications(given: dict[str, Any]) -> list[int]:
+    return sorted(int(key) for key in given.get("settings", {}).get("services", ()))
+
+
 async def remove_project(tx: Transaction, actor: Actor, wanted: str) -> None:
     """Only marked: the record stays, and everything that it gave ends."""
     old = await lock_project(tx, wanted)
@@ -224,24 +230,6 @@ async def remove_project(tx: Transaction, actor: Actor, wanted: str) -> None:
 
 async def read_row(runner: Runner, wanted: str) -> Row | None:
     return await runner.row(_GET, id=wanted)
-
-
-async def lock_project(tx: Runner, wanted: str) -> Row:
-    row = await tx.row(_LOCK, id=wanted)
-    if row is None:
-        raise NotFound("project not found")
-    return row
-
-
-async def belongings(tx: Runner, wanted: str) -> Belongings:
-    """What a locked project has: whatever it names is judged by this."""
-    row = await tx.row(_BELONGINGS, id=wanted)
-    assert row is not None
-    return Belongings(
-        applications=frozenset(item for item, _ in row["applications"]),
-        services=frozenset(item for item, is_service in row["applications"] if is_service),
-        groups={group: tuple(tags) for group, tags in row["groups"].items()},
-    )
 
 
 async def _check_services(tx: Transaction, wanted: str, services: dict[str, Any]) -> None:

@@ -8,7 +8,10 @@ from typing import Any
 from sso.db.bridge import Row, Runner
 from sso.db.statement import Statement
 from sso.perm.engine.compiled import RoleRecord
+from sso.perm.errors import Conflict
 
+ANY_PROJECT = object()
+MOVED = "the application was moved to another project meanwhile: try again"
 FIELDS = ("meta", "description", "protected", "default", "condition", "user_limit", "params")
 
 _LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
@@ -40,9 +43,16 @@ _FORGET_GRANTS = Statement(
         WHERE NOT (item ->> 'role' = :name AND (:all OR item ->> 'action' = 'grant'))))
     WHERE jsonb_typeof(p.settings #> CAST(:path AS text[])) = 'array'"""
 )
+# Generic roles are given in memberships, too.
 _HOLDERS = Statement(
-    """SELECT count(*) FROM role_assignments WHERE application_id = :application_id AND name = :name
-    AND user_id <> :but AND (ttl > 0 OR expired = 0 OR expired > extract(epoch FROM now()))"""
+    """SELECT count(*) FROM (
+        SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
+            AND (ttl > 0 OR expired = 0 OR expired > extract(epoch FROM now()))
+        UNION
+        SELECT m.user_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
+        WHERE :application_id = 1 AND m.role = :name
+            AND (m.ttl > 0 OR m.expired = 0 OR m.expired > extract(epoch FROM now()))) AS holders
+    WHERE user_id <> :but"""
 )
 _SCHEMA = Statement(
     """UPDATE applications SET login = :login, public_data = :public_data, private_data = :private_data,
@@ -52,10 +62,13 @@ _SCHEMA = Statement(
 )
 
 
-async def lock_application(tx: Runner, application_id: int) -> Row:
-    """Whoever changes schema, roles or assignments of an application does it alone."""
+async def lock_application(tx: Runner, application_id: int, project_id: object = ANY_PROJECT) -> Row:
+    """Whoever changes schema, roles or assignments of an application does it alone. A caller who was judged by the
+    application's project names it: if the application was moved since, the rights of the caller are unknown."""
     row = await tx.row(_LOCK, application_id=application_id)
     assert row is not None  # applications are never deleted
+    if project_id is not ANY_PROJECT and row["project_id"] != project_id:
+        raise Conflict(MOVED)
     return row
 
 
@@ -97,8 +110,8 @@ async def leave_projects(tx: Runner, application_id: int, name: str, *, generic:
     await tx.value(_FORGET_GRANTS, path=path, name=name, all=not grants_only)
 
 
-async def holders(tx: Runner, application_id: int, name: str, but: str) -> int:
-    """How many other users have an unexpired assignment."""
+async def holders(tx: Runner, application_id: int, name: str, but: str = "") -> int:
+    """How many users have an unexpired assignment, not counting one of them."""
     count: int = await tx.value(_HOLDERS, application_id=application_id, name=name, but=but)
     return count
 

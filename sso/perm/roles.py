@@ -6,13 +6,14 @@ from typing import Any
 from sso.core.refused import Forbidden, NotFound
 from sso.db.bridge import Database, Transaction
 from sso.perm import audit, role_store
+from sso.perm.administrators import administered_through, require_administrators
 from sso.perm.audit import Actor
 from sso.perm.call import Call
 from sso.perm.desk import Desk, Standing
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import Conflict
-from sso.perm.input.protected import check_change
+from sso.perm.input.protected import check_role, includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.names import CENTRAL, ROOT_ROLE, segment
 
@@ -56,10 +57,14 @@ class Roles:
         refuse_root(standing, wanted, given["name"])
 
         async def work(tx: Transaction) -> RoleRecord:
-            row = await role_store.lock_application(tx, wanted)
+            row = await role_store.lock_application(tx, wanted, standing.application.project_id)
             schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
             known = await role_store.read_roles(tx, wanted)
-            return await save_role(tx, call.caller.actor, wanted, row["project_id"], schema, known, given)
+            _require_schema_right(standing, known.get(given["name"]), given, schema)
+            administered = await administered_through(tx, wanted, [given["name"]], call.caller.now)
+            role = await save_role(tx, call.caller.actor, wanted, row["project_id"], schema, known, given)
+            await require_administrators(tx, administered, call.caller.now)
+            return role
 
         return call.answer(data=shown(await self._database.transaction(work)))
 
@@ -74,12 +79,16 @@ class Roles:
             raise Conflict("the role root of the central application cannot be removed")
 
         async def work(tx: Transaction) -> None:
-            row = await role_store.lock_application(tx, wanted)
+            row = await role_store.lock_application(tx, wanted, standing.application.project_id)
             old = (await role_store.read_roles(tx, wanted)).get(name)
             if old is None:
                 raise NotFound("role not found")
+            if old.protected:
+                standing.require_here(Operation.SCHEMA_MODIFY)
+            administered = await administered_through(tx, wanted, [name], call.caller.now)
             await role_store.delete_role(tx, wanted, name, generic=wanted == CENTRAL)
             await _audit(tx, call.caller.actor, "role.delete", wanted, row["project_id"], old, None)
+            await require_administrators(tx, administered, call.caller.now)
 
         await self._database.transaction(work)
         return call.answer()
@@ -89,6 +98,13 @@ def refuse_root(standing: Standing, application_id: int, name: str) -> None:
     """What root is decides who has every right everywhere: that is more than the right to change roles."""
     if application_id == CENTRAL and name == ROOT_ROLE and not standing.rights.is_root:
         raise Forbidden
+
+
+def _require_schema_right(standing: Standing, old: RoleRecord | None, given: dict[str, Any], schema: Schema) -> None:
+    """Protected roles, and roles with protected rules, are made, changed and removed with canModifySchema only."""
+    new = replace(old or RoleRecord(given["name"]), **given)
+    if new.protected or (old is not None and old.protected) or includes_protected(new, schema):
+        standing.require_here(Operation.SCHEMA_MODIFY)
 
 
 async def save_role(
@@ -104,7 +120,7 @@ async def save_role(
     name = given["name"]
     old = known.get(name)
     role = replace(old or RoleRecord(name), **given)
-    check_change(old, role, schema)
+    check_role(role, schema)
     if application_id == CENTRAL and name == ROOT_ROLE and not role.protected:
         raise Conflict("the role root of the central application is protected")
     await role_store.put_role(tx, application_id, role)

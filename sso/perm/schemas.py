@@ -5,6 +5,7 @@ from typing import Any
 
 from sso.db.bridge import Database, Row, Transaction
 from sso.perm import audit, role_store
+from sso.perm.administrators import administered_through, require_administrators
 from sso.perm.audit import Actor
 from sso.perm.call import Call
 from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
@@ -63,9 +64,12 @@ class Schemas:
                 raise Conflict(f"the schema is at version {old['version']}")
             schema = with_sections(old, given)
             known = await role_store.read_roles(tx, wanted)
+            names = [role["name"] for role in roles]
+            administered = await administered_through(tx, wanted, names, call.caller.now)
             # Named roles first: what they become is what the new schema must go with.
             for role in roles:
                 await save_role(tx, call.caller.actor, wanted, old["project_id"], schema, known, role)
+            await require_administrators(tx, administered, call.caller.now)
             return _shown(await save_schema(tx, call.caller.actor, old, schema, known), known)
 
         return call.answer(data=await self._database.transaction(work))

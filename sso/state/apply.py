@@ -18,6 +18,7 @@ from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.oauth.clients import end_grants, end_grants_elsewhere, secret_purpose
 from sso.oauth.model import Client
+from sso.perm import audit
 from sso.perm.access_keys import AccessKeys
 from sso.perm.application_store import NAME_TAKEN
 from sso.perm.audit import Actor
@@ -56,7 +57,10 @@ _TAKEN = {
 
 
 class Applier:
-    def __init__(self, database: Database, hasher: Hasher, keyring: Keyring) -> None:
+    """``actor`` is who the audit trail names for the changes."""
+
+    def __init__(self, database: Database, hasher: Hasher, keyring: Keyring, actor: Actor | None = None) -> None:
+        self._actor = actor or Actor()
         self._database = database
         self._hasher = hasher
         self._keyring = keyring
@@ -93,7 +97,7 @@ class Applier:
 
     async def _permissions(self, tx: Transaction, tally: Tally, document: Document) -> None:
         """In an order in which whatever one part names is there by then."""
-        actor = Actor()  # the command line
+        actor = self._actor
         if document.has_permissions:
             await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL, *document.application_ids}))
         admins = await projects.make(tx, actor, tally, document.projects)
@@ -116,8 +120,7 @@ class Applier:
             nonlocal done
             password = part.password or ""
             row = await self._database.row(_LOOK, user_id=part.user_id or "", login_key=login_key(part.login))
-            async with self._hasher.slots:
-                same = row is not None and await self._hasher.matches(row["password_hash"], password)
+            same = row is not None and await self._hasher.matches(row["password_hash"], password)
             if not same:
                 hashes[login_key(part.login)] = await self._hasher.hash(password)
             done += 1
@@ -138,11 +141,14 @@ class Applier:
         values = self._user_values(part, old, user_id, hashes)
         if old is None:
             await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
+            await self._record(tx, "user.create", user_id, None, _audited_user(values))
             return "created"
         changed = {name: value for name, value in values.items() if getattr(old, name) != _comparable(value)}
         if not changed:
             return "same"
         await tx.value(Statement(update(users).where(users.c.user_id == user_id).values(**changed)))
+        before = {name: getattr(old, name) for name in changed}
+        await self._record(tx, "user.save", user_id, _audited_user(before), _audited_user(changed))
         if "password_hash" in changed or changed.get("disabled"):
             await end_everything(tx, user_id)
         return "changed"
@@ -164,6 +170,10 @@ class Applier:
                 values["totp_sealed"] = self._keyring.seal(purpose, part.totp_secret)
         return values
 
+    async def _record(self, tx: Transaction, operation: str, target: str, before: Any, after: Any) -> None:
+        """An entry with the fields that changed."""
+        await audit.write(tx, self._actor, operation, target, before, after)
+
     async def _client(self, tx: Transaction, part: ClientPart) -> str:
         old = await tx.row(_CLIENT, client_id=part.client_id)
         values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
@@ -179,6 +189,7 @@ class Applier:
                 # Without its secret a standard client would be a public one, which has nothing to prove.
                 raise DocumentError("client_secret: is required for a new client that is not public")
             await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
+            await self._record(tx, "client.create", part.client_id, None, _audited_client(values))
             return "created"
         changed = {name: value for name, value in values.items() if old[name] != value}
         if not changed:
@@ -186,6 +197,8 @@ class Applier:
         await tx.value(
             Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
         )
+        before = {name: old[name] for name in changed}
+        await self._record(tx, "client.save", part.client_id, _audited_client(before), _audited_client(changed))
         if changed.get("disabled"):
             await end_grants(tx, part.client_id)
         elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
@@ -207,6 +220,20 @@ async def _fresh_id(tx: Transaction) -> str:
         assert is_user_id(user_id)
         if not await tx.rows(_USER, user_id=user_id, login_key=""):
             return user_id
+
+
+def _audited_user(values: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a user as the audit trail names them; of secrets only that there is one."""
+    return _renamed(values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None})
+
+
+def _audited_client(values: dict[str, Any]) -> dict[str, Any]:
+    return _renamed(values, {"secret_sealed": "client_secret", "second_sealed": None})
+
+
+def _renamed(values: dict[str, Any], names: dict[str, str | None]) -> dict[str, Any]:
+    found = {names.get(name, name): value for name, value in values.items()}
+    return {name: value for name, value in found.items() if name is not None}
 
 
 def _comparable(value: Any) -> Any:

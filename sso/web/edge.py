@@ -16,6 +16,7 @@ from sso.db.errors import DatabaseError
 from sso.log import present_request
 from sso.web.error_page import error_page
 from sso.web.errors import Family, error_body, family_of
+from sso.web.forwarding import ForwardingMonitor
 from sso.web.gate import BadBody
 from sso.web.headers import SecurityHeaders
 from sso.web.http import asked, reply
@@ -60,8 +61,11 @@ class Ending:
 
 
 class Edge:
-    def __init__(self, rules: RequestRules, security: SecurityHeaders, told: Told) -> None:
+    def __init__(
+        self, rules: RequestRules, forwarding: ForwardingMonitor, security: SecurityHeaders, told: Told
+    ) -> None:
         self._rules = rules
+        self._forwarding = forwarding
         self._security = security
         self._told = told
 
@@ -78,6 +82,7 @@ class Edge:
         here.request_id = record_id()
         present_request.set(here.request_id)
         request = asked()
+        self._forwarding.observe(request.scope)
         if problem := self._rules.problem(request.scope):
             raise problem
         check_path(request)

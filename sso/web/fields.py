@@ -6,7 +6,7 @@ be a password in the wrong place.
 """
 
 import re
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -37,6 +37,7 @@ class Request(BaseModel):
     """Base of all request models. A `str` field holds at most 4096 code points unless it says otherwise."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, populate_by_name=True, str_max_length=MAX_TEXT)
+    repeatable: ClassVar[frozenset[str]] = frozenset()  # fields that a form may repeat without brackets in the name
 
 
 M = TypeVar("M", bound=BaseModel)

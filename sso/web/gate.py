@@ -62,8 +62,12 @@ def read_body(
     require_type: bool = False,
     max_bytes: int = MAX_BYTES,
     max_values: int = MAX_VALUES,
+    repeatable: frozenset[str] = frozenset(),
 ) -> Body:
-    """Read a JSON object or, where `forms` allows, a form. Raises BadBody and nothing else."""
+    """Read a JSON object or, where `forms` allows, a form. Raises BadBody and nothing else.
+
+    `repeatable` names the fields of a form that are lists although their names do not end with brackets.
+    """
     if len(raw) > max_bytes:
         raise BadBody(f"body is larger than {max_bytes} bytes", 413)
     is_form = _is_form(content_type, require_type)
@@ -73,7 +77,7 @@ def read_body(
         raise BadBody("body must not begin with a byte order mark")
     if not raw:
         return Body({}, is_form, raw)
-    return Body(_read_form(raw) if is_form else _read_json(raw, max_values), is_form, raw)
+    return Body(_read_form(raw, repeatable) if is_form else _read_json(raw, max_values), is_form, raw)
 
 
 def _is_form(content_type: str | None, require_type: bool) -> bool:
@@ -174,7 +178,7 @@ def _constant(name: str) -> None:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
 
 
-def _read_form(raw: bytes) -> dict[str, JSON]:
+def _read_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
     if raw.count(b"&") >= MAX_FORM_FIELDS:
         raise BadBody(f"body must have at most {MAX_FORM_FIELDS} fields")
     if _BAD_PERCENT.search(raw):
@@ -184,7 +188,7 @@ def _read_form(raw: bytes) -> dict[str, JSON]:
     for pair in filter(None, raw.split(b"&")):
         encoded_name, _, encoded_value = pair.partition(b"=")
         name, value = _decode(encoded_name), _decode(encoded_value)
-        if name.endswith("[]"):
+        if name.endswith("[]") or name in repeatable:
             lists.setdefault(name, []).append(value)
         elif name in fields:
             raise BadBody("body has a repeated field")

@@ -13,6 +13,7 @@ from sso.core.net import Address
 from sso.core.refused import Refused
 from sso.web.address import Proxies, client_address
 from sso.web.fields import Request, validate
+from sso.web.forwarding import ignored_header
 from sso.web.gate import BadBody, Body, read_body
 
 M = TypeVar("M", bound=Request)
@@ -23,10 +24,17 @@ JSON_TYPE = "application/json"
 
 async def read(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> M:
     """The body of this request as a model, or a refusal."""
-    return validate(model, await body(forms=forms, require_type=require_type, max_bytes=max_bytes))
+    sent = await body(forms=forms, require_type=require_type, max_bytes=max_bytes, repeatable=model.repeatable)
+    return validate(model, sent)
 
 
-async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> Body:
+async def body(
+    *,
+    forms: bool = True,
+    require_type: bool = False,
+    max_bytes: int = BODY_MOST,
+    repeatable: frozenset[str] = frozenset(),
+) -> Body:
     here = _cv_request.get().request
     raw = cast(bytes, await here.get_data(cache=False))
     if here.headers.get("Content-Encoding", "identity") != "identity":
@@ -34,7 +42,14 @@ async def body(*, forms: bool = True, require_type: bool = False, max_bytes: int
     types = here.headers.getlist("Content-Type")
     if len(types) > 1:
         raise BadBody("more than one Content-Type")
-    return read_body(raw, types[0] if types else None, forms=forms, require_type=require_type, max_bytes=max_bytes)
+    return read_body(
+        raw,
+        types[0] if types else None,
+        forms=forms,
+        require_type=require_type,
+        max_bytes=max_bytes,
+        repeatable=repeatable,
+    )
 
 
 def asked() -> QuartRequest | Websocket:
@@ -52,6 +67,11 @@ def address() -> Address:
         return client_address(peer[0] if peer else None, here.headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
+
+
+def ignored_forwarding_header() -> str | None:
+    """A forwarding header of this request that was not believed: its address may be a proxy's."""
+    return ignored_header(asked().scope, _cv_app.get().app.config["PROXIES"])
 
 
 class UnknownClient(Refused):

@@ -6,6 +6,8 @@ from quart import websocket
 from quart_trio.asgi import TrioASGIWebsocketConnection
 
 LEFT = "sso.left"  # among the extensions of the ASGI scope
+FLOOD = "sso.flood"  # likewise, set by the server
+MAX_MESSAGE_BYTES = 4096  # over all fragments
 
 
 class SocketConnection(TrioASGIWebsocketConnection):
@@ -22,3 +24,8 @@ class SocketConnection(TrioASGIWebsocketConnection):
 def client_has_left() -> bool:
     """Closed its socket, or is gone; as opposed to a server that has had enough."""
     return LEFT in websocket.scope["extensions"]
+
+
+def client_floods() -> bool:
+    """Whether the client sent more frames, pings and pongs included, than the server reads."""
+    return FLOOD in websocket.scope["extensions"]

@@ -1,81 +1,22 @@
 """The verbs app, project, perm and audit, run in this process against a database of their own."""
 
-import gc
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 import pytest
 import trio
 
-from sso.cli import main
+from sso.cli.running import console
 from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
-from sso.core.sealed import MasterKey
 from sso.perm import email_secret
 from sso.services import Services, open_services
-from tests.kit.postgres import Postgres
+from tests.cli.conftest import Sso
 from tests.state.studio import ANN, SECRET, TESTERS, studio
 
 LOCAL = parse_address("127.0.0.1")
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        assert self.code == 0, self.err
-        return self.out.splitlines()
-
-    @property
-    def failure(self) -> str:
-        """The one line that says what went wrong."""
-        assert (self.code, self.out) == (1, "")
-        assert self.err.startswith("sso: ")
-        assert self.err.count("\n") == 1
-        return self.err.removeprefix("sso: ").strip()
-
-
-Sso = Callable[..., Done]
-
-
-@pytest.fixture(scope="module")
-def environment(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    folder = tmp_path_factory.mktemp("cli")
-    dsn = postgres_server.fresh()
-    yield {
-        "SSO_DATABASE_URL": dsn,
-        "SSO_DATA_DIR": str(folder),
-        "SSO_SECRET_KEY": MasterKey.generate().text(),
-        "SSO_ARGON2_TIME": "1",
-        "SSO_ARGON2_KIB": "8",
-    }
-    postgres_server.drop(dsn)
-
-
-@pytest.fixture
-def sso(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Sso]:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-
-    def run(*arguments: str) -> Done:
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["sso", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return Done(int(ended.value.code or 0), said.out, said.err)
-
-    yield run
-    gc.enable()
 
 
 @pytest.fixture
@@ -218,7 +159,7 @@ def test_audit(applied: Sso) -> None:
     applied("perm", "grant", ANN, "viewer")
     newest = applied("audit", "--most", "1").lines
     assert len(newest) == 1
-    assert newest[0].endswith(f"permissions.save  1/{ANN}  by command line  (roles)")
+    assert newest[0].endswith(f"permissions.save  1/{ANN}  by command line ({console().operator})  (roles)")
     entry = orjson.loads(applied("audit", "--most", "1", "--json").lines[0])
     assert (entry["user_id"], entry["after"]["roles"]) == ("", [{"name": "root"}, {"name": "viewer"}])
     assert all("  role.save  40/" in line for line in applied("audit", "--app", "40", "--operation", "role.save").lines)

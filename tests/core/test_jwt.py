@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from sso.core.jwt import SKEW_S, TOKEN_MOST, InvalidToken, Signer, Verifier, kid_of
+from sso.core.jwt import SKEW_S, TOKEN_MOST, InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import ALGORITHMS, GENERATE, PrivateKey, PublicKey, public_jwk, public_pem
 
 NOW = 1_800_000_000
@@ -40,9 +40,16 @@ def b64(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def signed(header: Any, body: Any, key: PrivateKey | None = None, *, raw_body: bytes | None = None) -> str:
+def signed(
+    header: Any,
+    body: Any,
+    key: PrivateKey | None = None,
+    *,
+    raw_body: bytes | None = None,
+    raw_header: bytes | None = None,
+) -> str:
     """A token with any header and body, rightly signed: what no library would make."""
-    text = b64(json.dumps(header).encode()) + "." + b64(raw_body or json.dumps(body).encode())
+    text = b64(raw_header or json.dumps(header).encode()) + "." + b64(raw_body or json.dumps(body).encode())
     match key or KEYS["RS256"]:
         case rsa.RSAPrivateKey() as private:
             signature = private.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256())
@@ -230,6 +237,50 @@ def test_the_header_may_say_jwt_or_nothing() -> None:
 def test_a_critical_header_that_nobody_here_knows_is_refused() -> None:
     assert is_refused(ours(claims(), crit=["exp2"], exp2=1))
     assert is_refused(ours(claims(), crit=["b64"], b64=False))
+    for crit in ([], ["exp"], ["typ", "kid"], "exp", None, {}, 1):
+        assert is_refused(ours(claims(), crit=crit), reason="header")
+        assert is_refused_as_own(ours(claims(), crit=crit), "header")
+
+
+@pytest.mark.parametrize("value", ["DEF", "", None, True])
+def test_compressed_or_unencoded_payload_is_refused(value: object) -> None:
+    for name in ("zip", "b64"):
+        assert is_refused(ours(claims(), **{name: value}), reason="header")
+        assert is_refused_as_own(ours(claims(), **{name: value}), "header")
+
+
+def _twice(value: dict[str, Any], name: str, first: object, second: object) -> bytes:
+    """JSON of an object with one member twice."""
+    rest = {key: item for key, item in value.items() if key != name}
+    both = f"{json.dumps(name)}: {json.dumps(first)}, {json.dumps(name)}: {json.dumps(second)}"
+    return f"{json.dumps(rest)[:-1]}{', ' if rest else ''}{both}}}".encode()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("name", ["sub", "exp", "app_id", "fac", "nested"])
+def test_duplicate_member_in_the_payload_is_refused(algorithm: str, name: str) -> None:
+    header = {"alg": algorithm, "typ": "JWT", "kid": KIDS[algorithm]}
+    good = claims()
+    for first, second in ((good.get(name), good.get(name)), (good.get(name), 2**40), ("13", good.get(name))):
+        body = _twice(good, name, first, second)
+        if name == "nested":
+            body = json.dumps(good)[:-1].encode() + b', "act": ' + _twice({}, "sub", first, second) + b"}"
+        token = signed(header, None, KEYS[algorithm], raw_body=body)
+        assert is_refused(token, reason="duplicate")
+        assert is_refused_as_own(token, "duplicate")
+        with pytest.raises(InvalidToken):
+            peek_claim(token, name)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("name", ["alg", "kid", "typ", "x"])
+def test_duplicate_member_in_the_header_is_refused(algorithm: str, name: str) -> None:
+    header = {"alg": algorithm, "typ": "JWT", "kid": KIDS[algorithm], "x": "1"}
+    for first, second in ((header[name], header[name]), ("none", header[name]), (header[name], "none")):
+        raw_header = _twice(header, name, first, second)
+        token = signed(None, claims(), KEYS[algorithm], raw_header=raw_header)
+        assert is_refused(token, reason="header")
+        assert is_refused_as_own(token, "header")
 
 
 @pytest.mark.parametrize(

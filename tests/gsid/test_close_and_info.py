@@ -143,6 +143,35 @@ def test_a_close_after_the_delivery_arms_nothing_again(game: Game, browser: Brow
         violation(session.poll())
 
 
+@pytest.mark.parametrize("status", ["pending", "confirmed"])
+def test_close_of_an_expired_session_answers_session_expired(game: Game, local: Game, status: str) -> None:
+    session = game.register()
+    session.change(f"ends = now() - interval '1 min', status = '{status}'")
+    assert outcome(session.close()) == ("ERROR", "session expired")
+    assert info(local, session)["state"] == ""
+    assert session.status == status
+    session.change("ends = now() - interval '11 min'")
+    violation(session.close())
+
+
+def test_close_of_an_expired_session_of_another_client_is_a_violation(game: Game, other: Game) -> None:
+    session = game.register()
+    session.change("ends = now() - interval '1 min'")
+    violation(Session(other, session.gsid, session.match, session.location).close())
+
+
+def test_close_after_the_delivery_is_accepted_also_when_the_session_has_expired(
+    game: Game, browser: Browser, local: Game
+) -> None:
+    """A game that has its login does not poll any more, and may report later how it went."""
+    session = game.register()
+    press_continue(browser, session)
+    assert outcome(session.poll())[0] == "OK"
+    session.change("ends = now() - interval '1 min'")
+    assert session.close().json() == {"status": "OK", "gsid": session.gsid}
+    assert info(local, session)["state"] == "Success"
+
+
 def test_a_close_does_not_delete(game: Game, local: Game) -> None:
     session = game.register(distr="steam")
     session.close()

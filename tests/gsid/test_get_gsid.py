@@ -192,6 +192,41 @@ def test_a_form_may_name_fixed_ips_either_way(game: Game, body: bytes) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"fixed_ips[]=10.0.0.1&fixed_ips[]=192.168.0.0/24",
+        b"fixed_ips=10.0.0.1&fixed_ips=192.168.0.0/24",
+        b"fixed_ips=10.0.0.1&distr=x&%66ixed_ips=192.168.0.0/24",
+    ],
+)
+def test_a_form_may_repeat_fixed_ips(game: Game, body: bytes) -> None:
+    assert game.send("getGsid", body, FORM).status_code == 200
+    rows = query(game.server, "SELECT fixed_ips FROM game_sessions WHERE address = $1", game.address)
+    assert rows == [(["10.0.0.1/32", "192.168.0.0/24"],)]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"fixed_ips=10.0.0.1&fixed_ips[]=192.168.0.0/24", FORM),
+        (b'{"fixed_ips": ["10.0.0.1"], "fixed_ips[]": ["192.168.0.0/24"]}', {}),
+    ],
+    ids=["form", "JSON"],
+)
+def test_fixed_ips_under_both_names_are_refused(game: Game, body: bytes, headers: dict[str, str]) -> None:
+    """One of the two restrictions would be lost otherwise."""
+    answer = game.send("getGsid", body, headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "body: fixed_ips and fixed_ips[] are one field, expected once"
+
+
+@pytest.mark.parametrize("name", ["distr", "factor", "app_id", "public_key", "meta"])
+def test_a_form_may_repeat_no_other_field(game: Game, name: str) -> None:
+    answer = game.send("getGsid", f"{name}=1&{name}=1".encode(), FORM)
+    assert (answer.status_code, answer.json()["error"]) == (400, "body has a repeated field")
+
+
 def encodings(key: rsa.RSAPublicKey) -> dict[str, str]:
     pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return {

@@ -14,6 +14,7 @@ from sso.db.tables import metadata
 from sso.keys.reseal import Reseal, sealed_columns
 from sso.oauth.clients import secret_purpose
 from sso.perm import email_secret
+from sso.perm.audit import Actor
 from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -51,7 +52,7 @@ async def fill_application(services: Services) -> None:
 
 
 async def fill_email_secret(services: Services) -> None:
-    assert await email_secret.make_or_read(services.database, services.keyring, 10)
+    assert await email_secret.make_or_read(services.database, services.keyring, 10, Actor())
 
 
 async def fill_access_keys(services: Services) -> None:

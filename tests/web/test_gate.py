@@ -331,6 +331,14 @@ def test_repeated_name_is_refused(raw: bytes) -> None:
     assert status(raw, FORM) == 400
 
 
+def test_repeated_name_of_a_list_is_a_list() -> None:
+    body = read_body(b"a=1&b=x&%61=2", FORM, repeatable=frozenset({"a"}))
+    assert body.fields == {"a": ["1", "2"], "b": "x"}
+    assert read_body(b"a=1", FORM, repeatable=frozenset({"a"})).fields == {"a": ["1"]}
+    with pytest.raises(BadBody):
+        read_body(b"a=1&b=1&b=2", FORM, repeatable=frozenset({"a"}))
+
+
 @pytest.mark.parametrize(
     "raw",
     [

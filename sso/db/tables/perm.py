@@ -203,6 +203,7 @@ audit = Table(
     text_column("user_id"),  # who; empty for the command line
     Column("service_id", Integer),  # the application whose service JWT came with it
     Column("key_id", Text),  # the access key that came with it
+    text_column("operator"),  # the account of the operating system that ran a command
     text_column("address"),
     Column("operation", Text, nullable=False),
     text_column("target"),

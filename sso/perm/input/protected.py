@@ -29,13 +29,9 @@ def check_role(role: RoleRecord, schema: Schema) -> None:
         raise Invalid(f"role {role.name}: {held[0]} is a protected rule, only a protected role may include it")
 
 
-def check_change(before: RoleRecord | None, after: RoleRecord, schema: Schema) -> None:
-    """As above; a protected role that holds protected rules says so when it is to become a regular one."""
-    if before is not None and before.protected and not after.protected:
-        held = _included(before, protected_rules(schema))
-        if held:
-            raise Invalid(f"role {after.name}: holds the protected rule {held[0]} and must stay protected")
-    check_role(after, schema)
+def includes_protected(role: RoleRecord, schema: Schema) -> bool:
+    """Tell whether a role includes a protected rule, whatever value it gives to it."""
+    return bool(_included(role, protected_rules(schema)))
 
 
 def check_schema(schema: Schema, roles: Iterable[RoleRecord]) -> None:

@@ -60,11 +60,14 @@ async def apply(tx: Transaction, actor: Actor, keyring: Keyring, tally: Tally, p
 
 
 def _changes(keyring: Keyring, old: Row, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields that differ, and of service_meta the members that do."""
-    changes = {name: value for name, value in given.items() if name != "service_meta" and value != old[name]}
-    now = old["service_meta"] | {"private_key": private_key(keyring, old)}
-    meta = {name: value for name, value in given.get("service_meta", {}).items() if value != now.get(name)}
-    return changes | ({"service_meta": meta} if meta else {})
+    """The fields that differ, and of settings and service_meta the members that do."""
+    merged = {"settings": old["settings"], "service_meta": old["service_meta"]}
+    merged["service_meta"] = merged["service_meta"] | {"private_key": private_key(keyring, old)}
+    changes = {name: value for name, value in given.items() if name not in merged and value != old[name]}
+    for field, now in merged.items():
+        members = {name: value for name, value in given.get(field, {}).items() if value != now.get(name)}
+        changes |= {field: members} if members else {}
+    return changes
 
 
 async def living(tx: Transaction, wanted: int, prefix: str = "application_id: ") -> Row:

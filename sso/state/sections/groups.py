@@ -14,7 +14,8 @@ from sso.perm.input.conditions import read_group_conditions
 from sso.perm.input.project import read_group_users
 from sso.perm.input.service import read_tags
 from sso.perm.names import group_id, segment, title
-from sso.perm.projects import lock_project, read_row
+from sso.perm.project_state import lock_project
+from sso.perm.projects import read_row
 from sso.state.place import Once, joined, records, said_at
 from sso.state.tally import CREATED, Tally
 

@@ -9,7 +9,8 @@ from sso.perm.audit import Actor
 from sso.perm.errors import Invalid
 from sso.perm.input import kinds
 from sso.perm.names import project_id
-from sso.perm.projects import create_project, lock_project, read_project, read_row, save_project
+from sso.perm.project_state import lock_project
+from sso.perm.projects import create_project, read_project, read_row, save_project
 from sso.state.place import Once, joined, records, said_at
 from sso.state.sections.people import user_named
 from sso.state.tally import CREATED, Tally

@@ -53,6 +53,7 @@ class Studio:
         self.client = client
         self.root = self.person()
         self.give_roles(self.root, "root")
+        self.keeper = self.person()  # the administrator of projects that have no other
 
     def person(self, *, second_factor: bool = False, **fields: Any) -> Person:
         """A new user, signed in."""
@@ -113,7 +114,9 @@ class Studio:
         assert answer.status == 200, answer.body
 
     def role(self, application_id: int, name: str, *rules: str, **fields: Any) -> None:
-        meta = {"private_data": {rule: {"value": True} for rule in rules}}
+        """Rules by name, and sections of generic rules: ``project={"can_view_project": {"value": True}}``."""
+        sections = {section: fields.pop(section) for section in ("project", "app", "srv", "group") if section in fields}
+        meta = {"private_data": {rule: {"value": True} for rule in rules} | sections}
         data = {"name": name, "meta": meta, **fields}
         answer = self.root.call("roles", action="save", application_id=application_id, data=data)
         assert answer.status == 200, answer.body
@@ -134,7 +137,7 @@ class Studio:
     def project(self, *admins: Person) -> str:
         """A new project; its id. Root needs no membership, and each one is read with every call."""
         made: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
-        users = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in admins]
+        users = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in admins or (self.keeper,)]
         assert self.root.call("project/membership", action="save", data={"id": made, "users": users}).status == 200
         return made
 

@@ -342,3 +342,19 @@ def test_the_services_own_keys_are_found_and_published(studio: Studio) -> None:
         found = studio.client.get(f"/api/permissions/application/publicKey/{key['kid']}").json()["key"]
         assert found["id"] == key["kid"]
         assert found["data"].startswith("-----BEGIN PUBLIC KEY-----")
+
+
+def test_settings_are_merged_per_key(studio: Studio, root: Person) -> None:
+    app = studio.application()
+    gdpr = {"char_sources": ["https://a.example.com"]}
+    save(root, application_id=app, settings={"gdpr": gdpr})
+    save(root, application_id=app, settings={"restricted_domains": ["example.com"]})
+    assert get(root, app, full=True).data["settings"] == {"gdpr": gdpr, "restricted_domains": ["example.com"]}
+    save(root, application_id=app, settings={"restricted_domains": []})
+    assert get(root, app, full=True).data["settings"] == {"gdpr": gdpr, "restricted_domains": []}
+
+
+def test_public_keys_of_an_unknown_application_are_not_found(studio: Studio) -> None:
+    for wrong in (2**31 - 1, "x", "010", 2**31):
+        answer = studio.client.get(f"/api/permissions/application/publicKeys/{wrong}")
+        assert (answer.status_code, answer.json()["status"]) == (404, "ERROR")

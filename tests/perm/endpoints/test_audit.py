@@ -4,7 +4,12 @@ import time
 from typing import Any
 
 import pytest
+import trio
 
+from sso.config import load
+from sso.db.cleaner import sweep_audit
+from sso.db.statement import Statement
+from sso.services import open_services
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 from tests.perm.endpoints.tokens import ServiceKey
 
@@ -18,8 +23,8 @@ def test_an_entry_tells_who_what_when_and_from_where(studio: Studio) -> None:
     studio.root.call("project", action="save", data={"id": project, "description": "new"})
     entry = audit(studio.root, project_id=project, most=1).data[0]
     assert set(entry) == {
-        "id", "at", "user_id", "service_id", "key_id", "address", "operation", "target", "project_id", "application_id",
-        "before", "after",
+        "id", "at", "user_id", "service_id", "key_id", "operator", "address", "operation", "target", "project_id",
+        "application_id", "before", "after",
     }  # fmt: skip
     assert (entry["user_id"], entry["address"], entry["service_id"]) == (studio.root.user_id, "127.0.0.1", None)
     assert (entry["operation"], entry["target"], entry["project_id"]) == ("project.save", project, project)
@@ -138,3 +143,40 @@ def test_the_service_of_a_service_jwt_is_told(studio: Studio) -> None:
 @pytest.mark.parametrize("most", [0, -1, 201, "5", 1.5, True, None])
 def test_a_page_has_1_to_200_entries(studio: Studio, most: object) -> None:
     assert audit(studio.root, most=most).status == 400
+
+
+def test_rules_named_like_secrets_are_shown(studio: Studio) -> None:
+    rules = {name: {"value": True} for name in ("secret", "hash", "password", "private_key")}
+    app = studio.application(private_data=rules)
+    (entry,) = audit(studio.root, application_id=app, operation="schema.save").data
+    assert entry["after"]["private_data"] == rules
+
+
+def test_large_values_are_truncated_with_a_marker(studio: Studio) -> None:
+    rules = {f"rule{at}": {"value": True, "description": "x" * 1000} for at in range(200)}
+    app = studio.application(private_data=rules, public_data={"small": {"value": 1}})
+    (entry,) = audit(studio.root, application_id=app, operation="schema.save").data
+    assert entry["after"]["private_data"]["truncated"] is True
+    assert entry["after"]["private_data"]["bytes"] > 200_000
+    assert entry["after"]["public_data"] == {"small": {"value": 1}}
+
+
+def test_entries_older_than_the_retention_are_deleted_in_batches(studio: Studio) -> None:
+    """The oldest come first, more than one batch of them; younger ones stay."""
+    statement = """INSERT INTO audit (id, at, operation, target) OVERRIDING SYSTEM VALUE
+        SELECT -n, now() - make_interval(days => 10, hours => n), 'test.old', 'retention'
+        FROM generate_series(1, 2500) n"""
+
+    async def run() -> tuple[int, int, int]:
+        async with open_services(load(None, studio.server.settings), studio.dsn) as services:
+            await services.database.value(Statement(statement))
+            left = Statement("SELECT count(*) FROM audit WHERE target = 'retention'")
+            kept = await sweep_audit(services.database, 400), await services.database.value(left)
+            deleted = await sweep_audit(services.database, 9)
+            assert kept == (0, 2500)
+            young: int = await services.database.value(Statement("SELECT count(*) FROM audit"))
+            return deleted, await services.database.value(left), young
+
+    deleted, left, young = trio.run(run)
+    assert (deleted, left) == (2500, 0)
+    assert young > 0

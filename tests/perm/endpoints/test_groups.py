@@ -169,8 +169,13 @@ def test_wrong_tags_are_refused(studio: Studio, tags: object) -> None:
 def test_a_group_that_is_listed_keeps_its_tag_and_stays(studio: Studio) -> None:
     """An allow list that became empty by the way would open the project to everybody."""
     project = studio.project()
-    group = studio.group(project, tags=("project",))
+    group = studio.group(project, studio.keeper.user_id, tags=("project",))
     for name in ("allow", "disallow"):
+        if name == "disallow":  # an administrator must still be let in
+            assert studio.root.call("group/access", group_id=group, data={"users": []}).status == 409
+            free = {"id": project, "allow": []}
+            assert studio.root.call("project/membership", action="save", data=free).status == 200
+            assert studio.root.call("group/access", group_id=group, data={"users": []}).status == 200
         lists = {"id": project, "allow": [], "disallow": [], name: [group]}
         assert studio.root.call("project/membership", action="save", data=lists).status == 200
         assert studio.root.call("group/tags", group_id=group, data={"tags": ["other"]}).status == 409

@@ -146,9 +146,10 @@ def test_a_role_that_becomes_protected_is_in_no_membership_afterwards(studio: St
     role = {"name": name, "meta": rules}
     assert studio.root.call("roles", action="save", application_id=1, data=role).status == 200
     projects = [studio.project() for _ in range(10)]
+    keeper = {"user_id": studio.keeper.user_id, "roles": {"project": ["admin"]}}
 
     def join(project: str) -> Callable[[Wire], Answer]:
-        users = [{"user_id": "7", "roles": {"project": [name]}}]
+        users = [{"user_id": studio.root.user_id, "roles": {"project": [name]}}, keeper]
         return lambda wire: wire.call("project/membership", action="save", data={"id": project, "users": users})
 
     def protect(wire: Wire) -> Answer:

@@ -20,23 +20,32 @@ def member(user_id: Any, **roles: Any) -> dict[str, Any]:
     return {"user_id": user_id, "roles": roles}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def users(studio: Studio) -> None:
+    """Users who never signed in."""
+    ids = ("7", "2000000", "3000000")
+    studio.server.apply({"users": [{"user_id": user_id, "login": f"m{user_id}@example.com"} for user_id in ids]})
+
+
 def test_save_replaces_the_parts_given_and_answers_like_get(studio: Studio) -> None:
-    project = studio.project()
-    app, group = studio.application(project), studio.group(project, tags=("project",))
+    project, keeper = studio.project(), studio.keeper.user_id
+    app, group = studio.application(project), studio.group(project, keeper, tags=("project",))
+    other = studio.group(project, tags=("project",))
     assert studio.root.call("application/tags", application_id=app, data={"tags": []}).status == 200
     end = int(time.time()) + 500
     users = [
         member("7", project=["viewer", {"name": "developer", "expired": end}]),
+        member(keeper, project=["admin"]),
         member(
-            "1000000", applications={str(app): ["app_admin"]}, services={str(app): [{"name": "srv_admin", "ttl": 9}]}
+            "2000000", applications={str(app): ["app_admin"]}, services={str(app): [{"name": "srv_admin", "ttl": 9}]}
         ),
-        member("2000000", groups={group: ["group_admin"]}),
+        member("3000000", groups={group: ["group_admin"]}),
     ]
     saved = save(studio, project, users=users, allow=[group], disallow=[])
     assert saved.body == {"status": "OK", "data": {"id": project, "users": users, "allow": [group], "disallow": []}}
     assert get(studio, project) == saved.data
-    assert save(studio, project, disallow=[group, group]).data == saved.data | {"disallow": [group]}
-    assert save(studio, project, users=[]).data["users"] == []
+    assert save(studio, project, disallow=[other, other]).data == saved.data | {"disallow": [other]}
+    assert save(studio, project, users=users[1:2]).data["users"] == users[1:2]
 
 
 def test_what_get_gave_can_be_sent_back(studio: Studio) -> None:
@@ -52,10 +61,11 @@ def test_roles_at_a_removed_application_or_deleted_group_are_gone(studio: Studio
     project = studio.project()
     app, group = studio.application(project), studio.group(project, tags=("project",))
     roles = {"applications": {str(app): ["viewer"]}, "groups": {group: ["group_admin"]}}
-    assert save(studio, project, users=[member("7", **roles)]).status == 200
+    keeper = member(studio.keeper.user_id, project=["admin"])
+    assert save(studio, project, users=[member("7", **roles), keeper]).status == 200
     assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
     assert studio.root.call("group", action="delete", group_id=group, data={}).status == 200
-    assert get(studio, project) == {"id": project, "users": [], "allow": [], "disallow": []}
+    assert get(studio, project) == {"id": project, "users": [keeper], "allow": [], "disallow": []}
 
 
 def test_what_it_names_must_be_the_projects_own(studio: Studio) -> None:
@@ -119,7 +129,8 @@ def test_wrong_users_are_refused(studio: Studio, users: object) -> None:
 
 
 def test_unknown_fields_are_named_in_warnings(studio: Studio) -> None:
-    users = [{"user_id": "7", "roles": {"projekt": []}, "nick": "x"}]
+    keeper = member(studio.keeper.user_id, project=["admin"])
+    users = [{"user_id": "7", "roles": {"projekt": []}, "nick": "x"}, keeper]
     answer = save(studio, studio.project(), users=users, deny=[])
     assert sorted(answer.body["warnings"]) == [
         "deny: unknown field, ignored",
@@ -131,7 +142,8 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio) -> None:
 def test_allow_lets_in_only_members_and_disallow_wins(studio: Studio) -> None:
     project = studio.project()
     inside, outside, both = studio.person(tags=["in"]), studio.person(), studio.person(tags=["in", "out"])
-    allow = studio.group(project, tags=("project",), conditions=[{"title": "t", "condition": {"tag": "in"}}])
+    keeper = studio.keeper.user_id
+    allow = studio.group(project, keeper, tags=("project",), conditions=[{"title": "t", "condition": {"tag": "in"}}])
     disallow = studio.group(project, tags=("project",), conditions=[{"title": "t", "condition": {"tag": "out"}}])
     people = (inside, outside, both)
     for person in people:

@@ -251,14 +251,13 @@ def test_a_grant_gives_and_a_revoke_takes_whatever_the_source(studio: Studio) ->
 
 
 def test_allowed_domains_close_the_project_to_others(studio: Studio) -> None:
-    made = studio.project()
     inside = studio.person(login=f"in{next(_numbers)}@Studio.example")
+    made = studio.project(inside)
     outside = studio.person(login=f"out{next(_numbers)}@sub.studio.example")
     app = studio.application(made)
     studio.role(app, "guard", "patrol")
     group = studio.group(made, inside.user_id, outside.user_id)
-    for person in (inside, outside):
-        studio.join(made, person, project=["viewer"])
+    studio.join(made, outside, project=["viewer"])
     settings = {"allowed_domains": ["STUDIO.example"], **services(app, action(group, "guard"))}
     project(studio.root, "save", made, settings=settings)
     assert project(inside, "get", made).status == 200

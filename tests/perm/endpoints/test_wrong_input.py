@@ -29,12 +29,13 @@ class Bodies:
     """A good body for every endpoint and action: what is put in place of its parts is what is wrong."""
 
     def __init__(self, studio: Studio) -> None:
-        project = studio.project()
-        app, group = studio.application(project), studio.group(project, tags=("project",))
+        project, keeper = studio.project(), studio.keeper.user_id
+        app, group = studio.application(project), studio.group(project, keeper, tags=("project",))
+        others = studio.group(project, tags=("project",))
         assert studio.root.call("application/tags", application_id=app, data={"tags": []}).status == 200
         studio.role(app, "guard", "patrol")
         action = {"group_id": group, "role": "guard", "action": "grant"}
-        roles = {"project": [{"name": "viewer", "ttl": 5, "expired": 5}]}
+        roles = {"project": ["admin", {"name": "viewer", "ttl": 5, "expired": 5}]}
         resources = {"applications": {str(app): ["viewer"]}, "services": {str(app): ["viewer"]}}
         condition = {
             "domain": "a.b", "uid": ["5"], "tag": "x", "purchase": "x", "everyone": True,
@@ -98,7 +99,10 @@ class Bodies:
                 save | {
                     "data": {
                         "id": project, "title": "x", "description": "x", "aliases": ["x"],
-                        "settings": {"allowed_domains": ["a.b"], "services": {str(app): {"groups": [action]}}},
+                        "settings": {
+                            "allowed_domains": ["a.b", "example.com"],
+                            "services": {str(app): {"groups": [action]}},
+                        },
                     }
                 },
             ),
@@ -108,15 +112,15 @@ class Bodies:
                 "project/membership",
                 save | {
                     "data": {
-                        "id": project, "users": [{"user_id": "5", "roles": roles | resources}], "allow": [group],
-                        "disallow": [group],
+                        "id": project, "users": [{"user_id": keeper, "roles": roles | resources}], "allow": [group],
+                        "disallow": [others],
                     }
                 },
             ),
             ("group", get | {"data": {"project_id": project}}),
             ("group", save | {"data": {"project_id": project, "title": "x", "description": "x"}, "group_id": group}),
             ("group", {"action": "delete", "group_id": group}),
-            ("group/access", {"group_id": group, "data": {"users": ["5"], "conditions": [titled]}}),
+            ("group/access", {"group_id": group, "data": {"users": [keeper], "conditions": [titled]}}),
             ("group/tags", {"group_id": group, "data": {"tags": ["project"]}}),
             ("accessKey", get | here),
             ("accessKey", save | here | {"data": {"comment": "x"}}),

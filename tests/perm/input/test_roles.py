@@ -6,7 +6,7 @@ import pytest
 
 from sso.perm.engine.facts import Assignment
 from sso.perm.errors import Conflict, Invalid
-from sso.perm.input.protected import check_change, check_role, check_schema, shadows
+from sso.perm.input.protected import check_role, check_schema, shadows
 from sso.perm.input.roles import read_assignments, read_role, stored
 from tests.perm.world import NOW, giving, role, rule, schema
 
@@ -133,17 +133,6 @@ def test_only_protected_roles_may_include_protected_rules(section: str, value: b
 def test_public_role_may_include_other_rules() -> None:
     check_role(role(giving("r")), PROTECTED)
     check_role(role(giving("r", "chat.ban")), PROTECTED)
-
-
-def test_protected_role_stays_protected_while_it_holds_protected_rules() -> None:
-    before = role(giving("r", "ban", protected=True))
-    with pytest.raises(Invalid, match="must stay protected"):
-        check_change(before, role(giving("r", "ban")), PROTECTED)
-    with pytest.raises(Invalid, match="must stay protected"):
-        check_change(before, role(giving("r")), PROTECTED)
-    check_change(role(giving("r", protected=True)), role(giving("r")), PROTECTED)
-    check_change(role(giving("r")), role(giving("r", protected=True)), PROTECTED)
-    check_change(None, before, PROTECTED)
 
 
 def test_rule_cannot_become_protected_while_a_public_role_holds_it() -> None:

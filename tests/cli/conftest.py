@@ -1,0 +1,67 @@
+"""Commands run in this process, against a database of their own."""
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+
+from sso.cli import main
+from sso.core.sealed import MasterKey
+from tests.kit.postgres import Postgres
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        assert self.code == 0, self.err
+        return self.out.splitlines()
+
+    @property
+    def failure(self) -> str:
+        """The one line that says what went wrong."""
+        assert (self.code, self.out) == (1, "")
+        assert self.err.startswith("sso: ")
+        assert self.err.count("\n") == 1
+        return self.err.removeprefix("sso: ").strip()
+
+
+Sso = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def environment(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    folder = tmp_path_factory.mktemp("cli")
+    dsn = postgres_server.fresh()
+    yield {
+        "SSO_DATABASE_URL": dsn,
+        "SSO_DATA_DIR": str(folder),
+        "SSO_SECRET_KEY": MasterKey.generate().text(),
+        "SSO_ARGON2_TIME": "1",
+        "SSO_ARGON2_KIB": "8",
+    }
+    postgres_server.drop(dsn)
+
+
+@pytest.fixture
+def sso(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Sso]:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str) -> Done:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["sso", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return Done(int(ended.value.code or 0), said.out, said.err)
+
+    yield run
+    gc.enable()

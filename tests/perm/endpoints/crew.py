@@ -1,0 +1,95 @@
+"""A project with one person for each kind of right in it, for tests of what each of them may hand out."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.perm.endpoints.conftest import Answer, Person, Studio
+
+
+@dataclass(frozen=True)
+class Crew:
+    """People that tests share; each test makes a project of its own for them."""
+
+    studio: Studio
+    owner: Person  # admin
+    manager: Person
+    developer: Person
+    leader: Person  # group_admin of the group
+    viewer: Person
+    stranger: Person  # no role at all
+
+    @classmethod
+    def hire(cls, studio: Studio) -> "Crew":
+        owner, manager, developer, leader, viewer, stranger = (studio.person() for _ in range(6))
+        return cls(studio, owner, manager, developer, leader, viewer, stranger)
+
+    def project(self) -> "CrewProject":
+        project_id = self.studio.project(self.owner)
+        group = self.studio.group(project_id, tags=("project",))
+        schema = {"private_data": {"rule": {"value": False, "protected": True}, "patrol": {"value": False}}}
+        app = self.studio.application(project_id, **schema)
+        self.studio.role(app, "guard", "patrol")
+        self.studio.role(app, "chief", "rule", protected=True)
+        made = CrewProject(self, project_id, app, group)
+        assert made.save_members(self.studio.root, *made.members()).status == 200
+        return made
+
+
+@dataclass(frozen=True)
+class CrewProject:
+    crew: Crew
+    id: str
+    app: int  # with the roles guard (regular) and chief (protected)
+    group: str  # tagged `project`, without users
+
+    def members(self, **changes: list[Any] | None) -> list[dict[str, Any]]:
+        """The membership as it was made; ``manager=["admin"]`` replaces project roles, ``owner=None`` drops a user."""
+        crew = self.crew
+        made: dict[str, list[Any] | None] = {
+            "owner": ["admin"], "manager": ["manager"], "developer": ["developer"], "viewer": ["viewer"],
+        }  # fmt: skip
+        users = [
+            member(getattr(crew, name), project=given) for name, given in (made | changes).items() if given is not None
+        ]
+        return [*users, member(crew.leader, groups={self.group: ["group_admin"]})]
+
+    def save_members(self, caller: Person, *users: dict[str, Any]) -> Answer:
+        return caller.call("project/membership", action="save", data={"id": self.id, "users": list(users)})
+
+    def save_lists(self, caller: Person, **lists: list[str]) -> Answer:
+        return caller.call("project/membership", action="save", data={"id": self.id, **lists})
+
+    def save_settings(self, caller: Person, **settings: Any) -> Answer:
+        return caller.call("project", action="save", data={"id": self.id, "settings": settings})
+
+    def save_actions(self, caller: Person, *actions: tuple[str, str]) -> Answer:
+        """Grants and revokes of the application's roles for the group: ``("guard", "grant")``."""
+        items = [{"group_id": self.group, "role": role, "action": action} for role, action in actions]
+        return self.save_settings(caller, services={str(self.app): {"groups": items}})
+
+    def save_access(self, caller: Person, **access: Any) -> Answer:
+        return caller.call("group/access", group_id=self.group, data=access)
+
+    def save_role(self, caller: Person, **role: Any) -> Answer:
+        return caller.call("roles", action="save", application_id=self.app, data=role)
+
+    def delete_role(self, caller: Person, name: str) -> Answer:
+        return caller.call("roles", action="delete", application_id=self.app, data={"name": name})
+
+    def state(self) -> Any:
+        """Everything that the project gives, as root sees it."""
+        root = self.crew.studio.root
+        return [
+            root.call("project/membership", action="get", data={"id": self.id}).data,
+            root.call("project", action="get", data={"id": self.id}).data,
+            root.call("group", action="get", data={"project_id": self.id}).data,
+            root.call("roles", action="get", application_id=self.app, data={}).data,
+        ]
+
+
+def member(person: Person, **roles: Any) -> dict[str, Any]:
+    return {"user_id": person.user_id, "roles": roles}
+
+
+def everyone(title: str = "all") -> dict[str, Any]:
+    return {"title": title, "condition": {"everyone": True}}

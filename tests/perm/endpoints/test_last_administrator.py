@@ -1,0 +1,122 @@
+"""A project that has an administrator keeps one with effective access, whoever changes whatever."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.crew import Crew, CrewProject, everyone, member
+
+
+@pytest.fixture(scope="module")
+def crew(studio: Studio) -> Crew:
+    return Crew.hire(studio)
+
+
+def conflicts(made: CrewProject, write: Callable[[], Answer]) -> None:
+    before = made.state()
+    answer = write()
+    assert (answer.status, answer.body["status"]) == (409, "ERROR"), answer.body
+    assert "administrator" in answer.body["error"]
+    assert made.state() == before
+
+
+@pytest.fixture(params=["owner", "root"])
+def caller(crew: Crew, request: pytest.FixtureRequest) -> Person:
+    return crew.owner if request.param == "owner" else crew.studio.root
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"owner": None},
+        {"owner": ["manager"]},
+        {"owner": ["viewer", "app_admin"], "manager": ["developer"]},
+        {"owner": [{"name": "admin", "expired": 5}]},
+    ],
+)
+def test_membership_save_keeps_an_administrator(crew: Crew, caller: Person, changes: dict[str, Any]) -> None:
+    made = crew.project()
+    conflicts(made, lambda: made.save_members(caller, *made.members(**changes)))
+    assert made.save_members(caller, *made.members(**changes | {"stranger": ["admin"]})).status == 200
+
+
+def test_membership_can_not_be_emptied(crew: Crew, caller: Person) -> None:
+    made = crew.project()
+    conflicts(made, lambda: made.save_members(caller))
+
+
+def test_a_disabled_user_is_no_administrator(crew: Crew) -> None:
+    made = crew.project()
+    gone = crew.studio.person()
+    crew.studio.server.apply({"users": [{"login": gone.login, "disabled": True}]})
+    users = [*made.members(owner=None), member(gone, project=["admin"])]
+    conflicts(made, lambda: made.save_members(crew.owner, *users))
+
+
+def test_roles_that_give_the_rules_of_admin_together_make_an_administrator(crew: Crew) -> None:
+    made = crew.project()
+    crew.studio.role(1, "remover", project={"can_remove_project": {"value": True}})
+    assert made.save_members(crew.owner, *made.members(owner=["manager", "remover"])).status == 200
+
+
+def test_lists_let_an_administrator_in(crew: Crew, caller: Person) -> None:
+    made = crew.project()
+    conflicts(made, lambda: made.save_lists(caller, allow=[made.group]))  # nobody is in it
+    made.save_access(crew.studio.root, users=[crew.owner.user_id])
+    conflicts(made, lambda: made.save_lists(caller, disallow=[made.group]))
+    assert made.save_lists(caller, allow=[made.group]).status == 200
+    conflicts(made, lambda: made.save_access(caller, users=[]))
+    conflicts(made, lambda: made.save_lists(caller, disallow=[made.group]))
+
+
+def test_allowed_domains_let_an_administrator_in(crew: Crew, caller: Person) -> None:
+    made = crew.project()
+    conflicts(made, lambda: made.save_settings(caller, allowed_domains=["elsewhere.example"]))
+    assert made.save_settings(caller, allowed_domains=["elsewhere.example", "EXAMPLE.com"]).status == 200
+
+
+def test_group_conditions_let_an_administrator_in(crew: Crew, caller: Person) -> None:
+    made = crew.project()
+    assert made.save_lists(caller, disallow=[made.group]).status == 200
+    conflicts(made, lambda: made.save_access(caller, conditions=[everyone()]))
+    condition = {"title": "t", "condition": {"domain": "example.com"}}
+    conflicts(made, lambda: made.save_access(caller, conditions=[condition]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"meta": {}},
+        {"protected": True},
+        {"condition": {"tag": "nobody"}},
+        {"meta": {"private_data": {"can_create_app": {"value": True}}}},
+    ],
+)
+@pytest.mark.parametrize("path", ["roles", "meta/schema"])
+def test_a_change_of_a_generic_role_keeps_administrators(crew: Crew, path: str, change: dict[str, Any]) -> None:
+    made, root = crew.project(), crew.studio.root
+    crew.studio.role(1, "chair", **rules_of_admin(crew))
+    assert made.save_members(root, *made.members(owner=["chair"])).status == 200
+    role = {"name": "chair", **change}
+    data = role if path == "roles" else {"roles": {"chair": role}}
+    conflicts(made, lambda: root.call(path, action="save", application_id=1, data=data))
+    conflicts(made, lambda: root.call("roles", action="delete", application_id=1, data={"name": "chair"}))
+    assert made.save_members(root, *made.members(owner=["admin"])).status == 200
+    assert root.call("roles", action="delete", application_id=1, data={"name": "chair"}).status == 200
+
+
+def rules_of_admin(crew: Crew) -> Any:
+    data = crew.studio.root.call("roles", action="get", application_id=1, data={"name": "admin"}).data
+    return data["meta"]["private_data"]
+
+
+def test_a_project_that_never_had_an_administrator_can_be_changed(crew: Crew) -> None:
+    crew.studio.server.apply({"projects": [{"title": "Nobody has it"}]})
+    data: dict[str, Any] = {"id": "nobody_has_it", "users": [member(crew.viewer, project=["viewer"])]}
+    assert crew.studio.root.call("project/membership", action="save", data=data).status == 200
+    data["users"].append(member(crew.owner, project=["admin"]))
+    assert crew.studio.root.call("project/membership", action="save", data=data).status == 200
+    data["users"].pop()
+    assert crew.studio.root.call("project/membership", action="save", data=data).status == 409
