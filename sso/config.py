@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from sso.core.net import Network, parse_networks
+from sso.core.net import Network, parse_address, parse_networks
 from sso.serve.sockets import Bind, parse_bind, parse_binds
 
 PREFIX = "SSO_"
@@ -214,6 +214,17 @@ class Settings(BaseModel):
     def public_hosts(self) -> tuple[str, ...]:
         """The hosts of the public addresses."""
         return tuple(urlsplit(url).hostname or "" for url in (self.base_url, self.ws_url))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the public address can be reached from this machine only."""
+        host = urlsplit(self.base_url).hostname or ""
+        if host == "localhost" or host.endswith(".localhost"):
+            return True
+        try:
+            return parse_address(host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def key_file(self) -> Path:

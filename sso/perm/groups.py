@@ -173,7 +173,7 @@ class Groups:
         if row is None:
             if standing.rights.is_root:
                 raise NotFound("group not found")
-            raise Forbidden
+            raise standing.missing(operation)
         standing.require(operation, project_id=row["project_id"], group_id=wanted)
         return row
 

@@ -97,7 +97,7 @@ class Roles:
 def refuse_root(standing: Standing, application_id: int, name: str) -> None:
     """What root is decides who has every right everywhere: that is more than the right to change roles."""
     if application_id == CENTRAL and name == ROOT_ROLE and not standing.rights.is_root:
-        raise Forbidden
+        raise Forbidden("the role root is required")
 
 
 def _require_schema_right(standing: Standing, old: RoleRecord | None, given: dict[str, Any], schema: Schema) -> None:
