@@ -25,7 +25,6 @@ from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web import language, pages
-from sso.web.address import Proxies
 from sso.web.edge import Edge
 from sso.web.headers import SecurityHeaders, data_headers
 from sso.web.hosts import AllowedHosts
@@ -70,7 +69,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     app.json = OrjsonProvider(app)
     app.url_map.merge_slashes = False  # else it redirects, to whatever host the client has named
     app.config.update(
-        PROXIES=Proxies(settings.trusted_proxies, settings.proxy_header.lower()),
+        PROXIES=services.proxies,
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
@@ -83,7 +82,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     _register_routes(app, services, health)
     told = Told(metrics)
     app.rules = RequestRules(AllowedHosts.of(settings))
-    Edge(app.rules, SecurityHeaders(https=settings.https), told).register(app)
+    security = SecurityHeaders(https=settings.https)
+    Edge(app.rules, services.forwarding, security, told, show_reasons=settings.is_loopback).register(app)
     app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 
@@ -96,13 +96,11 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.exchange_jwt))
-    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.auth_data, s.applications))
+    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.devices, s.auth_data, s.applications))
     journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
-    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, journeys, life_s))
+    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.devices, journeys, life_s))
     app.register_blueprint(
-        account_pages(
-            visitor, s.signin, s.users, s.sessions, s.factors, s.hasher, s.keyring, s.oauth.sites, s.games, life_s
-        )
+        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.keyring, s.oauth.sites, s.games, life_s)
     )
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
+from sso.accounts.devices import Devices
 from sso.accounts.games import Games
 from sso.accounts.mail import Outbox, Postman
 from sso.accounts.second_factor import SecondFactors
@@ -13,6 +14,7 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_ins import SignIns
 from sso.accounts.signin import SignIn
+from sso.accounts.smtp import Delivery
 from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
@@ -32,6 +34,8 @@ from sso.oauth.parts import OAuth
 from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.permissions import Permissions, build_permissions
+from sso.web.address import Proxies
+from sso.web.forwarding import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Services:
     hasher: Hasher
     factors: SecondFactors
     signin: SignIn
+    devices: Devices
     session_tokens: SessionTokens
     sign_ins: SignIns
     games: Games
@@ -58,6 +63,8 @@ class Services:
     permissions: Permissions
     applications: ApplicationsAtLogin
     exchange_jwt: ExchangeJwt
+    proxies: Proxies
+    forwarding: ForwardingMonitor
 
 
 SERVICE_NAME = "Sign-on"
@@ -83,7 +90,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     users = UserStore(database)
     key_store = KeyStore(database, ring)
     keys = KeySet(key_store, ring)
-    hasher = Hasher(settings.argon2_time, settings.argon2_kib)
+    hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
@@ -102,7 +109,9 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
+    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
+    delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(
         settings=settings,
         database=database,
@@ -114,7 +123,8 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         factors=factors,
-        signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login)),
+        signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
+        devices=Devices(database, ring),
         session_tokens=tokens,
         sign_ins=sign_ins,
         games=Games(sign_ins, applications),
@@ -125,5 +135,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
-        postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
+        proxies=proxies,
+        forwarding=ForwardingMonitor(proxies),
+        postman=Postman(database, ring, settings.mail_from, delivery),
     )

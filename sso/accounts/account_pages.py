@@ -11,23 +11,23 @@ from typing import Any
 import segno
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import TooManyAttempts
+from sso.accounts.errors import TryLater
 from sso.accounts.games import Games, NamedGame
 from sso.accounts.model import User
-from sso.accounts.pages import Visitor, device, too_many
+from sso.accounts.pages import Visitor, device, try_later
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signin import SignIn
 from sso.accounts.sites import SiteLine, Sites
 from sso.accounts.users import UserStore
 from sso.core.language import Text, either
-from sso.core.passwords import Hasher
 from sso.core.sealed import Keyring, SealError
 from sso.web import browser
 from sso.web.browser import SESSION
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
+from sso.web.wire import wire
 
 PASSWORD_LEAST, PASSWORD_MOST = 8, 1024
 DONE = {
@@ -54,6 +54,9 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+WRONG_PASSWORD = Problem(_("Your current password is not right."))
+
+
 class NotSignedIn(Exception):
     """To the sign-in page and back."""
 
@@ -64,7 +67,6 @@ def account_pages(
     users: UserStore,
     sessions: SessionStore,
     factors: SecondFactors,
-    hasher: Hasher,
     keyring: Keyring,
     sites: Sites,
     games: Games,
@@ -90,11 +92,24 @@ def account_pages(
 
     async def password_confirmed(session: Session, form: dict[str, str]) -> Problem | None:
         """None, or what is wrong."""
+        current = form.get("current_password", "")
         try:
-            good = await signin.confirm_password(session.user, form.get("current_password", ""), address())
-        except TooManyAttempts as error:
-            return Problem(too_many(error), error.status, error.headers)
-        return None if good else Problem(_("Your current password is not right."))
+            with wire().watched():
+                good = await signin.confirm_password(session.user, current, address(), _device_of(session))
+        except TryLater as error:
+            return Problem(try_later(error), error.status, error.headers)
+        return None if good else WRONG_PASSWORD
+
+    async def new_password_hash(session: Session, form: dict[str, str]) -> str | Problem:
+        current, new = form.get("current_password", ""), form.get("new_password", "")
+        if problem := password_problem(new, form.get("repeat_password", "")):
+            return problem
+        try:
+            with wire().watched():
+                hashed = await signin.new_password_hash(session.user, current, new, address(), _device_of(session))
+        except TryLater as error:
+            return Problem(try_later(error), error.status, error.headers)
+        return hashed or WRONG_PASSWORD
 
     async def show(session: Session, problem: Problem | None = None, **context: Any) -> Response:
         return await page(
@@ -121,11 +136,10 @@ def account_pages(
     @routes.post("/password")
     async def change_password() -> Response:
         session, form = await submitted()
-        new = form.get("new_password", "")
-        problem = password_problem(new, form.get("repeat_password", "")) or await password_confirmed(session, form)
-        if problem:
-            return await show(session, problem, problem_in="password")
-        user = await users.set_password(session.user.user_id, await hasher.hash(new))
+        hashed = await new_password_hash(session, form)
+        if isinstance(hashed, Problem):
+            return await show(session, hashed, problem_in="password")
+        user = await users.set_password(session.user.user_id, hashed)
         renewed = await sessions.start(user, session.auth, address(), device(), session=session.secret)
         response = see_other("/account?done=password")
         browser.set_cookie(response, SESSION, renewed.secret, life_s)
@@ -219,6 +233,11 @@ def password_problem(new: str, repeated: str) -> Problem | None:
     if len(new) > PASSWORD_MOST:
         return Problem(_("A password has at most %(count)s characters.", count=PASSWORD_MOST))
     return None
+
+
+def _device_of(session: Session) -> str:
+    """A browser that is signed in is a known device."""
+    return f"session {session.id}"
 
 
 def _setup_purpose(user: User) -> str:

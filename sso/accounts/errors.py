@@ -10,14 +10,23 @@ class InvalidCredentials(Refused):
     message = "invalid credentials"
 
 
-class TooManyAttempts(Refused):
-    status = 429
-    message = "too many attempts, try again later"
-
+class TryLater(Refused):
     def __init__(self, retry_after: int) -> None:
         super().__init__()
         self.retry_after = retry_after
         self.headers = {"Retry-After": str(retry_after)}
+
+
+class TooManyAttempts(TryLater):
+    status = 429
+    message = "too many attempts, try again later"
+
+
+class SignInBusy(TryLater):
+    """Too many passwords wait to be checked."""
+
+    status = 503
+    message = "too many sign-ins at this moment, try again later"
 
 
 class SecondFactorBlocked(Refused):

@@ -5,19 +5,21 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TooManyAttempts
+from sso.accounts.devices import COOKIE_S, Devices
+from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, SignInBusy, TryLater
 from sso.accounts.journey import Journey, Journeys
-from sso.accounts.model import SecondFactorNeeded, SignedIn, User
+from sso.accounts.model import SecondFactorNeeded, SignedIn, User, login_key
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signin import SignIn
 from sso.accounts.signin_form import signin_form
 from sso.core.language import Text, either
 from sso.web import browser, language
-from sso.web.browser import SESSION, VISIT
+from sso.web.browser import DEVICE, SESSION, VISIT
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
+from sso.web.wire import wire
 
 WRONG = _("The e-mail address or the password is wrong.")
 WRONG_CODE = _("That code is not right, or it has been used.")
@@ -40,7 +42,9 @@ class Visitor:
         return session
 
 
-def too_many(error: TooManyAttempts) -> Text:
+def try_later(error: TryLater) -> Text:
+    if isinstance(error, SignInBusy):
+        return _("Too many people are signing in at this moment. Please try again.")
     return either(
         "Too many attempts. Please wait a second and try again.",
         "Too many attempts. Please wait %(count)s seconds and try again.",
@@ -49,7 +53,13 @@ def too_many(error: TooManyAttempts) -> Text:
 
 
 def signin_pages(
-    visitor: Visitor, signin: SignIn, factors: SecondFactors, sessions: SessionStore, journeys: Journeys, life_s: int
+    visitor: Visitor,
+    signin: SignIn,
+    factors: SecondFactors,
+    sessions: SessionStore,
+    devices: Devices,
+    journeys: Journeys,
+    life_s: int,
 ) -> Blueprint:
     routes = Blueprint("signin", __name__)
 
@@ -58,6 +68,9 @@ def signin_pages(
         if journey:
             language.asked_for(journey.ui_locales)
         return journey
+
+    def known_device(account: str) -> str:
+        return devices.known_browser(account, browser.device_cookie())
 
     @routes.get("/")
     async def front_door() -> Response:
@@ -87,13 +100,13 @@ def signin_pages(
             await journey.reached("signing_in")
         name, password = form.get("login", ""), form.get("password", "")
         try:
-            outcome = await signin.with_password(name, password, address())
+            with wire().watched():  # no password is hashed for a client that has gone
+                outcome = await signin.with_password(name, password, address(), known_device(login_key(name)))
         except InvalidCredentials:
             return await signin_form(journey, form.get("next"), login=name, problem=WRONG, status=401)
-        except TooManyAttempts as error:
-            return await signin_form(
-                journey, form.get("next"), login=name, problem=too_many(error), status=429, headers=error.headers
-            )
+        except TryLater as error:
+            more: dict[str, Any] = {"status": error.status, "headers": error.headers}
+            return await signin_form(journey, form.get("next"), login=name, problem=try_later(error), **more)
         if isinstance(outcome, SecondFactorNeeded):
             return await ask_for_code(outcome.user, form.get("next"))
         return await enter(outcome, journey, form.get("next"))
@@ -115,13 +128,15 @@ def signin_pages(
             late = _("That took too long. Please sign in again.")
             return await signin_form(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
         try:
-            outcome = await signin.with_code(user, form.get("otp", "").replace(" ", ""), address())
+            code = form.get("otp", "").replace(" ", "")
+            outcome = await signin.with_code(user, code, address(), known_device(user.login_key))
         except InvalidCredentials:
             return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
         except SecondFactorBlocked as error:
             return await show_code(user, form.get("next"), problem=BLOCKED, status=error.status)
-        except TooManyAttempts as error:
-            return await show_code(user, form.get("next"), problem=too_many(error), status=429, headers=error.headers)
+        except TryLater as error:
+            more: dict[str, Any] = {"status": error.status, "headers": error.headers}
+            return await show_code(user, form.get("next"), problem=try_later(error), **more)
         return await enter(outcome, await journey_to(form.get("next")), form.get("next"))
 
     @routes.post("/login/code/resend")
@@ -193,6 +208,8 @@ def signin_pages(
         )
         response = see_other(await journey.arrived(session) if journey else browser.safe_next(next_path))
         browser.set_cookie(response, SESSION, session.secret, life_s)
+        device_cookie = devices.cookie_for(signed_in.user.login_key, browser.device_cookie())
+        browser.set_cookie(response, DEVICE, device_cookie, COOKIE_S)
         browser.drop_cookie(response, VISIT)
         return response
 

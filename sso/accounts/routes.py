@@ -7,8 +7,9 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
+from sso.accounts.devices import Devices
 from sso.accounts.errors import OtpRequired
-from sso.accounts.model import SecondFactorNeeded
+from sso.accounts.model import SecondFactorNeeded, login_key
 from sso.accounts.option_fields import OptionFields, Short, checked_options
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
@@ -16,6 +17,7 @@ from sso.accounts.signin import SignIn
 from sso.core.refused import Refused
 from sso.web import language
 from sso.web.http import address, read, reply
+from sso.web.wire import wire
 
 
 class LoginRequest(OptionFields):
@@ -29,6 +31,7 @@ def login_routes(
     signin: SignIn,
     factors: SecondFactors,
     tokens: SessionTokens,
+    devices: Devices,
     auth_data: AuthData,
     applications: ApplicationsAtLogin,
 ) -> Blueprint:
@@ -45,14 +48,17 @@ def login_routes(
         if not form.login or not form.password:
             raise Refused("login and password, or token, are required")
         # What somebody says of an address counts for no limit: attempts are counted where they come from.
-        outcome = await signin.with_password(form.login, form.password, real)
+        device = await devices.known_factor(login_key(form.login), form.factor)
+        with wire().watched():  # no password is hashed for a client that has gone
+            outcome = await signin.with_password(form.login, form.password, real, device)
         if isinstance(outcome, SecondFactorNeeded):
             if not form.otp:
                 if "email" in outcome.user.ways:
                     language.known_to_read(outcome.user.lang)
                     await factors.send_code(outcome.user)
                 raise OtpRequired(outcome.user.ways)
-            outcome = await signin.with_code(outcome.user, form.otp, real)
+            outcome = await signin.with_code(outcome.user, form.otp, real, device)
+        await devices.remember_factor(outcome.user, form.factor)
         return reply(await auth_data.issue(outcome, options))
 
     return routes

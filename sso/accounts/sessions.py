@@ -14,6 +14,7 @@ from sso.db.bridge import Database
 from sso.db.statement import Statement
 
 CHALLENGE_S = 600
+MAX_SESSIONS = 50  # of one user; the oldest end
 
 _LOOK_UP = Statement(
     """SELECT item.n, u.*, s.id, s.created, s.last_seen, s.auth, s.last_seen < now() - interval '1 minute' AS stale
@@ -52,6 +53,22 @@ _START = (
         RETURNING digest, created
     )
     SELECT n, started.created FROM still_valid JOIN started USING (digest)""",
+)
+# Runs after the new session is committed, so that the last of several concurrent sign-ins sees all of them.
+_TRIM = Statement(
+    f"""WITH old AS (
+        SELECT s.digest FROM (SELECT DISTINCT user_id FROM unnest(CAST(:user_ids AS text[])) AS user_id) item,
+        LATERAL (
+            SELECT digest FROM browser_sessions WHERE user_id = ANY (ARRAY[item.user_id])
+            ORDER BY created DESC, digest OFFSET {MAX_SESSIONS}
+        ) s
+    ), ended AS (
+        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(
+            SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM old))
+            ORDER BY digest FOR UPDATE SKIP LOCKED
+        ))
+    )
+    SELECT n FROM unnest(CAST(:user_ids AS text[])) WITH ORDINALITY AS item (user_id, n)"""  # noqa: S608 - a number
 )
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
@@ -100,6 +117,7 @@ class SessionStore:
         self._database = database
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
+        self._trim = Batch(database, _TRIM)
         self._start = still_valid(database, *_START)
         self._challenge = still_valid(database, *_CHALLENGE)
 
@@ -132,6 +150,7 @@ class SessionStore:
         )
         if started is None:
             raise InvalidCredentials
+        await self._trim(user.user_id)
         return Session(session_id, user, started["created"], auth, secret)
 
     async def list(self, user_id: str) -> list[SessionLine]:

@@ -79,6 +79,14 @@ def intersection(first: Iterable[Network], second: Iterable[Network]) -> tuple[N
     return tuple(found)
 
 
+def client_networks(address: Address) -> tuple[Address | Network, Network | None]:
+    """Returns what counts as one client, an IPv4 address or an IPv6 /64, and the /48 around an IPv6 address."""
+    plain = _unmapped(address)
+    if isinstance(plain, IPv4Address):
+        return plain, None
+    return IPv6Network((plain, 64), strict=False), IPv6Network((plain, 48), strict=False)
+
+
 def private_networks(values: Sequence[str]) -> tuple[Network, ...]:
     """Read a list of private networks (`fixed_ips`), without duplicates, in the order given."""
     if isinstance(values, str | bytes):  # a string is a sequence of strings, too

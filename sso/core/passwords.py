@@ -4,24 +4,26 @@ import secrets
 from functools import cached_property
 
 import argon2
-import trio
 
 from sso.core.cores import cores
+from sso.core.fair_queue import FairQueue
 from sso.core.threads import Threads
 
 LONGEST = 1024
 ATTEMPTS_PER_CORE = 4
+MAX_WAITING = 200
 
 
 class Hasher:
-    """Slots are taken before the attempt is counted, so that no burst can run ahead of the count of failures.
+    """Whoever checks a password takes a slot of the queue first, before the attempt is counted: no burst can run ahead
+    of the count of failures, and what waits is bounded and takes turns.
 
-    There are more of them than cores, since an attempt also waits for the database: cores are for the hash alone.
+    There are more slots than cores, since an attempt also waits for the database: cores are for the hash alone.
     """
 
-    def __init__(self, time_cost: int, memory_kib: int) -> None:
+    def __init__(self, time_cost: int, memory_kib: int, max_waiting: int = MAX_WAITING) -> None:
         self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
-        self.slots = trio.CapacityLimiter(ATTEMPTS_PER_CORE * cores())
+        self.queue = FairQueue(ATTEMPTS_PER_CORE * cores(), max_waiting)
         self._threads = Threads(cores())
 
     @cached_property
@@ -37,7 +39,7 @@ class Hasher:
         return await self._threads.run(self._argon2.hash, password)
 
     async def matches(self, hashed: str | None, password: str) -> bool:
-        """To be called with a slot taken. ``None`` (no such user, no password) takes as long and says no."""
+        """To be called in a slot of the queue. ``None`` (no such user, no password) takes as long and says no."""
         if len(password) > LONGEST:
             password = ""
         good = await self._threads.run(self._verify, hashed or self._nobody, password)

@@ -14,6 +14,7 @@ from sso.core.refused import Forbidden
 
 SESSION = "sso_session"  # somebody is signed in
 VISIT = "sso_visit"  # nobody is yet; after a right password it stands for the owed second factor
+DEVICE = "sso_device"  # the browser has signed in before; no credential
 # One slash and then neither a slash nor a backslash, encoded or not: two of them would begin another host.
 LOCAL_PATH = re.compile(r"/(?!%(?:2[Ff]|5[Cc]))(?:[A-Za-z0-9_.~?&=%+:,@-][A-Za-z0-9/_.~?&=%+:,@-]*)?", re.ASCII)
 SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -27,6 +28,11 @@ def cookie(name: str) -> str:
     """The secret of a cookie, or "" for anything that was never one of ours."""
     value = request.cookies.get(_full_name(name), "")
     return value if SECRET.fullmatch(value) else ""
+
+
+def device_cookie() -> str:
+    """Returns what the browser sent, unchecked and bounded."""
+    return str(request.cookies.get(_full_name(DEVICE), ""))[:1024]
 
 
 def set_cookie(response: Response, name: str, value: str, max_age: int | None = None) -> None:

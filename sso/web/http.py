@@ -13,6 +13,7 @@ from sso.core.net import Address
 from sso.core.refused import Refused
 from sso.web.address import Proxies, client_address
 from sso.web.fields import Request, validate
+from sso.web.forwarding import ignored_header
 from sso.web.gate import BadBody, Body, read_body
 
 M = TypeVar("M", bound=Request)
@@ -66,6 +67,11 @@ def address() -> Address:
         return client_address(peer[0] if peer else None, here.headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
+
+
+def ignored_forwarding_header() -> str | None:
+    """A forwarding header of this request that was not believed: its address may be a proxy's."""
+    return ignored_header(asked().scope, _cv_app.get().app.config["PROXIES"])
 
 
 class UnknownClient(Refused):

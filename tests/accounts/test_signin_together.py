@@ -9,7 +9,7 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.model import LoginOptions, User
-from sso.accounts.throttle import Throttle
+from sso.accounts.throttle import Attempt, Throttle
 from sso.core.ids import digest
 from sso.core.net import parse_address
 from sso.db.batch import TURNS
@@ -51,7 +51,7 @@ async def together(calls: Sequence[Awaitable[Any]]) -> list[Any]:
 
 @pytest.fixture
 def throttle(database: Database) -> Throttle:
-    return Throttle(database, PER_ADDRESS)
+    return Throttle(database, PER_ADDRESS, 0)
 
 
 async def has_failed(database: Database, name: str, *, wait: float = -1) -> bytes:
@@ -67,7 +67,7 @@ async def counted(database: Database) -> set[bytes]:
 
 async def test_successes_of_one_account_do_not_stand_in_each_others_way(throttle: Throttle, database: Database) -> None:
     await has_failed(database, "account:ann")
-    assert await together([throttle.succeeded("ann", HERE) for _ in range(MANY)]) == [None] * MANY
+    assert await together([throttle.succeeded(Attempt("ann", HERE)) for _ in range(MANY)]) == [None] * MANY
     assert await counted(database) == set()
 
 
@@ -76,7 +76,7 @@ async def test_a_blocked_account_holds_up_no_other(throttle: Throttle, database:
     for number in range(MANY):
         await has_failed(database, f"account:free{number}")
     accounts = [f"{kind}{number}" for number in range(MANY) for kind in ("blocked", "free", "new")]
-    calls = [throttle.succeeded(account, HERE) for account in accounts]
+    calls = [throttle.succeeded(Attempt(account, HERE)) for account in accounts]
     assert await together(calls) == [TooManyAttempts, None, None] * MANY
     assert await counted(database) == blocked  # who succeeded starts afresh, the others have succeeded in nothing
 
@@ -87,8 +87,8 @@ async def test_a_blocked_address_makes_only_its_own_wait(throttle: Throttle, dat
     kept = {await has_failed(database, f"account:here{number}") for number in range(MANY)}
     for number in range(MANY):
         await has_failed(database, f"account:there{number}")
-    calls = [throttle.succeeded(f"here{number}", HERE) for number in range(MANY)]
-    calls += [throttle.succeeded(f"there{number}", THERE) for number in range(MANY)]
+    calls = [throttle.succeeded(Attempt(f"here{number}", HERE)) for number in range(MANY)]
+    calls += [throttle.succeeded(Attempt(f"there{number}", THERE)) for number in range(MANY)]
     assert await together(calls) == [TooManyAttempts] * MANY + [None] * MANY
     assert await counted(database) == kept | {address, other}  # a success clears an account, never an address
 
@@ -99,7 +99,7 @@ async def test_the_longer_wait_of_account_and_address_counts(throttle: Throttle,
     for attempt in (throttle.admit, throttle.succeeded):
         for address, least in ((HERE, 38), (THERE, 18)):
             with pytest.raises(TooManyAttempts) as refused:
-                await attempt("ann", address)
+                await attempt(Attempt("ann", address))
             assert least <= refused.value.retry_after <= least + 3
 
 
@@ -117,7 +117,7 @@ async def test_a_success_counts_only_if_the_failure_before_it_has_blocked_nothin
 
     async def succeed_meanwhile() -> None:
         await failing.wait()
-        outcomes.extend(await together([throttle.succeeded("ann", HERE) for _ in range(MANY)]))
+        outcomes.extend(await together([throttle.succeeded(Attempt("ann", HERE)) for _ in range(MANY)]))
 
     failing = trio.Event()
     async with trio.open_nursery() as nursery:
@@ -132,7 +132,10 @@ async def test_who_tries_is_told_with_whether_they_may(services: Services, throt
     await has_failed(services.database, f"account:{bob.login_key}", wait=60)
     await has_failed(services.database, f"account:{ann.login_key}")
     logins = [ann.login_key, "nobody", bob.login_key] * MANY
-    assert await together([throttle.admit(login, HERE) for login in logins]) == [ann, None, TooManyAttempts] * MANY
+    assert (
+        await together([throttle.admit(Attempt(login, HERE)) for login in logins])
+        == [ann, None, TooManyAttempts] * MANY
+    )
 
 
 async def test_each_of_several_sign_ins_is_its_own_user(services: Services) -> None:

@@ -100,10 +100,26 @@ WAYS: dict[str, tuple[Failing, dict[str, Any]]] = {
     "page": (by_page, {}),
     "code": (by_code, {"totp_secret": TOTP_SECRET}),
     "code of the login operation": (by_code_of_the_login_operation, {"totp_secret": TOTP_SECRET}),
-    "change of password": (by_form("/account/password", "new_password", "repeat_password"), {}),
-    "setting up an app": (by_form("/account/totp"), {}),
-    "turning on mailed codes": (by_form("/account/email-2fa"), {}),
 }
+
+
+# A signed-in browser is a known device, with a counter of its own.
+FORMS = {
+    "change of password": by_form("/account/password", "new_password", "repeat_password"),
+    "setting up an app": by_form("/account/totp"),
+    "turning on mailed codes": by_form("/account/email-2fa"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_after_five_failures_a_form_of_the_account_page_must_wait(server: Server, form: str) -> None:
+    login = new_user(server)
+    with Browser(server) as browser, server.client() as client:
+        *free, last = itertools.islice(FORMS[form](browser, login), FREE + 1)
+        assert [answer.status_code for answer in free] == [422] * FREE
+        assert last.status_code == 429
+        assert last.headers["Retry-After"] == "1"
+        assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -306,3 +322,10 @@ def test_ipv6_counts_by_its_network_of_64_bits(proxy: httpx.Client) -> None:
         assert fail(proxy, X_Forwarded_For=f"2001:db8:1:2:{number}::{number}").status_code == 401
     assert fail(proxy, X_Forwarded_For="2001:db8:1:2:ffff::1").status_code == 429
     assert fail(proxy, X_Forwarded_For="2001:db8:1:3::1").status_code == 401
+
+
+def test_ipv6_counts_by_its_network_of_48_bits_as_well(proxy: httpx.Client) -> None:
+    for number in range(10 * PER_ADDRESS):
+        assert fail(proxy, X_Forwarded_For=f"2001:db8:7:{number:x}::1").status_code == 401
+    assert fail(proxy, X_Forwarded_For="2001:db8:7:ffff::1").status_code == 429
+    assert fail(proxy, X_Forwarded_For="2001:db8:8:ffff::1").status_code == 401

@@ -78,7 +78,7 @@ async def test_a_hash_of_another_kind_matches_nothing(hasher: Hasher, hashed: st
 async def test_hashing_leaves_the_event_loop_free_and_takes_a_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
     hasher = Hasher(1, 8)
     cores = os.cpu_count() or 1
-    assert hasher.slots.total_tokens == ATTEMPTS_PER_CORE * cores
+    assert hasher.queue.slots == ATTEMPTS_PER_CORE * cores
     loop_thread = threading.get_ident()
     now, most, lock = 0, 0, threading.Lock()
 

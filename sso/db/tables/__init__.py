@@ -4,6 +4,7 @@ from sso.db.tables.accounts import (
     browser_sessions,
     email_codes,
     factor_guesses,
+    known_factors,
     login_challenges,
     outbox,
     session_tokens,
@@ -37,6 +38,7 @@ from sso.db.tables.perm import (
     user_groups,
     user_records,
 )
+from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
     "access_keys",
@@ -49,6 +51,7 @@ __all__ = [
     "game_sessions",
     "game_violations",
     "group_users",
+    "known_factors",
     "login_challenges",
     "metadata",
     "oauth_access_tokens",
@@ -67,6 +70,7 @@ __all__ = [
     "sign_ins",
     "signing_keys",
     "throttle",
+    "untrusted_proxies",
     "user_groups",
     "user_ids",
     "user_records",

@@ -139,6 +139,17 @@ factor_guesses = Table(
     flag("owner_notified"),
 )
 
+# Devices that have signed in with a factor. Nothing but a counter of failed attempts depends on them.
+known_factors = Table(
+    "known_factors",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),  # HMAC of account and factor
+    user_column(),
+    moment("expires"),
+    Index("ix_known_factors_user_id", "user_id"),
+    for_the_cleaner("known_factors"),
+)
+
 outbox = Table(
     "outbox",
     metadata,

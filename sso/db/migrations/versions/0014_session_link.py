@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
-revision = "0012"
-down_revision = "0011"
+revision = "0014"
+down_revision = "0013"
 
 
 def upgrade() -> None:

@@ -1,0 +1,106 @@
+"""A bounded queue for expensive work: callers take turns by lane, so that no lane delays the others for long.
+
+A caller names its lanes, for example its network and its account. Its turn comes after the turns of the callers that
+wait in the same lanes, and before the second turn of any other lane: of a thousand callers in one lane, all but one or
+two are behind the first caller of another lane. When the queue is full, the caller with the latest turn is refused.
+"""
+
+import bisect
+import itertools
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+
+import trio
+
+
+class QueueFull(Exception):
+    """There is no place left for this caller."""
+
+
+class _Waiter:
+    __slots__ = ("is_admitted", "lanes", "number", "turn", "woken")
+
+    def __init__(self, turn: int, number: int, lanes: tuple[Hashable, ...]) -> None:
+        self.turn = turn
+        self.number = number
+        self.lanes = lanes
+        self.woken = trio.Event()
+        self.is_admitted = False
+
+    def __lt__(self, other: "_Waiter") -> bool:
+        return (self.turn, self.number) < (other.turn, other.number)
+
+
+class FairQueue:
+    def __init__(self, slots: int, max_waiting: int) -> None:
+        self.slots = slots
+        self.max_waiting = max_waiting
+        self._taken = 0
+        self._waiting: list[_Waiter] = []  # sorted, the next one first
+        self._turns: dict[Hashable, list[int]] = {}  # of the waiters of each lane, ascending
+        self._turn = 0  # of the latest waiter that was admitted
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        """Returns how many callers wait."""
+        return len(self._waiting)
+
+    @asynccontextmanager
+    async def slot(self, *lanes: Hashable) -> AsyncIterator[None]:
+        """Raises QueueFull. A caller that is cancelled while it waits leaves its place to the others."""
+        await self._enter(lanes)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _enter(self, lanes: tuple[Hashable, ...]) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._taken < self.slots:
+            self._taken += 1
+            return
+        waiter = _Waiter(self._next_turn(lanes), next(self._numbers), lanes)
+        self._add(waiter)
+        try:
+            await waiter.woken.wait()
+        except trio.Cancelled:
+            if waiter.is_admitted:
+                self._leave()
+            elif not waiter.woken.is_set():
+                self._remove(waiter)
+            raise
+        if not waiter.is_admitted:
+            raise QueueFull
+
+    def _leave(self) -> None:
+        """Hands the slot to the next waiter, if there is one."""
+        if not self._waiting:
+            self._taken -= 1
+            return
+        waiter = self._waiting[0]
+        self._remove(waiter)
+        self._turn = max(self._turn, waiter.turn)
+        waiter.is_admitted = True
+        waiter.woken.set()
+
+    def _next_turn(self, lanes: tuple[Hashable, ...]) -> int:
+        return max(self._turn, *(self._turns[lane][-1] + 1 for lane in lanes if lane in self._turns), 0)
+
+    def _add(self, waiter: _Waiter) -> None:
+        if len(self._waiting) >= self.max_waiting:
+            if not self._waiting or self._waiting[-1].turn <= waiter.turn:
+                raise QueueFull
+            refused = self._waiting[-1]
+            self._remove(refused)
+            refused.woken.set()
+        bisect.insort(self._waiting, waiter)
+        for lane in waiter.lanes:
+            bisect.insort(self._turns.setdefault(lane, []), waiter.turn)
+
+    def _remove(self, waiter: _Waiter) -> None:
+        del self._waiting[bisect.bisect_left(self._waiting, waiter)]
+        for lane in waiter.lanes:
+            turns = self._turns[lane]
+            turns.remove(waiter.turn)
+            if not turns:
+                del self._turns[lane]

@@ -1,0 +1,191 @@
+"""Password checks wait in a bounded queue that is fair; clients that have gone cost no hash; logins are limited."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+import trio
+
+from sso.accounts.errors import SignInBusy, TooManyAttempts
+from sso.accounts.model import User
+from sso.core.net import Address, parse_address
+from sso.core.passwords import Hasher
+from sso.services import Services
+from tests.kit.browser import Browser, new_user, query
+from tests.kit.builders import PASSWORD, add_user
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running
+
+LOGIN = "/proxy/api/login"
+HERE, THERE = parse_address("192.0.2.1"), parse_address("192.0.2.2")
+FLOOD = 150
+
+
+class SlowHashes:
+    """Notes the order in which passwords are hashed. None is done before ``begin``."""
+
+    def __init__(self, hasher: Hasher, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.order: list[str] = []
+        self.begin = trio.Event()
+        matches = hasher.matches
+
+        async def counted(hashed: str | None, password: str) -> bool:
+            await self.begin.wait()
+            self.order.append(password)
+            return await matches(hashed, password)
+
+        monkeypatch.setattr(hasher, "matches", counted)
+
+
+@pytest.fixture
+def hashes(services: Services, monkeypatch: pytest.MonkeyPatch) -> SlowHashes:
+    return SlowHashes(services.hasher, monkeypatch)
+
+
+async def attempt(services: Services, user: User, password: str, address: Address = HERE) -> None:
+    try:
+        await services.signin.with_password(user.login, password, address)
+    except* (TooManyAttempts, SignInBusy):
+        pass
+    except* Exception as group:
+        assert "invalid credentials" in str(group.exceptions[0])  # noqa: PT017 - the flood has wrong passwords
+
+
+async def until_waiting(services: Services, count: int) -> None:
+    while len(services.hasher.queue) < count:  # noqa: ASYNC110 - the queue has no event for it
+        await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize("spread", ["one address", "many addresses", "many accounts"])
+async def test_flood_of_logins_delays_another_user_by_a_few_hashes(
+    services: Services, hashes: SlowHashes, spread: str
+) -> None:
+    ann, bob = await add_user(services), await add_user(services)
+    slots = services.hasher.queue.slots
+    async with trio.open_nursery() as nursery:
+        for number in range(FLOOD + slots):
+            address = parse_address(f"198.51.100.{number}") if spread == "many addresses" else HERE
+            user = await add_user(services) if spread == "many accounts" and number < 30 else ann
+            nursery.start_soon(attempt, services, user, "flood", address)
+        await until_waiting(services, FLOOD)
+        nursery.start_soon(attempt, services, bob, PASSWORD, THERE)
+        await until_waiting(services, FLOOD + 1)
+        hashes.begin.set()
+    assert hashes.order.index(PASSWORD) <= slots + 2
+
+
+async def test_full_queue_answers_busy_and_lets_other_users_in(services: Services, hashes: SlowHashes) -> None:
+    ann, bob = await add_user(services), await add_user(services)
+    busy = 0
+
+    async def flood() -> None:
+        nonlocal busy
+        try:
+            await services.signin.with_password(ann.login, PASSWORD, HERE)
+        except SignInBusy as error:
+            busy += error.status == 503 and int(error.headers["Retry-After"]) >= 1
+        except TooManyAttempts:
+            pass
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(services.hasher.queue.slots + services.hasher.queue.max_waiting + 5):
+            nursery.start_soon(flood)
+        while busy < 5:  # noqa: ASYNC110 - a count
+            await trio.sleep(0.01)
+        nursery.start_soon(attempt, services, bob, "bob's password", THERE)
+        while busy < 6:  # noqa: ASYNC110 - the last of the flood makes room
+            await trio.sleep(0.01)
+        hashes.begin.set()
+    assert "bob's password" in hashes.order
+
+
+async def test_waiting_login_that_is_cancelled_is_never_hashed(services: Services, hashes: SlowHashes) -> None:
+    ann, bob = await add_user(services), await add_user(services)
+    slots = services.hasher.queue.slots
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as flood:
+                for _ in range(FLOOD):
+                    flood.start_soon(attempt, services, ann, PASSWORD)
+                await until_waiting(services, FLOOD - slots)
+                nursery.start_soon(attempt, services, bob, "bob's password", THERE)
+                await until_waiting(services, FLOOD - slots + 1)
+                scope.cancel()
+        hashes.begin.set()
+    assert hashes.order == ["bob's password"]
+
+
+@pytest.fixture(scope="module")
+def slow(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Each password check takes a good part of a second on any machine; failures of an address are counted."""
+    settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "100000"}
+    settings |= {"SSO_ARGON2_TIME": "40"}
+    with running(tmp_path_factory.mktemp("slow"), **settings) as server:
+        yield server
+
+
+def test_logins_of_clients_that_have_gone_are_not_hashed(slow: Server) -> None:
+    """Each hash of a wrong password is a failure of the address."""
+    login = new_user(slow)
+    url = urlsplit(slow.base_url)
+    count = 1000
+    for number in range(count):
+        body = orjson.dumps({"login": f"nobody{number}@example.com", "password": "wrong"})
+        head = f"POST {LOGIN} HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((url.hostname, url.port), timeout=30) as connection:
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    with slow.client() as client:
+        assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
+        hashed = sum(row["failures"] for row in query(slow, "SELECT failures FROM throttle WHERE failures > 0"))
+        assert hashed < count / 4
+
+
+def test_successful_logins_of_an_account_are_limited(postgres_server: Postgres, tmp_path: Path) -> None:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "7"}
+    with running(tmp_path, **settings) as server, server.client() as client:
+        login, other = new_user(server), new_user(server)
+        statuses = [client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(9)]
+        assert statuses == [200] * 7 + [429] * 2
+        answer = client.post(LOGIN, json={"login": login, "password": PASSWORD})
+        assert 1 <= int(answer.headers["Retry-After"]) <= 61
+        assert client.post(LOGIN, json={"login": other, "password": PASSWORD}).status_code == 200
+        query(server, "UPDATE throttle SET since = since - interval '61 s', blocked_until = now()")
+        assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
+
+
+def test_right_passwords_without_their_code_are_limited_as_well(postgres_server: Postgres, tmp_path: Path) -> None:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_ACCOUNT": "3"}
+    with running(tmp_path, **settings) as server, server.client() as client:
+        login = new_user(server, email_2fa=True)
+        statuses = [client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(4)]
+        assert statuses == [401, 401, 401, 429]
+
+
+def test_oldest_browser_session_ends_beyond_fifty(server: Server) -> None:
+    login = new_user(server)
+    with Browser(server) as first, Browser(server) as second:
+        first.sign_in(login)
+        second.sign_in(login)
+        copy = """INSERT INTO browser_sessions (digest, id, user_id, created, last_seen, expires)
+            SELECT sha256(convert_to(n::text || s.id, 'UTF8')), n::text || s.id, s.user_id, now(), now(), s.expires
+            FROM (SELECT s.* FROM browser_sessions s JOIN users USING (user_id) WHERE login = $1 LIMIT 1) s,
+            generate_series(1, 47) AS n"""
+        query(server, copy, login)
+        with Browser(server) as third:
+            third.sign_in(login)
+            assert first.is_signed_in
+            with Browser(server) as fourth:
+                fourth.sign_in(login)
+                signed_in = [browser.is_signed_in for browser in (first, second, third, fourth)]
+    assert signed_in == [False, True, True, True]
+
+
+async def test_browser_sessions_are_capped_under_concurrency(services: Services) -> None:
+    user = await add_user(services)
+    async with trio.open_nursery() as nursery:
+        for _ in range(70):
+            nursery.start_soon(services.sessions.start, user, "login", HERE, "")
+    assert len(await services.sessions.list(user.user_id)) == 50
