@@ -85,7 +85,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     _register_routes(app, services, health)
     told = Told(metrics)
     app.rules = RequestRules(AllowedHosts.of(settings))
-    Edge(app.rules, services.forwarding, SecurityHeaders(https=settings.https), told).register(app)
+    security = SecurityHeaders(https=settings.https)
+    Edge(app.rules, services.forwarding, security, told, show_reasons=settings.is_loopback).register(app)
     app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 

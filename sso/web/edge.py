@@ -62,10 +62,17 @@ class Ending:
 
 class Edge:
     def __init__(
-        self, rules: RequestRules, forwarding: ForwardingMonitor, security: SecurityHeaders, told: Told
+        self,
+        rules: RequestRules,
+        forwarding: ForwardingMonitor,
+        security: SecurityHeaders,
+        told: Told,
+        *,
+        show_reasons: bool = False,
     ) -> None:
         self._rules = rules
         self._forwarding = forwarding
+        self._show_reasons = show_reasons
         self._security = security
         self._told = told
 
@@ -104,8 +111,17 @@ class Edge:
         family = family_of(asked().path)
         problem = problem_of(error)
         if family is Family.PAGE and has_request_context():  # whoever wants a socket is a program
-            return await error_page(problem.status, problem.message, g.request_id, problem.headers)
+            return await error_page(
+                problem.status, problem.message, g.request_id, problem.headers, self._reason_shown(error)
+            )
         return shown(problem, family)
+
+    def _reason_shown(self, error: Exception) -> str:
+        """Why a page refuses something: always logged, and shown where operators try out their own service."""
+        reason = error.reason if isinstance(error, Refused) else ""
+        if reason:
+            log.info("request.refused", reason=reason)
+        return reason if self._show_reasons else ""
 
 
 def problem_of(error: Exception) -> Problem:
