@@ -14,6 +14,7 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_ins import SignIns
 from sso.accounts.signin import SignIn
+from sso.accounts.smtp import Delivery
 from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
@@ -110,6 +111,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
     proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
+    delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(
         settings=settings,
         database=database,
@@ -135,5 +137,5 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
-        postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
+        postman=Postman(database, ring, settings.mail_from, delivery),
     )

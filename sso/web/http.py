@@ -1,6 +1,7 @@
 """Between Quart and the operations: read a request, reply to it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import orjson
@@ -8,13 +9,14 @@ from quart import Request as QuartRequest
 from quart import Response, Websocket, request
 from quart.globals import _cv_app, _cv_request, _cv_websocket
 
+from sso.core.fair_thread import FairThread
 from sso.core.language import Text
 from sso.core.net import Address
 from sso.core.refused import Refused
-from sso.web.address import Proxies, client_address
+from sso.web.address import LOCAL, Proxies, client_address
 from sso.web.fields import Request, validate
 from sso.web.forwarding import ignored_header
-from sso.web.gate import BadBody, Body, read_body
+from sso.web.gate import MAX_VALUES, BadBody, Body, is_cheap, read_body
 
 M = TypeVar("M", bound=Request)
 
@@ -33,6 +35,7 @@ async def body(
     forms: bool = True,
     require_type: bool = False,
     max_bytes: int = BODY_MOST,
+    max_values: int = MAX_VALUES,
     repeatable: frozenset[str] = frozenset(),
 ) -> Body:
     here = _cv_request.get().request
@@ -42,14 +45,27 @@ async def body(
     types = here.headers.getlist("Content-Type")
     if len(types) > 1:
         raise BadBody("more than one Content-Type")
-    return read_body(
+    parse = partial(
+        read_body,
         raw,
         types[0] if types else None,
         forms=forms,
         require_type=require_type,
         max_bytes=max_bytes,
+        max_values=max_values,
         repeatable=repeatable,
     )
+    return parse() if is_cheap(raw) else await _parse_in_thread(parse)
+
+
+async def _parse_in_thread(parse: Callable[[], Body]) -> Body:
+    """The caller is not authenticated yet, so a body that takes long to parse must not block the event loop."""
+    try:
+        client = address()
+    except UnknownClient:
+        client = LOCAL
+    parsers: FairThread = _cv_app.get().app.config["PARSERS"]
+    return await parsers.run(client, parse)
 
 
 def asked() -> QuartRequest | Websocket:

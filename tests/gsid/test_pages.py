@@ -308,7 +308,7 @@ def test_an_allowed_user_confirms_after_one_who_is_not(game: Game, server: Serve
 
 
 def test_other_parameters_never_override_the_sessions_own(game: Game, server: Server, browser: Browser) -> None:
-    session = game.register(app_id=10, distr="steam", factor="device", short_token="1")
+    session = game.register(app_id=10, gapp_id=10, distr="steam", factor="device", short_token="1")
     more = "&app_id=11&gapp_id=12&distr=other&short_token=0&nojwt=1&factor=x&user_id=1&match=evil+words"
     with Browser(server) as nobody:
         shown = nobody.get(session.page + more)
