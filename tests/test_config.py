@@ -27,6 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_GSID_TTL_S": 120,
     "SSO_GSID_MAX_S": 1200,
     "SSO_GSID_HEARTBEAT_S": 5,
+    "SSO_GSID_ADMIN": "allow",
     "SSO_OAUTH_SESSION_S": 600,
     "SSO_ACCESS_TTL_S": 3600,
     "SSO_ID_TTL_S": 3600,
