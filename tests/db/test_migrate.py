@@ -166,7 +166,7 @@ def test_session_tokens_of_an_older_version_get_a_sign_in(empty: str) -> None:
 
 def test_project_names_of_an_older_version_are_compared_in_one_form(empty: str) -> None:
     """Of names that are the same now, an id wins over an alias, and an older project over a younger one."""
-    upgrade(empty, "0013")
+    upgrade(empty, "0014")
     for project, age, aliases in (
         ("red_dawn", 3, ["Red-Dawn", "RD", "rd", "First"]),
         ("blue", 2, ["RED_dawn", "r-d", "first", "Own"]),

@@ -8,8 +8,8 @@ deleted.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 
 FORM = "name = replace(lower(name), '-', '_')"
 NAMES = """SELECT n.name, n.project_id FROM project_names n JOIN projects p ON p.id = n.project_id
