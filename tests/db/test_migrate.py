@@ -109,7 +109,7 @@ def test_constraints_are_named_as_the_tables_name_them(dsn: str) -> None:
     """An error of the database is told by the name of the constraint."""
 
     def names(connection: Connection) -> set[str]:
-        found = connection.execute(text("SELECT conname FROM pg_constraint WHERE contype IN ('p', 'u', 'f')"))
+        found = connection.execute(text("SELECT conname FROM pg_constraint WHERE contype IN ('p', 'u', 'f', 'c')"))
         return {row[0] for row in found}
 
     wanted = {str(constraint.name) for table in metadata.tables.values() for constraint in table.constraints}
@@ -193,6 +193,36 @@ def test_session_tokens_of_an_older_version_get_a_sign_in(empty: str) -> None:
     assert migrate(empty) is True
     found = "SELECT count(DISTINCT s.id) FROM session_tokens t JOIN sign_ins s ON s.id = t.sign_in AND s.user_id = '5'"
     assert run_outside(empty, f"{found} WHERE s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires") == 2
+
+
+def test_project_names_of_an_older_version_are_compared_in_one_form(empty: str) -> None:
+    """Of names that are the same now, an id wins over an alias, and an older project over a younger one."""
+    upgrade(empty, "0014")
+    for project, age, aliases in (
+        ("red_dawn", 3, ["Red-Dawn", "RD", "rd", "First"]),
+        ("blue", 2, ["RED_dawn", "r-d", "first", "Own"]),
+        ("own", 1, []),
+    ):
+        listed = ", ".join(f"'{alias}'" for alias in aliases)
+        run_outside(
+            empty,
+            f"INSERT INTO projects (id, title, aliases, created) VALUES "
+            f"('{project}', '{project}', ARRAY[{listed}]::text[], now() - interval '{age} days')",
+        )
+        for name in (project, *aliases):
+            run_outside(empty, f"INSERT INTO project_names VALUES ('{name}', '{project}')")
+    run_outside(empty, "INSERT INTO project_names VALUES ('new_title', 'own')")
+    run_outside(empty, "INSERT INTO applications (application_id, name, project_id) VALUES (10, 'a', 'blue')")
+    for project in ("blue", "own"):
+        member = f"('{project}', '5', 'applications', '10', 'viewer')"
+        run_outside(empty, f"INSERT INTO project_members (project_id, user_id, level, resource, role) VALUES {member}")
+    assert migrate(empty) is True
+    kept = "SELECT string_agg(id || '=' || array_to_string(aliases, ','), ' ' ORDER BY id) FROM projects"
+    assert run_outside(empty, kept) == "blue=r-d own= red_dawn=RD,First"
+    names = "SELECT string_agg(name || '=' || project_id, ' ' ORDER BY name) FROM project_names"
+    found = "blue=blue first=red_dawn new_title=own own=own r_d=blue rd=red_dawn red_dawn=red_dawn"
+    assert run_outside(empty, names) == found
+    assert run_outside(empty, "SELECT string_agg(project_id, ',') FROM project_members") == "blue"
 
 
 def test_a_database_that_cannot_be_reached_is_told_in_a_word() -> None:

@@ -252,7 +252,14 @@ class Naive:
         return [
             project
             for project in self.projects
-            if not options.get("hide_project_access") and wanted in (None, project["id"], *project["aliases"])
+            if not options.get("hide_project_access")
+            and (
+                wanted is None
+                or any(
+                    wanted.lower().replace("-", "_") == name.lower().replace("-", "_")
+                    for name in (project["id"], *project["aliases"])
+                )
+            )
         ]
 
     # Renderings

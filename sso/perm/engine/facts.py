@@ -10,7 +10,7 @@ from typing import Any
 
 from sso.core.net import Address
 from sso.perm.engine.conditions import Condition
-from sso.perm.names import login_domain
+from sso.perm.names import login_domain, project_key
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,10 @@ class ProjectFacts:
     applications: tuple[ProjectApplication, ...] = ()
     groups: tuple[Group, ...] = ()
     membership: Membership = Membership()
+
+    def is_named(self, name: str) -> bool:
+        """Whether this is its id or one of its aliases, in whatever spelling."""
+        return project_key(name) in map(project_key, (self.id, *self.aliases))
 
 
 @dataclass(frozen=True)
