@@ -54,7 +54,7 @@ def test_head_is_the_newest_file_and_every_file_follows_the_one_before() -> None
 
 
 def test_logins_are_brought_to_nfc_unless_the_new_key_is_taken(empty: str) -> None:
-    run_with_connection(empty, lambda connection: migrations._upgrade(connection, "0014"))  # the one before
+    run_with_connection(empty, lambda connection: migrations._upgrade(connection, "0015"))  # the one before
     nfd, nfc = "zoe\u0308@example.com", "zo\u00eb@example.com"
     stored = {
         "1": (nfd, nfd),

@@ -9,8 +9,8 @@ import idna
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 
 _NOT_ASCII = sa.text("SELECT user_id, login, login_key FROM users WHERE octet_length(login) <> char_length(login)")
 _CHANGE = sa.text(
