@@ -1,10 +1,11 @@
-"""A demo web site: sign in with the service and look at the tokens. Standard library only; not for real use.
+"""A demo web site that signs people in with the service and shows the tokens. Standard library only; a demonstration.
 
-This is all that a site needs: send people to the service with `state` and `nonce`, exchange the code that comes back,
-and check what the id_token says. Signatures are checked with the published keys by a library of your choice; here the
-token comes straight from the service, so that looking at it is enough (OpenID Connect Core, section 3.1.3.7).
+The three steps that every site needs are `Site.sign_in` (send the browser to the service with `state` and `nonce`),
+`Site.callback` (check `state`, exchange the code, check `nonce`) and `Site.sign_out`. A production site also verifies
+the signature of the id_token with the published keys. Here the token comes straight from the service, so its claims may
+be read without that (OpenID Connect Core, section 3.1.3.7).
 
-With a process id as argument it ends when that process does.
+With a process id as argument, the site stops when that process ends.
 """
 
 import base64
@@ -22,72 +23,140 @@ import urllib.parse
 import urllib.request
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 BIND = os.environ.get("SSO_BIND", "127.0.0.1:8000").partition(",")[0]
 SERVICE = os.environ.get("SSO_BASE_URL", f"http://{BIND}").rstrip("/")
 PORT = int(os.environ.get("DEMO_SITE_PORT", "8001"))
-HERE = f"http://127.0.0.1:{PORT}"
+SITE = f"http://127.0.0.1:{PORT}"
 CLIENT_ID, CLIENT_SECRET = "demo-site", "demo-site-secret"
-REDIRECT_URI = f"{HERE}/callback"
+REDIRECT_URI = f"{SITE}/callback"
+COOKIE = "demo_site"
 
 STYLE = """
-body { font: 1rem/1.5 system-ui; max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
-pre { background: #f3f4f8; padding: 1rem; border-radius: .5rem; white-space: pre-wrap; overflow-wrap: anywhere }
-.go { display: inline-block; margin: .25rem 0; padding: .5rem 1rem; border-radius: .5rem; background: #0a7a4b;
-  color: #fff; text-decoration: none }
-.quiet { background: #555 }
+:root {
+  color-scheme: light dark;
+  --accent: #17663d; --accent-hover: #115231; --on-accent: #fff; --page: #f3f4f8; --card: #fff; --text: #191c26;
+  --muted: #565d70; --line: #e1e4ec; --edge: #848ca1; --link: #17663d;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --accent: #1f7a4b; --accent-hover: #1a6a41; --page: #101219; --card: #191c26; --text: #e9ebf2; --muted: #a6adbf;
+    --line: #2c3140; --edge: #727b93; --link: #7fd6a6;
+  }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--text); overflow-wrap: anywhere;
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif; }
+header, main, footer { width: 100%; max-width: 52rem; margin: 0 auto; padding: 1rem 1.25rem; }
+header { padding-top: 1.5rem; font-weight: 650; }
+footer { color: var(--muted); font-size: .875rem; }
+h1 { margin: 0 0 .25rem; font-size: 1.5rem; line-height: 1.25; }
+h2 { margin: 1.75rem 0 .5rem; font-size: 1.0625rem; }
+p { margin: .5rem 0; }
+a { color: var(--link); text-underline-offset: .2em; }
+:focus-visible { outline: .1875rem solid var(--link); outline-offset: .125rem; }
+.card { padding: 2rem; border: 1px solid var(--line); border-radius: .875rem; background: var(--card); }
+.actions { display: flex; flex-wrap: wrap; gap: .5rem; margin-top: 1.25rem; }
+.button { display: inline-flex; align-items: center; min-height: 2.875rem; padding: .5rem 1.125rem;
+  border: 1px solid transparent; border-radius: .625rem; background: var(--accent); color: var(--on-accent);
+  font-weight: 600; text-decoration: none; }
+.button:hover { background: var(--accent-hover); }
+.button.quiet { border-color: var(--edge); background: none; color: var(--text); font-weight: 500; }
+.muted { color: var(--muted); }
+pre { margin: 0; padding: 1rem; border: 1px solid var(--line); border-radius: .625rem; background: var(--page);
+  white-space: pre-wrap; font: .875rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
+@media (max-width: 34rem) {
+  .card { padding: 1.375rem 1.25rem; }
+  .actions .button { flex: 1 1 100%; justify-content: center; }
+}
 """
 
-visits: dict[str, dict] = {}  # by the secret in the visitor's cookie
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title} · Demo site</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<header>Demo site</header>
+<main><div class="card">
+<h1>{title}</h1>
+{body}
+</div></main>
+<footer><p>This site stands for yours: it only knows what the service tells it.
+Its source is <code>scripts/demo_site.py</code>.</p></footer>
+</body>
+</html>
+"""
+
+Json = dict[str, Any]
+visits: dict[str, Json] = {}  # by the secret in the visitor's cookie
 
 
-def call(path: str, form: dict | None = None, bearer: str = "") -> dict:
+def call_service(path: str, form: Json | None = None, bearer: str = "") -> Json:
+    """Sends a GET request, or a POST request with the form. Returns the JSON answer, also of an error."""
     data = urllib.parse.urlencode(form).encode() if form is not None else None
     request = urllib.request.Request(SERVICE + path, data, {"Authorization": f"Bearer {bearer}"})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.load(answer)
+        with urllib.request.urlopen(request, timeout=10) as response:
+            answer: Json = json.load(response)
     except urllib.error.HTTPError as error:
-        return json.load(error)
+        answer = json.load(error)
+    return answer
 
 
-def token(**form: str) -> dict:
+def request_tokens(**form: str) -> Json:
     # The one line that is special to this service: SHA1 over redirect_uri immediately followed by client_secret.
     bearer = hashlib.sha1((REDIRECT_URI + CLIENT_SECRET).encode()).hexdigest()
-    return call("/proxy/oauth/token", {**form, "redirect_uri": REDIRECT_URI}, bearer)
+    return call_service("/proxy/oauth/token", {**form, "redirect_uri": REDIRECT_URI}, bearer)
 
 
-def claims(jwt: str) -> dict:
-    body = jwt.split(".")[1]
-    return json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+def read_claims(jwt: str) -> Json:
+    payload = jwt.split(".")[1]
+    claims: Json = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return claims
 
 
 class Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urllib.parse.urlsplit(self.path)
         self.query = dict(urllib.parse.parse_qsl(url.query))
-        self.secret = SimpleCookie(self.headers.get("Cookie", "")).get("demo_site", None)
-        self.visit = visits.get(self.secret.value) if self.secret else None
+        cookie = SimpleCookie(self.headers.get("Cookie", "")).get(COOKIE)
+        self.cookie = cookie.value if cookie else ""
+        self.visit = visits.get(self.cookie, {})
         pages = {
-            "/": self.home, "/sign-in": self.sign_in, "/callback": self.callback, "/refresh": self.refresh,
-            "/userinfo": self.userinfo, "/sign-out": self.sign_out,
-        }  # fmt: skip
-        page = pages.get(url.path)
-        if page is None:
-            self.show("There is no such page.", status=404)
-        else:
-            page()
+            "/": self.home,
+            "/sign-in": self.sign_in,
+            "/callback": self.callback,
+            "/refresh": self.refresh,
+            "/userinfo": self.userinfo,
+            "/sign-out": self.sign_out,
+        }
+        pages.get(url.path, self.not_found)()
+
+    def not_found(self) -> None:
+        self.show("Page not found", '<p><a href="/">Back to the start</a></p>', status=404)
 
     def home(self) -> None:
-        if self.visit and "tokens" in self.visit:
-            self.show_tokens()
+        if "tokens" in self.visit:
+            self.show_tokens(self.visit["tokens"])
         else:
-            self.show('<p>You are not signed in.</p><p><a class="go" href="/sign-in">Sign in</a></p>')
+            self.show(
+                "Welcome",
+                "<p>You are not signed in.</p>"
+                '<p class="muted">Try it with demo@example.com and the password demo-password.</p>'
+                '<p class="actions"><a class="button" href="/sign-in">Sign in</a></p>',
+            )
 
     def sign_in(self) -> None:
         secret = secrets.token_urlsafe(32)
         visit = visits[secret] = {"state": secrets.token_urlsafe(16), "nonce": secrets.token_urlsafe(16)}
-        query = {
+        parameters = {
             "response_type": "code",
             "response_mode": "query",
             "client_id": CLIENT_ID,
@@ -96,65 +165,73 @@ class Site(BaseHTTPRequestHandler):
             "state": visit["state"],
             "nonce": visit["nonce"],
         }
-        address = f"{SERVICE}/proxy/oauth/authorize?{urllib.parse.urlencode(query)}"
-        self.go(address, f"demo_site={secret}; HttpOnly; SameSite=Lax; Path=/")
+        self.redirect(
+            f"{SERVICE}/proxy/oauth/authorize?{urllib.parse.urlencode(parameters)}",
+            cookie=f"{COOKIE}={secret}; HttpOnly; SameSite=Lax; Path=/",
+        )
 
     def callback(self) -> None:
         if not self.visit or not secrets.compare_digest(self.query.get("state", ""), self.visit["state"]):
-            self.show("This answer is not for you: the state differs.", status=400)
+            self.show_error("The state parameter is not the one that this browser was sent away with.")
         elif "code" not in self.query:
-            said = f"{self.query.get('error')}: {self.query.get('error_description')}"
-            self.show(f"<p>The service said no.</p><pre>{html.escape(said)}</pre>", status=400)
+            error = {name: self.query.get(name) for name in ("error", "error_description")}
+            self.show_error("The service refused the sign-in.", error)
         else:
-            tokens = token(grant_type="authorization_code", code=self.query["code"])
-            if "error" in tokens or claims(tokens["id_token"]).get("nonce") != self.visit["nonce"]:
-                self.show(f"<pre>{html.escape(json.dumps(tokens, indent=2))}</pre>", status=400)
-                return
-            self.visit["tokens"] = tokens
-            self.go("/")
+            tokens = request_tokens(grant_type="authorization_code", code=self.query["code"])
+            if "error" in tokens:
+                self.show_error("The service refused the code.", tokens)
+            elif read_claims(tokens["id_token"]).get("nonce") != self.visit["nonce"]:
+                self.show_error("The nonce of the id_token is not the one that was sent.")
+            else:
+                self.visit["tokens"] = tokens
+                self.redirect("/")
 
     def refresh(self) -> None:
-        if self.visit and "tokens" in self.visit:
-            answer = token(grant_type="refresh_token", refresh_token=self.visit["tokens"]["refresh_token"])
+        if "tokens" in self.visit:
+            answer = request_tokens(
+                grant_type="refresh_token", refresh_token=self.visit["tokens"].get("refresh_token", "")
+            )
             if "error" not in answer:
                 self.visit["tokens"] = answer
-            self.visit["said"] = answer
-        self.go("/")
+            self.visit["answer"] = answer
+        self.redirect("/")
 
     def userinfo(self) -> None:
-        if self.visit and "tokens" in self.visit:
-            self.visit["said"] = call("/proxy/oauth/userinfo", bearer=self.visit["tokens"]["access_token"])
-        self.go("/")
+        if "tokens" in self.visit:
+            self.visit["answer"] = call_service("/proxy/oauth/userinfo", bearer=self.visit["tokens"]["access_token"])
+        self.redirect("/")
 
     def sign_out(self) -> None:
-        visit = visits.pop(self.secret.value, None) if self.secret else None
-        query = {"post_logout_redirect_uri": f"{HERE}/"}
-        if visit and "tokens" in visit:
-            query["id_token_hint"] = visit["tokens"]["id_token"]
+        visit = visits.pop(self.cookie, {})
+        parameters = {"post_logout_redirect_uri": f"{SITE}/"}
+        if "tokens" in visit:
+            parameters["id_token_hint"] = visit["tokens"]["id_token"]
         else:
-            query["client_id"] = CLIENT_ID
-        self.go(f"{SERVICE}/proxy/oauth/logout?{urllib.parse.urlencode(query)}")
+            parameters["client_id"] = CLIENT_ID
+        self.redirect(f"{SERVICE}/proxy/oauth/logout?{urllib.parse.urlencode(parameters)}")
 
-    def show_tokens(self) -> None:
-        tokens, said = self.visit["tokens"], self.visit.pop("said", None)
-        who = claims(tokens["id_token"])
-        parts = [
-            f"<p>Hello, <b>{html.escape(who.get('nickname', who['sub']))}</b>.</p>",
-            '<p><a class="go" href="/userinfo">Ask who I am</a> <a class="go" href="/refresh">Refresh the tokens</a> '
-            '<a class="go quiet" href="/sign-out">Sign out</a></p>',
-        ]
-        if said is not None:
-            parts += ["<h2>The service answered</h2>", _pre(said)]
-        parts += ["<h2>The tokens</h2>", _pre(tokens), "<h2>What the id_token says</h2>", _pre(who)]
+    def show_tokens(self, tokens: Json) -> None:
+        claims, answer = read_claims(tokens["id_token"]), self.visit.pop("answer", None)
+        sections = [("The service answered", answer), ("The tokens", tokens), ("Claims of the id_token", claims)]
         if "refresh_token" in tokens:
-            parts += ["<h2>What the refresh_token says</h2>", _pre(claims(tokens["refresh_token"]))]
-        self.show("".join(parts))
+            sections.append(("Claims of the refresh_token", read_claims(tokens["refresh_token"])))
+        self.show(
+            f"Hello, {html.escape(claims.get('nickname') or claims['sub'])}",
+            "<p>You are signed in.</p>"
+            '<p class="actions"><a class="button" href="/userinfo">Request userinfo</a> '
+            '<a class="button" href="/refresh">Refresh the tokens</a> '
+            '<a class="button quiet" href="/sign-out">Sign out</a></p>'
+            + "".join(f"<h2>{title}</h2>{as_block(value)}" for title, value in sections if value is not None),
+        )
 
-    def show(self, body: str, status: int = 200) -> None:
-        page = (
-            "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-            f"<title>Demo site</title><style>{STYLE}</style><h1>Demo site</h1>{body}"
-        ).encode()
+    def show_error(self, reason: str, details: Json | None = None) -> None:
+        body = f'<p role="alert">{reason}</p>{as_block(details) if details else ""}'
+        self.show(
+            "Sign-in failed", body + '<p class="actions"><a class="button" href="/">Start again</a></p>', status=400
+        )
+
+    def show(self, title: str, body: str, status: int = 200) -> None:
+        page = PAGE.format(title=title, style=STYLE, body=body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(page)))
@@ -162,26 +239,27 @@ class Site(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(page)
 
-    def go(self, address: str, cookie: str = "") -> None:
+    def redirect(self, address: str, cookie: str = "") -> None:
         self.send_response(303)
         self.send_header("Location", address)
         if cookie:
             self.send_header("Set-Cookie", cookie)
+        self.send_header("Content-Length", "0")
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        pass
+        """Keeps the terminal for the service's own log."""
 
 
-def _pre(value: dict) -> str:
-    return f"<pre>{html.escape(json.dumps(value, indent=2))}</pre>"
+def as_block(value: Json) -> str:
+    return f'<pre tabindex="0">{html.escape(json.dumps(value, indent=2))}</pre>'
 
 
-def _leave_with(service: int) -> None:
-    """The service was started by the same command: when it ends, so does this."""
+def stop_with(pid: int) -> None:
+    """Ends this process when the given one has ended: one command starts both."""
     try:
         while True:
-            os.kill(service, 0)
+            os.kill(pid, 0)
             time.sleep(0.5)
     except ProcessLookupError:
         os._exit(0)
@@ -193,9 +271,9 @@ def main() -> None:
     try:
         server = ThreadingHTTPServer(("127.0.0.1", PORT), Site)
     except OSError as error:
-        sys.exit(f"the demo site is left out: port {PORT}: {error.strerror} (set DEMO_SITE_PORT)")
+        sys.exit(f"The demo site does not start: port {PORT}: {error.strerror}. Set DEMO_SITE_PORT to another port.")
     if len(sys.argv) > 1:
-        threading.Thread(target=_leave_with, args=(int(sys.argv[1]),), daemon=True).start()
+        threading.Thread(target=stop_with, args=(int(sys.argv[1]),), daemon=True).start()
     server.serve_forever()
 
 

@@ -15,6 +15,7 @@ from sso.accounts.factor_pages import Enrolments, factor_pages
 from sso.accounts.journey import AnyJourneys
 from sso.accounts.pages import Visitor, signin_pages
 from sso.accounts.routes import login_routes
+from sso.core.fair_thread import FairThread
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -27,7 +28,6 @@ from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web import language, pages
-from sso.web.address import Proxies
 from sso.web.edge import Edge
 from sso.web.headers import SecurityHeaders, data_headers
 from sso.web.hosts import AllowedHosts
@@ -38,6 +38,7 @@ from sso.web.socket import SocketConnection
 from sso.web.told import Told
 
 BODY_S = 30
+MAX_BODIES_PER_CLIENT = 64  # costly ones that wait to be parsed
 FILE_NAME_MOST = 100
 
 
@@ -72,7 +73,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     app.json = OrjsonProvider(app)
     app.url_map.merge_slashes = False  # else it redirects, to whatever host the client has named
     app.config.update(
-        PROXIES=Proxies(settings.trusted_proxies, settings.proxy_header.lower()),
+        PROXIES=services.proxies,
+        PARSERS=FairThread(MAX_BODIES_PER_CLIENT),
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
@@ -85,7 +87,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     _register_routes(app, services, health)
     told = Told(metrics)
     app.rules = RequestRules(AllowedHosts.of(settings))
-    Edge(app.rules, SecurityHeaders(https=settings.https), told).register(app)
+    security = SecurityHeaders(https=settings.https)
+    Edge(app.rules, services.forwarding, security, told, show_reasons=settings.is_loopback).register(app)
     app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 

@@ -6,8 +6,10 @@ unknown one stops the start with a line that names it.
 
 import os
 import re
+import ssl
 import tomllib
 from collections.abc import Mapping
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -24,10 +26,11 @@ from pydantic import (
     model_validator,
 )
 
-from sso.core.net import Network, parse_networks
+from sso.core.net import Network, parse_address, parse_networks
 from sso.serve.sockets import Bind, parse_bind, parse_binds
 
 PREFIX = "SSO_"
+MAIL_FROM = "must be an e-mail address such as sso@example.com"
 ADDRESS = re.compile(r"[!\"$->@-~]+")  # printable ASCII but "#" and "?"
 
 
@@ -125,10 +128,11 @@ class Settings(BaseModel):
     stoken_ttl_s: Seconds = 3600
     browser_ttl_s: Seconds = 1209600
     smtp_url: SecretStr | None = None
+    smtp_ca_file: Path | None = None
     mail_from: str = ""
     metrics_bind: str | None = None
     http: Literal["lane", "hypercorn"] = "lane"
-    connections_per_address: Count = 16384
+    connections_per_address: Count = 512
     argon2_time: int = Field(default=2, ge=1, le=100)
     argon2_kib: int = Field(default=19456, ge=8, le=4 * 1024 * 1024)
     audit_days: int = Field(default=400, ge=0, le=36500)
@@ -157,6 +161,29 @@ class Settings(BaseModel):
             raise ValueError("must be a URL that begins with smtp://, smtp+starttls:// or smtps://")
         return value
 
+    @field_validator("smtp_ca_file")
+    @classmethod
+    def _smtp_ca(cls, value: Path | None) -> Path | None:
+        if value:
+            try:
+                ssl.create_default_context(cafile=str(value))
+            except (OSError, ValueError):
+                raise ValueError("must be a readable PEM file with the certificates of a CA") from None
+        return value
+
+    @field_validator("mail_from")
+    @classmethod
+    def _sender(cls, value: str) -> str:
+        try:
+            message = EmailMessage()
+            message["From"] = value
+            (address,) = message["From"].addresses
+        except Exception:  # the library raises whatever its parser runs into
+            raise ValueError(MAIL_FROM) from None
+        if not (address.username and address.domain and value.isprintable()):
+            raise ValueError(MAIL_FROM)
+        return value
+
     @field_validator("database_url")
     @classmethod
     def _database(cls, value: SecretStr | None) -> SecretStr | None:
@@ -176,7 +203,7 @@ class Settings(BaseModel):
         base = str(values["base_url"])
         values.setdefault("ws_url", "ws" + base.removeprefix("http") if base.startswith("http") else base)
         host = urlsplit(base).hostname if _is_plain_address(base, ("http", "https")) else None
-        values.setdefault("mail_from", f"sso@{host or 'localhost'}")
+        values.setdefault("mail_from", f"sso@{host}" if host and ":" not in host else "sso@localhost")
         return values
 
     @property
@@ -187,6 +214,17 @@ class Settings(BaseModel):
     def public_hosts(self) -> tuple[str, ...]:
         """The hosts of the public addresses."""
         return tuple(urlsplit(url).hostname or "" for url in (self.base_url, self.ws_url))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the public address can be reached from this machine only."""
+        host = urlsplit(self.base_url).hostname or ""
+        if host == "localhost" or host.endswith(".localhost"):
+            return True
+        try:
+            return parse_address(host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def key_file(self) -> Path:

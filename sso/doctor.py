@@ -1,22 +1,24 @@
 """Checks of an installation, each with what to do when it fails."""
 
-import ipaddress
 import os
 import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
+import orjson
 import trio
 
 from sso.config import Settings
+from sso.core.net import contains
 from sso.core.sealed import SealError
 from sso.db.bridge import run_outside
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
 from sso.services import keyring, open_services
+from sso.web.address import peer_address
+from sso.web.forwarding import ADVICE
 
 CLOCK_OFF_S = 5.0
 
@@ -33,10 +35,20 @@ class Finding:
 def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     database = list(_database(dsn))
     yield from database
-    if {"database", "migrations"} <= {finding.name for finding in database if finding.good}:
+    usable = {"database", "migrations"} <= {finding.name for finding in database if finding.good}
+    if usable:
         yield from _keys(settings, dsn)
     yield from _files(settings)
     yield from _addresses(settings)
+    yield from _proxies(settings, dsn if usable else None)
+    denied = settings.gsid_admin == "deny"
+    yield Finding(
+        "administration by games",
+        denied,
+        "denied" if denied else "a game that an administrator signs in to can administer in their name",
+        "set SSO_GSID_ADMIN=deny, unless tools of yours sign in administrators as games do",
+        warning=True,
+    )
 
 
 def _database(dsn: str) -> Iterator[Finding]:
@@ -118,24 +130,13 @@ def _mode(path: Path) -> Finding:
 
 
 def _addresses(settings: Settings) -> Iterator[Finding]:
-    parts = urlsplit(settings.base_url)
-    host = parts.hostname or ""
-    local = host == "localhost" or _is_loopback(host)
     yield Finding(
         "base URL",
-        parts.scheme == "https" or local,
+        settings.https or settings.is_loopback,
         settings.base_url,
         "put a proxy with TLS before it and set SSO_BASE_URL to the https address people use",
         warning=True,
     )
-    if parts.scheme == "https" and not settings.trusted_proxies:
-        yield Finding(
-            "proxies",
-            False,
-            "none is trusted, so every client seems to come from the proxy",
-            "set SSO_TRUSTED_PROXIES to the proxy's address",
-            warning=True,
-        )
     if settings.smtp_url is None:
         folder = settings.data_dir / "mail"
         yield Finding("mail", False, f"is written to {folder}", "set SSO_SMTP_URL to have it sent", warning=True)
@@ -145,8 +146,31 @@ def _addresses(settings: Settings) -> Iterator[Finding]:
     )
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _proxies(settings: Settings, dsn: str | None) -> Iterator[Finding]:
+    if untrusted := _untrusted_proxies(settings, dsn) if dsn else []:
+        yield Finding(
+            "proxies",
+            False,
+            f"forwarding headers were ignored in the last day, from {', '.join(untrusted)}",
+            ADVICE,
+            warning=True,
+        )
+    elif settings.https and not settings.trusted_proxies:
+        yield Finding(
+            "proxies",
+            False,
+            "none is trusted, so every client seems to come from the proxy",
+            "set SSO_TRUSTED_PROXIES to the proxy's address",
+            warning=True,
+        )
+
+
+def _untrusted_proxies(settings: Settings, dsn: str) -> list[str]:
+    """What workers have recorded, as far as the present settings would not accept it."""
+    latest = "SELECT peer, header FROM untrusted_proxies WHERE expires > now() ORDER BY last_seen DESC LIMIT 5"
+    rows = orjson.loads(run_outside(dsn, f"SELECT coalesce(json_agg(r), '[]')::text FROM ({latest}) r"))  # noqa: S608
+    return [f"{row['peer']} ({row['header']})" for row in rows if not _is_trusted(settings, row["peer"], row["header"])]
+
+
+def _is_trusted(settings: Settings, peer: str, header: str) -> bool:
+    return header == settings.proxy_header.lower() and contains(settings.trusted_proxies, peer_address(peer))

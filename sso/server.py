@@ -10,6 +10,7 @@ import trio
 
 from sso.app import build_app
 from sso.config import Settings
+from sso.core.background import keep_running
 from sso.core.keys import ALGORITHMS, CHEAP
 from sso.db import cleaner
 from sso.db.errors import DatabaseError
@@ -30,7 +31,7 @@ log = structlog.get_logger()
 async def run_worker(
     settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None], place: Place
 ) -> None:
-    """Serve until SIGTERM. A background task that fails brings the worker down; the supervisor starts another."""
+    """Serve until SIGTERM. A background task that fails is started again, and the worker goes on serving."""
     health = Health()
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -52,30 +53,28 @@ async def _serve(
 ) -> None:
     process.prepare()
     limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
-    match settings.http:
-        case "lane":
-            await lane.serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
-        case "hypercorn":
-            await hypercorn.serve(app, sockets, stop, ready, limits)
+    serve = hypercorn.serve if settings.http == "hypercorn" else lane.serve
+    await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
 
 
 async def _open(services: Services, background: trio.Nursery) -> None:
     services.hasher.prepare()
     await _when_database_answers(services)
     background.start_soon(_warm, services)
-    await background.start(services.wakeups.run)
-    await background.start(services.keys.run, services.wakeups)
-    await background.start(services.postman.run, services.wakeups)
-    await background.start(services.game.holds.run)
-    await background.start(services.game.heartbeats.run)
-    await background.start(services.game.ease.run)
-    await background.start(cleaner.run, services.database, services.settings.audit_days)
+    await background.start(keep_running, "wakeups", services.wakeups.run)
+    await background.start(keep_running, "keys", services.keys.run, services.wakeups)
+    await background.start(keep_running, "mail", services.postman.run, services.wakeups)
+    await background.start(keep_running, "held polls", services.game.holds.run)
+    await background.start(keep_running, "heartbeats", services.game.heartbeats.run)
+    await background.start(keep_running, "load delay", services.game.ease.run)
+    await background.start(keep_running, "cleaner", cleaner.run, services.database, services.settings.audit_days)
+    await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 
 async def _warm(services: Services) -> None:
     try:
         await services.database.warm()
-    except* DatabaseError as group:  # it will be opened when it is needed
+    except* Exception as group:  # they will be opened when they are needed
         log.warning("connections not opened", reason=str(group.exceptions[0]))
 
 

@@ -15,6 +15,7 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_ins import SignIns
 from sso.accounts.signin import SignIn
+from sso.accounts.smtp import Delivery
 from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
@@ -34,6 +35,8 @@ from sso.oauth.parts import OAuth
 from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.permissions import Permissions, build_permissions
+from sso.web.address import Proxies
+from sso.web.forwarding import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Services:
     permissions: Permissions
     applications: ApplicationsAtLogin
     exchange_jwt: ExchangeJwt
+    proxies: Proxies
+    forwarding: ForwardingMonitor
 
 
 SERVICE_NAME = "Sign-on"
@@ -107,7 +112,9 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Wakeups(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
+    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
+    delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(
         settings=settings,
         database=database,
@@ -132,5 +139,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
-        postman=Postman(database, ring, settings.mail_from, smtp_url, settings.data_dir / "mail"),
+        proxies=proxies,
+        forwarding=ForwardingMonitor(proxies),
+        postman=Postman(database, ring, settings.mail_from, delivery),
     )

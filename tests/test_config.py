@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from sso.config import ConfigError, Settings, load
 from sso.core.net import parse_networks
+from tests.kit.smtp import make_certificate
 
 # The table of the decisions.
 DEFAULTS: dict[str, Any] = {
@@ -26,6 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_GSID_TTL_S": 120,
     "SSO_GSID_MAX_S": 1200,
     "SSO_GSID_HEARTBEAT_S": 5,
+    "SSO_GSID_ADMIN": "allow",
     "SSO_OAUTH_SESSION_S": 600,
     "SSO_ACCESS_TTL_S": 3600,
     "SSO_ID_TTL_S": 3600,
@@ -37,7 +39,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_RATE_GETGSID": 600,
     "SSO_RATE_LOGIN": 60,
     "SSO_HTTP": "lane",
-    "SSO_CONNECTIONS_PER_ADDRESS": 16384,
+    "SSO_CONNECTIONS_PER_ADDRESS": 512,
     "SSO_AUDIT_DAYS": 400,
     "SSO_REFRESH_LEEWAY_S": 0,
     "SSO_GRANT_MAX_S": 15552000,
@@ -46,6 +48,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_STOKEN_TTL_S": 3600,
     "SSO_BROWSER_TTL_S": 1209600,
     "SSO_SMTP_URL": None,
+    "SSO_SMTP_CA_FILE": None,
     "SSO_METRICS_BIND": None,
     "SSO_ARGON2_TIME": 2,
     "SSO_ARGON2_KIB": 19456,
@@ -152,7 +155,18 @@ def test_the_public_addresses_follow_from_the_bind_unless_they_are_given(
 
 def test_mail_comes_from_the_host_of_the_service() -> None:
     assert load(None, {"SSO_BASE_URL": "https://sso.example.com:8443"}).mail_from == "sso@sso.example.com"
-    assert load(None, {"SSO_MAIL_FROM": "help@example.com"}).mail_from == "help@example.com"
+    assert load(None, {"SSO_BASE_URL": "http://[::1]:8000"}).mail_from == "sso@localhost"
+    assert load(None, {"SSO_BASE_URL": "http://127.0.0.1:8000"}).mail_from == "sso@127.0.0.1"
+    for sender in ("help@example.com", "Sign-on <help@example.com>"):
+        assert load(None, {"SSO_MAIL_FROM": sender}).mail_from == sender
+
+
+def test_ca_file_of_the_mail_server_is_read_at_the_start(tmp_path: Path) -> None:
+    path = make_certificate(tmp_path).ca_file
+    assert load(None, {"SSO_SMTP_CA_FILE": str(path)}).smtp_ca_file == path
+    path.write_text("no certificate")
+    expected = "SSO_SMTP_CA_FILE: must be a readable PEM file with the certificates of a CA"
+    assert complaint({"SSO_SMTP_CA_FILE": str(path)}) == expected
 
 
 WRONG = {
@@ -175,6 +189,8 @@ WRONG = {
     "SSO_ARGON2_TIME": ["0"],
     "SSO_ARGON2_KIB": ["7", "99999999"],
     "SSO_SMTP_URL": ["x", "http://mail", "smtp://[mail"],
+    "SSO_SMTP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
+    "SSO_MAIL_FROM": ["x", "@example.com", "a@", "grp:;@example.com", "a@[1.2.3.4", "a@b.c, d@e.f", "a@b.c\nBcc: d"],
     "SSO_METRICS_BIND": ["x", "9000", "unix:/run/m.sock", "127.0.0.1:x"],
     "SSO_LOG_LEVEL": ["verbose"],
     "SSO_LOG_FORMAT": ["xml"],

@@ -1,24 +1,18 @@
 """Mail goes through an outbox table, so that a message is sent if and only if what caused it was committed."""
 
-import os
-import smtplib
-from email.message import EmailMessage
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
-
 import structlog
 import trio
 
+from sso.accounts.smtp import Delivery, build_message
 from sso.core.ids import record_id
 from sso.core.sealed import Keyring, place
-from sso.db.bridge import Database, Runner
+from sso.db.bridge import Database, Row, Runner
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.wakeups import Wakeups, notify
 
 TOPIC = "mail"
 TRIES = 8
-SMTP_S = 20
 
 _PUT = Statement(
     """INSERT INTO outbox (id, recipient, subject, body_sealed) VALUES (:id, :recipient, :subject, :body_sealed)"""
@@ -47,14 +41,13 @@ class Outbox:
 
 
 class Postman:
-    """Takes from the outbox and delivers: by SMTP, or as files in a directory where no server is set."""
+    """Takes messages from the outbox and delivers them."""
 
-    def __init__(self, database: Database, keyring: Keyring, sender: str, smtp_url: str | None, folder: Path) -> None:
+    def __init__(self, database: Database, keyring: Keyring, sender: str, delivery: Delivery) -> None:
         self._database = database
         self._keyring = keyring
         self._sender = sender
-        self._smtp_url = smtp_url
-        self._folder = folder
+        self._delivery = delivery
 
     async def run(self, wakeups: Wakeups, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         with wakeups.watch(TOPIC) as signals:
@@ -68,40 +61,35 @@ class Postman:
                 await signals.receive()
 
     async def _deliver_one(self) -> bool:
-        """False when nothing is due."""
+        """Deliver the next message that is due; False if there is none.
+
+        A message that fails, for whatever reason, is tried again later and given up after ``TRIES`` attempts. So is one
+        whose attempts never came to an end because the process died.
+        """
         row = await self._database.row(_CLAIM)
         if row is None:
             return False
-        message = EmailMessage()
-        message["From"], message["To"], message["Subject"] = self._sender, row["recipient"], row["subject"]
-        message["Message-ID"] = f"<{record_id()}{record_id()}@{self._sender.rpartition('@')[2]}>"
-        message.set_content(self._keyring.open(place("outbox.body_sealed", row["id"]), row["body_sealed"]))
-        try:
-            await trio.to_thread.run_sync(self._send, message, abandon_on_cancel=True)
-        except (OSError, smtplib.SMTPException) as error:
-            log.warning("mail.not_sent", id=row["id"], tries=row["tries"], reason=type(error).__name__)
-            if row["tries"] < TRIES:
-                return True
+        if row["tries"] <= TRIES:
+            try:
+                await self._deliver(row)
+            except Exception as error:
+                log.warning("mail.not_sent", id=row["id"], tries=row["tries"], reason=_reason(error))
+                if row["tries"] < TRIES:
+                    return True
+                log.error("mail.given_up", id=row["id"], tries=row["tries"])
+        else:
             log.error("mail.given_up", id=row["id"], tries=row["tries"])
-
         await self._database.value(_DONE, id=row["id"])
         return True
 
-    def _send(self, message: EmailMessage) -> None:
-        if self._smtp_url is None:
-            self._write(message)
-            return
-        url = urlsplit(self._smtp_url)
-        kind = smtplib.SMTP_SSL if url.scheme == "smtps" else smtplib.SMTP
-        with kind(url.hostname or "localhost", url.port or 0, timeout=SMTP_S) as server:
-            if url.scheme == "smtp+starttls":
-                server.starttls()
-            if url.username:
-                server.login(unquote(url.username), unquote(url.password or ""))
-            server.send_message(message)
+    async def _deliver(self, row: Row) -> None:
+        body = self._keyring.open(place("outbox.body_sealed", row["id"]), row["body_sealed"])
+        message = build_message(self._sender, row["recipient"], row["subject"], body)
+        await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
 
-    def _write(self, message: EmailMessage) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._folder / f"{record_id()}.eml"
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(message.as_bytes())
+
+def _reason(error: Exception) -> str:
+    """The kind of error, and for TLS why a certificate was refused. Other texts may quote the message."""
+    return (
+        f"{type(error).__name__}: {error.verify_message}" if hasattr(error, "verify_message") else type(error).__name__
+    )

@@ -174,7 +174,7 @@ _JWS = pyjwt.PyJWS()
 def _signed_claims(token: str, key: PublicKey) -> Claims:
     """The library judges the signature alone. The header was read before, by ``kid_of``."""
     try:
-        _JWS.decode(token, key, algorithms=[algorithm_of(key)])  # type: ignore[arg-type]
+        _JWS.decode(token, key, algorithms=[algorithm_of(key)])
     except (pyjwt.PyJWTError, ValueError, RecursionError) as error:
         raise InvalidToken(type(error).__name__) from None
     return _read_part(token.split(".")[1], "claims")

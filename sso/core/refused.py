@@ -9,6 +9,8 @@ class Refused(Exception):
     status: ClassVar[int] = 400
     code: ClassVar[str] = "invalid_request"  # the word of the OAuth family
     message: str = "bad request"
+    # More for the operator: logged under the reference of a page, and shown there by a service at a loopback address.
+    reason: str = ""
 
     def __init__(self, message: str | None = None) -> None:
         if message is not None:

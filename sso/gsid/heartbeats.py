@@ -11,6 +11,7 @@ import trio
 
 from sso.core.ids import record_id
 from sso.db.errors import DatabaseError
+from sso.db.isolate import isolate
 from sso.gsid.model import DELIVERED, EXPIRED
 from sso.gsid.socket_store import Seen, SocketStore
 
@@ -114,7 +115,7 @@ class Heartbeats:
         lines = [line for line in self._lines if not line.over]
         for start in range(0, len(lines), AT_ONCE):
             try:
-                await self._beat_some(lines[start : start + AT_ONCE])
+                await isolate(self._beat_some, lines[start : start + AT_ONCE], _beat_failed)
             except DatabaseError as error:  # the sockets stay; the next beat comes
                 log.warning("gsid.beat_not_done", reason=str(error))
 
@@ -125,3 +126,9 @@ class Heartbeats:
             if found is not None and found.is_open and found.socket == line.socket:
                 line.beat(found)
             line.see(found)
+
+
+def _beat_failed(line: Line, error: Exception) -> None:
+    """Close a socket whose session cannot be read; the others keep their heartbeat."""
+    log.error("gsid.beat_failed", gsid=line.gsid, reason=type(error).__name__)
+    line.tell(Close(FAILED, "internal error"))

@@ -4,6 +4,7 @@ import structlog
 import trio
 
 from sso.db.errors import DatabaseError
+from sso.db.isolate import isolate
 from sso.db.wakeups import Wakeups
 from sso.gsid.model import Turn
 from sso.gsid.poll_store import PollStore
@@ -38,12 +39,18 @@ class Holds:
             task_status.started()
             async for _ in doubts:
                 try:
-                    changed = await self._store.changed(self._held)
+                    await isolate(self._wake_changed, list(self._held), self._scan_failed)
                 except DatabaseError as error:
                     log.warning("gsid.scan_not_done", reason=str(error))
-                    continue
-                for gsid in changed:
-                    self._wakeups.wake(topic(gsid))
+
+    async def _wake_changed(self, held: list[Turn]) -> None:
+        for gsid in await self._store.changed(held):
+            self._wakeups.wake(topic(gsid))
+
+    def _scan_failed(self, turn: Turn, error: Exception) -> None:
+        """The poll looks at its session itself, and fails alone."""
+        log.error("gsid.scan_failed", gsid=turn.gsid, reason=type(error).__name__)
+        self._wakeups.wake(topic(turn.gsid))
 
 
 def topic(gsid: str) -> str:

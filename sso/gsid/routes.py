@@ -91,8 +91,10 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/info")
     async def info() -> Response:
         asked, _ = await about(About)
-        if not contains(game.info_allow, asked.real):
-            raise await game.admission.refuse(asked, Wrong("info", "an address of SSO_INFO_ALLOW", str(asked.real)))
+        ignored = http.ignored_forwarding_header()
+        if ignored or not contains(game.info_allow, asked.real):
+            found = f"{asked.real} with {ignored}, not in SSO_TRUSTED_PROXIES" if ignored else str(asked.real)
+            raise await game.admission.refuse(asked, Wrong("info", "an address of SSO_INFO_ALLOW", found))
         facts, standing, state = await game.admission.look(asked)
         session = {
             "distr": facts.distr,

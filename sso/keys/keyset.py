@@ -5,6 +5,7 @@ no token ever carries a ``kid`` that some process does not know yet.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 import structlog
@@ -28,6 +29,7 @@ class _Member:
     public_pem: str
     side: bool
     starts_at: float  # on Trio's clock
+    jwk: dict[str, Any]
 
 
 class KeySet:
@@ -36,6 +38,7 @@ class KeySet:
         self._keyring = keyring
         self._members: dict[str, _Member] = {}
         self._chains: dict[str, list[_Member]] = {}  # "" for the main keys, each in the order in which they sign
+        self._unusable: set[str] = set()  # kids of which the log has been told
         self.jwks = b'{"keys":[]}'
 
     def signer(self, algorithm: str = "") -> Signer:
@@ -65,23 +68,37 @@ class KeySet:
         return sorted({member.signer.algorithm for member in self._members.values()})
 
     async def load(self) -> None:
+        """Read the published keys. A key that cannot be used is logged and left out; SealError if no key can sign."""
         known = self._members
-        stored = await self._store.published()
-        self._members = {key.kid: self._member(key, known.get(key.kid)) for key in stored}
+        members: dict[str, _Member] = {}
+        reason = "there is no signing key"
+        for key in await self._store.published():
+            try:
+                members[key.kid] = self._member(key, known.get(key.kid))
+            except Exception as error:  # whatever a damaged row leads to: the other keys still sign
+                reason = str(error)
+                if key.kid not in self._unusable:
+                    log.error("keys.not_opened", kid=key.kid, reason=reason)
+                    self._unusable.add(key.kid)
         chains: dict[str, list[_Member]] = {}
-        for member in sorted(self._members.values(), key=lambda member: member.starts_at):
+        for member in sorted(members.values(), key=lambda member: member.starts_at):
             chains.setdefault(member.signer.algorithm if member.side else "", []).append(member)
-        self._chains = chains
-        jwks = [material.public_jwk(member.public, kid) for kid, member in self._members.items()]
-        self.jwks = orjson.dumps({"keys": jwks})
+        if "" not in chains:
+            raise SealError(reason)
+        self._members, self._chains = members, chains
+        self.jwks = orjson.dumps({"keys": [member.jwk for member in members.values()]})
 
     def _member(self, key: StoredKey, known: _Member | None) -> _Member:
         if known is not None:
             return known
         private = material.load_private(self._keyring.open(purpose(key.kid), key.private_sealed))
+        public = private.public_key()
+        if material.algorithm_of(public) != key.algorithm:
+            raise material.UnusableKey("the key is not of its algorithm")
         signer = Signer(key.kid, private, key.algorithm)
         starts_at = trio.current_time() + key.starts_in
-        return _Member(signer, private.public_key(), key.public_pem, key.side, starts_at)
+        jwk = material.public_jwk(public, key.kid)
+        return _Member(signer, public, key.public_pem, key.side, starts_at, jwk)
 
     async def run(self, wakeups: Wakeups, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep the set fresh for ever. A failed look keeps the set as it is: the next one is never far."""
@@ -94,6 +111,5 @@ class KeySet:
                     await self.load()
                 except DatabaseError as error:
                     log.warning("keys.not_read", reason=str(error))
-                except SealError as error:
-                    # One row that this process cannot open must not take the service down: the others still sign.
+                except SealError as error:  # no key of the database can sign: those in memory still do
                     log.error("keys.not_opened", reason=str(error))

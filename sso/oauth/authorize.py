@@ -9,7 +9,7 @@ from sso.oauth.clients import Clients
 from sso.oauth.errors import Denied, Finished, NotTheirs
 from sso.oauth.issue import Tokens
 from sso.oauth.model import Client, Pending, Wanted
-from sso.oauth.redirects import Redirect, judge
+from sso.oauth.redirects import Redirect, match_redirect_uri
 from sso.oauth.request import Parameters, ascii_of, check
 from sso.oauth.requests import Requests
 
@@ -50,14 +50,19 @@ class Authorize:
     async def recipient(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
         """Who asks, and where an answer may go. Before this is known, nothing is answered anywhere: NotTheirs."""
         if parameters is None:
-            raise NotTheirs
+            raise NotTheirs("the query has too many parameters")
         client_id, uri = ascii_of(parameters, "client_id"), ascii_of(parameters, "redirect_uri")
-        client = await self._clients.get(client_id) if uri else None
-        if client is None or client.disabled:
-            raise NotTheirs
-        redirect = judge(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
-        if redirect is None:
-            raise NotTheirs
+        for name, value in (("client_id", client_id), ("redirect_uri", uri)):
+            if not value:
+                raise NotTheirs(f"{name} is missing, repeated or not ASCII")
+        client = await self._clients.get(client_id)
+        if client is None:
+            raise NotTheirs("there is no client with this client_id")
+        if client.disabled:
+            raise NotTheirs("the client is disabled")
+        redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
+        if isinstance(redirect, str):
+            raise NotTheirs(redirect)
         return client, redirect
 
     def check(self, parameters: Parameters, client: Client, redirect: Redirect) -> Wanted:

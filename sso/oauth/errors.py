@@ -48,6 +48,10 @@ class NotTheirs(Refused):
         "Nobody was signed in. Go back to the site and try again; if this page comes again, tell them."
     )
 
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
 
 class Finished(Refused):
     message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")

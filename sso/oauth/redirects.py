@@ -12,6 +12,9 @@ from urllib.parse import quote, unquote_plus
 
 LONGEST = 2048
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+NO_ADDRESS = (
+    "redirect_uri must be an absolute http or https address of at most 2,048 characters, without fragment and user-info"
+)
 OWN_PARAMETERS = frozenset({"code", "state", "error", "error_description"})
 
 # Printable ASCII without \ " < > ^ ` { | } and #. A percent sign stands for a byte, and not for a control character.
@@ -43,28 +46,36 @@ class Redirect:
 
 
 def judge(uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, any_http: bool = False) -> Redirect | None:
-    """None unless it is an address of the client.
+    """None unless it is an address of the client."""
+    found = match_redirect_uri(uri, hosts, uris, any_http=any_http)
+    return found if isinstance(found, Redirect) else None
+
+
+def match_redirect_uri(
+    uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, any_http: bool = False
+) -> Redirect | str:
+    """The address if it is one of the client's, otherwise why it is not.
 
     ``hosts`` are its hosts, ``http://host`` for one without TLS; ``uris`` its exact addresses, if it lists any;
     ``any_http``: this service itself has no TLS, so nothing is lost by answering without.
     """
     if len(uri) > LONGEST or (match := _URI.fullmatch(uri)) is None:
-        return None
+        return NO_ADDRESS
     scheme, host, port = match["scheme"].lower(), match["host"].lower(), match["port"]
     if port is not None and int(port) > 65535:
-        return None
+        return NO_ADDRESS
     if _parameters(match["rest"]) & OWN_PARAMETERS:
-        return None
+        return "redirect_uri: its query must not have code, state, error or error_description"
     plain, insecure = f"{host}", f"http://{host}"
     if hosts and plain not in hosts and insecure not in hosts:
-        return None
+        return "redirect_uri: the host is not one of the client's redirect_hosts"
     if scheme == "http" and not (any_http or host in LOOPBACK or insecure in hosts):
-        return None
+        return "redirect_uri: must be https"
     if uris:
         if uri not in uris and not any(_same_but_port(uri, listed) for listed in uris):
-            return None
+            return "redirect_uri is not one of the client's redirect_uris"
     elif not hosts:
-        return None
+        return "the client has neither redirect_hosts nor redirect_uris"
     return Redirect(uri, f"{scheme}://{host}" + (f":{port}" if port else ""))
 
 

@@ -10,7 +10,7 @@ from sso.db.patient import PatientBatch
 from sso.db.statement import Statement
 from sso.oauth.errors import Finished, NotTheirs
 from sso.oauth.model import Client, Pending, Wanted
-from sso.oauth.redirects import judge
+from sso.oauth.redirects import match_redirect_uri
 
 _KEEP = """WITH item AS (
         SELECT * FROM unnest(
@@ -124,7 +124,7 @@ class Requests:
             float(self._life_s),
         )
         if row is None:
-            raise NotTheirs  # not any more
+            raise NotTheirs("the client was changed or disabled meanwhile")
         return Pending(request_id, wanted, row["created"], row["expires"], row["login_after"])
 
     async def find(self, request_id: str) -> Pending | None:
@@ -136,9 +136,11 @@ class Requests:
 
     def _wanted(self, row: Row) -> Wanted:
         client = Client.from_row(row)
-        redirect = judge(row["redirect_uri"], client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
-        if redirect is None:
-            raise NotTheirs
+        redirect = match_redirect_uri(
+            row["redirect_uri"], client.redirect_hosts, client.redirect_uris, any_http=self._any_http
+        )
+        if isinstance(redirect, str):
+            raise NotTheirs(redirect)
         values: dict[str, Any] = {name: row[name] for name in _AS_KEPT}
         return Wanted(
             client=client,

@@ -9,7 +9,7 @@ from sso.core.keys import PublicKey, UnusableKey
 from sso.core.refused import NotFound
 from sso.db.bridge import Database, Runner
 from sso.db.statement import Statement
-from sso.perm.names import is_application_key
+from sso.perm.key_files import KeyFiles
 
 # Keys of a removed application, or of one in a removed project, are no keys.
 _ALIVE = """JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
@@ -42,8 +42,7 @@ _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)  # anything else names no
 class ApplicationKeys:
     def __init__(self, database: Database, folder: Path) -> None:
         self._database = database
-        self._folder = folder  # keys/<application_id>.pem
-        self._files: dict[Path, tuple[tuple[int, int], list[PublicKey]]] = {}  # read again when they change
+        self._files = KeyFiles(folder)
 
     async def find(self, application_id: int, kid: str) -> PublicKey | None:
         """A key that this application, if it is not removed, may sign a service JWT with."""
@@ -52,7 +51,8 @@ class ApplicationKeys:
         pem = await self._database.value(_ONE, application_id=application_id, id=kid)
         if pem is not None:
             return _usable(pem)
-        return next((key for key in self._from_file(application_id) if material.key_id(key) == kid), None)
+        in_file = await self._files.of(application_id)
+        return in_file.key if in_file is not None and in_file.id == kid else None
 
     async def find_pem(self, kid: str) -> str | None:
         """The public part of a key by its id alone: anybody may ask, and it decides nothing."""
@@ -61,25 +61,19 @@ class ApplicationKeys:
         found: str | None = await self._database.value(_ANYWHERE, id=kid)
         if found is not None and _usable(found):
             return found
-        owners = {
-            int(path.stem): key
-            for path in self._folder.glob("*.pem")
-            if is_application_key(path.stem)
-            for key in self._read(path)
-            if material.key_id(key) == kid
-        }
-        living = await self._living(owners)
-        return next((material.public_pem(key) for owner, key in owners.items() if owner in living), None)
+        in_files = await self._files.with_id(kid)
+        living = await self._living([key.application_id for key in in_files])
+        return next((key.pem for key in in_files if key.application_id in living), None)
 
     async def published(self, application_id: int) -> list[dict[str, str]]:
         """All keys of an application; none if it, or its project, is removed."""
         if not await self._database.value(_EXISTS, application_id=application_id):
             raise NotFound("application not found")
         rows = await self._database.rows(_OF, application_id=application_id)
-        in_file = self._from_file(application_id)
-        if in_file and not await self._living((application_id,)):
-            in_file = []
-        found = {material.key_id(key): material.public_pem(key) for key in in_file}
+        in_file = await self._files.of(application_id)
+        if in_file is not None and not await self._living((application_id,)):
+            in_file = None
+        found = {in_file.id: in_file.pem} if in_file is not None else {}
         for row in rows:
             if _usable(row["pem"]):
                 found.setdefault(row["id"], row["pem"])
@@ -97,26 +91,6 @@ class ApplicationKeys:
     async def _living(self, ids: Collection[int]) -> frozenset[int]:
         rows = await self._database.rows(_LIVING, ids=list(ids)) if ids else ()
         return frozenset(row["application_id"] for row in rows)
-
-    def _from_file(self, application_id: int) -> list[PublicKey]:
-        return self._read(self._folder / f"{int(application_id)}.pem")
-
-    def _read(self, path: Path) -> list[PublicKey]:
-        try:
-            stamp = path.stat()
-            known = self._files.get(path)
-            if known is None or known[0] != (stamp.st_mtime_ns, stamp.st_size):
-                known = self._files[path] = (stamp.st_mtime_ns, stamp.st_size), self._load(path)
-        except OSError:
-            self._files.pop(path, None)
-            return []
-        return known[1]
-
-    def _load(self, path: Path) -> list[PublicKey]:
-        try:
-            return [material.load_public(path.read_text())]
-        except (UnicodeDecodeError, UnusableKey):
-            return []
 
 
 async def set_from_meta(tx: Runner, application_id: int, public_key: str) -> None:

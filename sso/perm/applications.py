@@ -57,13 +57,12 @@ class Applications:
         call.warnings.extend(kinds.unknown(call.options, OPTIONS, "options"))
         full = kinds.flag(call.options.get("full", False), "options.full")
         standing = await self._desk.standing(call.caller, wanted)
-        project_id = standing.application.project_id
-        standing.require(Operation.APPLICATION_GET, project_id=project_id, application_id=wanted)
+        standing.require_on_record(Operation.APPLICATION_GET)
         row = await read_row(self._database, wanted)
         assert row is not None
         data = shown(row)
         if full:
-            standing.require(Operation.APPLICATION_SAVE, project_id=project_id, application_id=wanted)
+            standing.require_on_record(Operation.APPLICATION_SAVE)
             data |= {"settings": row["settings"], "service_meta": row["service_meta"]}
         return call.answer(data=data)
 

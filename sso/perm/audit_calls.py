@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from sso.core.refused import Forbidden
 from sso.db.bridge import Database
 from sso.perm import audit
 from sso.perm.audit import Filter
@@ -35,7 +34,7 @@ class AuditCalls:
         standing = await self._desk.standing(call.caller, wanted.application_id)
         if wanted.project_id is None and not standing.rights.is_root:
             if standing.at is None or standing.at.project_id is None:
-                raise Forbidden
+                raise standing.missing(Operation.PROJECT_SAVE)
             standing.require(Operation.PROJECT_SAVE, project_id=standing.at.project_id)
             wanted = replace(wanted, project_id=standing.at.project_id)  # not what it was in other hands
         elif wanted.project_id is not None:

@@ -1,5 +1,6 @@
 """Where a caller stands: what the engine says about the caller, and whether that suffices for an operation."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,8 @@ from sso.core.refused import Forbidden, NotFound
 from sso.db.errors import DatabaseError
 from sso.perm.callers import Caller
 from sso.perm.engine.effective import compute
-from sso.perm.engine.operations import Operation, allowed
-from sso.perm.engine.rights import Rights, secret_rights
+from sso.perm.engine.operations import Operation, allowed, any_of, missing_rights
+from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
 from sso.perm.facts_store import FactsStore, Loaded
 from sso.perm.names import CENTRAL
 
@@ -30,6 +31,10 @@ class Standing:
             raise Forbidden
         return self.at
 
+    def missing(self, operation: Operation) -> Forbidden:
+        """The refusal of an operation: the same whether or not there is what it is about."""
+        return Forbidden(missing_rights(operation))
+
     def require(
         self,
         operation: Operation,
@@ -39,17 +44,23 @@ class Standing:
         group_id: str | None = None,
     ) -> None:
         if not self.may(operation, project_id=project_id, application_id=application_id, group_id=group_id):
-            raise Forbidden
+            raise self.missing(operation)
 
     def may(self, operation: Operation, **target: Any) -> bool:
         return allowed(operation, self.rights, **target)
 
     def require_here(self, operation: Operation) -> None:
         """For an operation on the application of the call. What is removed, or in a removed project, is refused."""
+        if self.require_on_record(operation).gone:
+            raise Forbidden("removed")
+
+    def require_on_record(self, operation: Operation) -> Loaded:
+        """For an operation on the application of the call, which may be removed."""
+        if self.at is None and not self.rights.is_root:
+            raise self.missing(operation)
         here = self.application
         self.require(operation, project_id=here.project_id, application_id=here.application.application_id)
-        if here.gone:
-            raise Forbidden("removed")
+        return here
 
 
 class Desk:
@@ -87,6 +98,12 @@ class Desk:
         service = _speaks_for(caller, at)
         secret = secret_rights(at.application.schema, at.facts.own, caller.now)
         return Standing(Rights(effective, secret, service), central, at)
+
+
+def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
+    """The refusal to read or write these sections of a user's schema; none means any of them would do."""
+    words = dict.fromkeys(word for section, word in META_WORDS.items() if not sections or section in sections)
+    return Forbidden(f"{right} of {', '.join(words) if sections else any_of(list(words))} is required")
 
 
 def _check_credentials(caller: Caller, application_id: int | None, at: Loaded | None) -> None:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from sso.core.refused import Forbidden
-from sso.perm.desk import Standing
+from sso.perm.desk import Standing, missing_sections
 from sso.perm.engine.effective import Effective
 from sso.perm.engine.explain import explain_all, explain_rule
 from sso.perm.engine.operations import Operation
@@ -21,7 +20,8 @@ def explained(
         return {}
     sections = options.sections
     if "roles" not in sections or (isinstance(asked, str) and "private_data" not in sections):
-        raise Forbidden  # a chain names roles, and what gave them
+        # A chain names roles, and what gave them.
+        raise missing_sections("canRead", {"roles", "private_data"} - sections if isinstance(asked, str) else {"roles"})
 
     def sees(project_id: str | None) -> bool:
         """Conditions are for callers who may read the list of roles, and for administrators of the project."""

@@ -1,6 +1,7 @@
 """POST /api/permissions/meta/data: a user's schema, read and saved (§2.9, §4.5)."""
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from sso.db.statement import Statement
 from sso.perm import audit, role_store
 from sso.perm.audit import Actor
 from sso.perm.call import Call
-from sso.perm.desk import Desk, Standing
+from sso.perm.desk import Desk, Standing, missing_sections
 from sso.perm.engine.answer import TYPES
 from sso.perm.engine.answer import answer as rendered
 from sso.perm.engine.compiled import RoleRecord, Schema
@@ -22,6 +23,7 @@ from sso.perm.engine.render import Options, expired
 from sso.perm.engine.tree import as_tree
 from sso.perm.errors import Conflict, Invalid
 from sso.perm.explained import explained
+from sso.perm.facts_store import Loaded
 from sso.perm.input import kinds
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments, stored
@@ -78,7 +80,7 @@ class UserData:
         user_id = _user_id(data.get("user_id", caller.user_id or None))
         own = bool(caller.user_id) and user_id == caller.user_id
         standing = await self._desk.standing(caller, wanted)
-        here = standing.application
+        here = _application(standing, "canRead", ())
         if not caller.user_id and kind != "roles":
             raise Forbidden
         found = here if own else await self._desk.facts.load(user_id, wanted, caller.address)
@@ -91,7 +93,7 @@ class UserData:
         effective = compute(found.application, found.facts, caller.now)
         shown = replace(options, sections=sections)
         if kind == "roles" and "roles" not in sections:
-            raise Forbidden
+            raise missing_sections("canRead", ("roles",))
         parts: dict[str, Any] = {"data": rendered(kind, found.application, found.facts, effective, shown)}
         parts |= explained(explain, standing, found, effective, shown, short=kind == "list_short")
         return call.answer(**parts, user_id=user_id, expired=expired(effective, shown))
@@ -114,7 +116,7 @@ class UserData:
             # A service, or a holder of the application's key, asks for roles: that is its own application's matter.
             sections = frozenset(("roles",)) if call.caller.key or standing.rights.service else frozenset()
         if not sections:
-            raise Forbidden
+            raise missing_sections("canRead", ())
         return sections
 
     async def _save(self, call: Call) -> dict[str, Any]:
@@ -129,11 +131,12 @@ class UserData:
             _, warnings = read_assignments(data["roles"], _Anything(), ends)  # which of them exist is told later
             call.warnings.extend(warnings)
         standing = await self._desk.standing(call.caller, wanted)
-        here = standing.application
+        sections = {name for name in (*SECTIONS, "roles") if name in data}
+        here = _application(standing, "canWrite", sections)
         own = user_id == call.caller.user_id
         writable = standing.rights.writable(own=own)
-        if not writable or not {name for name in (*SECTIONS, "roles") if name in data} <= writable:
-            raise Forbidden
+        if not writable or not sections <= writable:
+            raise missing_sections("canWrite", sections - writable)
         if not own and not await self._known(user_id):
             raise NotFound("user not found")
         if here.gone:
@@ -160,6 +163,13 @@ class UserData:
     async def _known(self, user_id: str) -> bool:
         found = await self._desk.facts.load(user_id, CENTRAL, None)
         return found is not None and found.known
+
+
+def _application(standing: Standing, right: str, sections: Collection[str]) -> Loaded:
+    """The application of the call. If there is none, the refusal is that of a caller without rights there."""
+    if standing.at is None and not standing.rights.is_root:
+        raise missing_sections(right, sections)
+    return standing.application
 
 
 class _Anything(frozenset[str]):
@@ -189,7 +199,7 @@ async def _refuse_root(tx: Transaction, user_id: str, given: tuple[Assignment, .
     """Every right everywhere is root's alone to give and to take: the right to write roles is less than that."""
     held = own_record(await read_record(tx, user_id, CENTRAL)).roles
     if {item for item in held if item.name == ROOT_ROLE} != {item for item in given if item.name == ROOT_ROLE}:
-        raise Forbidden
+        raise Forbidden("the role root is required")
 
 
 async def read_record(runner: Runner, user_id: str, application_id: int) -> dict[str, Any]:

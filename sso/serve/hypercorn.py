@@ -1,25 +1,14 @@
-"""Serving through hypercorn. Whatever serves has this one shape: :func:`serve`."""
+"""Serving through hypercorn: it answers all requests; accepting connections and reading heads stay the same."""
 
-import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import structlog
 import trio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.config import Config, Sockets
-from hypercorn.trio import run as library
 
-from sso.serve.hypercorn_connection import MESSAGE_MOST, Connection, present
-from sso.serve.lane.watch import has_left
+from sso.serve.lane import server
+from sso.serve.lane.places import Place
 from sso.serve.limits import Limits
-from sso.web.wire import KEY
-
-CLOSE_AFTER_S = 0.05  # once accepting has stopped
-_log = structlog.get_logger()
 
 
 async def serve(
@@ -28,122 +17,8 @@ async def serve(
     stop: trio.Event,
     ready: Callable[[], None],
     limits: Limits | None = None,
+    headers: Iterable[tuple[str, str]] = (),
+    place: Place | None = None,
 ) -> None:
-    """Answer requests until ``stop`` is set; then take no more, finish those in flight, and return."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_close_when, stop, sockets)
-        await nursery.start(
-            partial(
-                library.worker_serve,
-                ASGIWrapper(ending_well(app, stop)),
-                configuration(limits or Limits()),
-                sockets=Sockets([], list(sockets), []),
-                shutdown_trigger=stop.wait,
-            )
-        )
-        ready()
-
-
-def configuration(limits: Limits) -> Config:
-    config = Config()
-    config.include_server_header = False
-    config.keep_alive_timeout = limits.keep_alive_s
-    config.graceful_timeout = limits.drain_s
-    config.h11_max_incomplete_size = limits.head_most
-    config.websocket_max_message_size = MESSAGE_MOST
-    config.errorlog = logging.getLogger("hypercorn.error")
-    return config
-
-
-class Wire:
-    """What a handler knows of its client (`sso.web.wire`)."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.undo: Callable[[], Awaitable[None]] | None = None
-        self.gone = False
-        self._connection = connection
-        self._left: int | None = None
-        self._written = False
-
-    def watched(self) -> AbstractContextManager[None]:
-        return nullcontext()  # Quart hears of a client that left, and cancels its handler
-
-    def has_left(self) -> bool:
-        sock: socket.socket = self._connection.stream.socket
-        return self._connection.lost or sock.fileno() < 0 or has_left(sock)
-
-    def announced(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self._left = next((int(value) for name, value in headers if name == b"content-length"), None)
-
-    def sent(self, size: int, last: bool) -> None:
-        """Handed to the system. A client that has all it waits for may leave before it is told that this was all."""
-        if self._left is not None:
-            self._left -= size
-        self._written = self._written or ((last or self._left == 0) and not self._connection.lost)
-
-    async def end(self, undo_s: float) -> None:
-        if self.undo is not None and not self._written:
-            with trio.move_on_after(undo_s, shield=True):
-                try:
-                    await self.undo()
-                except Exception:
-                    _log.exception("an answer that was not written could not be undone")
-
-
-def ending_well(app: Any, stop: trio.Event) -> Any:
-    """The application, such that no connection is left open that nobody reads, nor closed without a word.
-
-    Hypercorn says "disconnected" to the application while it still sends the end of the answer. Quart then cancels
-    what it is doing, which is sending: a connection that should have been closed after its answer stayed open, and
-    the next request on it got no answer until the drain was over. And after an answer to a request whose body was not
-    awaited it closes the connection; a client that is not told sends its next request there.
-    """
-
-    async def run(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        wire = Wire(present.get())
-        scope["extensions"][KEY] = wire
-        to_come = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope.get("headers", ()))
-
-        async def receive_on() -> Any:
-            nonlocal to_come
-            message = await receive()
-            to_come = to_come and bool(message.get("more_body", message["type"] != "http.request"))
-            return message
-
-        async def send_on(message: Any) -> None:
-            match message["type"]:
-                case _ if wire.gone:
-                    pass  # nobody would get it
-                case "http.response.start" if wire.undo is not None and wire.has_left():
-                    wire.gone = True
-                case "http.response.start":
-                    wire.announced(message["headers"])
-                    if (stop.is_set() or to_come) and scope["http_version"].startswith("1"):
-                        message = message | {"headers": [*message["headers"], (b"connection", b"close")]}
-                    await send(message)
-                case "http.response.body":
-                    last = not message.get("more_body")
-                    # Hypercorn itself does so for what waits on the client. With HTTP/2 that may be for ever.
-                    with trio.CancelScope(shield=last and scope["http_version"].startswith("1")):
-                        await send(message)
-                    wire.sent(len(message.get("body", b"")), last)
-                case _:
-                    await send(message)
-
-        try:
-            await app(scope, receive_on, send_on)
-        finally:
-            await wire.end(Limits.undo_s)
-
-    return run
-
-
-async def _close_when(stop: trio.Event, sockets: Sequence[socket.socket]) -> None:
-    """A socket that stays open would go on taking connections that nobody answers."""
-    await stop.wait()
-    await trio.sleep(CLOSE_AFTER_S)
-    for listener in sockets:
-        listener.close()
+    """Same contract as the built-in server's ``serve``."""
+    await server.serve(app, sockets, stop, ready, limits, headers, place, hypercorn_only=True)

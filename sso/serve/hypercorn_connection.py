@@ -1,18 +1,36 @@
-"""A connection of hypercorn's, with what was missing. Imported for its effect too: hypercorn then uses these."""
+"""A connection of hypercorn's, with what was missing. Imported for its effect too: hypercorn then uses these.
 
-import math
+The bytes of a client reach hypercorn only after our own head reader has accepted them: one request at a time, its head
+rebuilt from what was understood, and its body as the application asks for it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 
+import h11 as h11_library
 import structlog
 import trio
-from hypercorn.events import Closed, Event, RawData
-from hypercorn.protocol import h2, h11, ws_stream
-from hypercorn.protocol.ws_stream import WSStream
-from hypercorn.trio import run as library
+from hypercorn import protocol
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol import h11, ws_stream
+from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
 from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import AppWrapper, ConnectionState
 from wsproto.events import Ping
+from wsproto.utilities import ProtocolError
 
+from sso.log import present_request
+from sso.serve.hypercorn_request import RequestReader, request_head
+from sso.serve.lane.answer import CONTINUE
+from sso.serve.lane.body import body_of
+from sso.serve.lane.head import Head
+from sso.serve.lane.refused import Refused
 from sso.serve.limits import Limits
+from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.websocket import Socket
 
 RECEIVE_MOST = 64 * 1024
@@ -20,60 +38,200 @@ MESSAGE_MOST = 64 * 1024  # of a WebSocket, whatever its route allows
 PING_S = 5.0  # a WebSocket that says nothing for so long is asked whether it lives
 PINGS_MOST = 3  # and is dead, if it has not answered any of these
 BYTES_A_SECOND = 16 * 1024  # of a WebSocket; who sends more is read more slowly
+_CLIENT_ERRORS = (ProtocolError, h11_library.ProtocolError)
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What all connections of a worker share."""
+
+    limits: Limits
+    refusal: Callable[[Refused], bytes]
+    log: RateLimitedLog
+
+
+class Exchange:
+    """The state of the request that is being served."""
+
+    def __init__(self) -> None:
+        self.begun = trio.Event()  # part of the answer was written, or never will be
+        self.over = trio.Event()  # the next request may be handed on, unless the connection is closed
+        self.wanted = trio.Event()  # the application waits for more of the body
+        self.has_unread_body = False
 
 
 class Connection(TCPServer):
     """Hypercorn's, which kept a connection that its client had closed until it had been idle for its time, waited for
     ever for a client that does not read, told nobody that an answer was not written, never missed a WebSocket client
-    that had vanished, and took the whole worker down with one that broke the protocol (by sending frames before the
-    handshake was done)."""
+    that had vanished, and took the whole worker down with one that broke the protocol."""
 
     write_s = Limits.drain_s  # it is shielded, and must not outlast the drain
     lost = False
-    _over = False
+    _closed = False
+    _muted = False  # the answer is not the application's any more
+
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        stream: trio.SocketStream,
+        rules: Rules,
+        read: bytes = b"",
+    ) -> None:
+        super().__init__(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]
+        self._rules = rules
+        self._reader = RequestReader(self._receive, rules.limits, read)
+        self._exchange = Exchange()
+        self._exchange.over.set()
 
     async def run(self) -> None:
         present.set(self)
+        present_request.set(None)  # of an earlier request on the same connection
         try:
             await super().run()
+        except* _CLIENT_ERRORS as group:
+            self._rules.log(_log.debug, "http.protocol_error", error=type(group.exceptions[0]).__name__)
         except* Exception:
-            _log.warning("connection failed", exc_info=True)
+            self._rules.log(_log.warning, "http.connection_failed", exc_info=True)
 
     async def protocol_send(self, event: Event) -> None:
-        if not isinstance(event, RawData):
-            await super().protocol_send(event)
-            return
+        match event:
+            case RawData() if not self._muted:
+                self._exchange.begun.set()
+                await self._write(event.data)
+            case RawData():
+                pass
+            case Closed() if self._exchange.has_unread_body:
+                self._end_exchange()  # whoever reads closes the stream
+            case Closed():
+                self._end_exchange()
+                await super().protocol_send(event)
+            case Updated():
+                await super().protocol_send(event)
+                if event.idle:
+                    self._exchange.over.set()
+
+    def _end_exchange(self) -> None:
+        self._closed = True
+        for event in (self._exchange.begun, self._exchange.over, self._exchange.wanted):
+            event.set()
+
+    async def _write(self, data: bytes) -> None:
         async with self.send_lock:
             try:
                 with trio.fail_after(self.write_s, shield=True):
-                    await self.stream.send_all(event.data)
+                    await self.stream.send_all(data)
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError):
                 self.lost = True
                 await self.protocol.handle(Closed())
 
+    async def _receive(self, most: int) -> bytes:
+        """Returns nothing at the end of the stream."""
+        try:
+            return bytes(await self.stream.receive_some(most))
+        except (trio.ClosedResourceError, trio.BrokenResourceError):
+            return b""
+
     async def _read_data(self) -> None:
-        pace, pings = Pace(), 0
-        while not self._over:
-            with trio.move_on_after(PING_S if self._websocket else math.inf) as silence:
-                try:
-                    data = bytes(await self.stream.receive_some(RECEIVE_MOST))
-                except (trio.ClosedResourceError, trio.BrokenResourceError):
+        try:
+            while await self._reader.begins():
+                await self._exchange.over.wait()
+                if self._closed:
                     break
-            if silence.cancelled_caught and self._websocket:
-                if pings == PINGS_MOST:
-                    await self.stream.aclose()  # first: somebody may be waiting for it to take what it does not read
+                await self.idle_task.stop()
+                head = await self._reader.head()
+                if head is None or not await self._serve(head):
                     break
-                pings += 1
-                self._task_group.spawn(self._websocket._send_wsproto_event, Ping())
-                continue
-            self._over, pings = data == b"", 0
-            await self.protocol.handle(RawData(data))
-            if self._websocket:
-                await pace.keep(len(data))
-        self._over = True
+        except Refused as refused:
+            await self._refuse(refused)
+        self._closed = True
         await self.protocol.handle(Closed())
         await self.idle_task.stop()
+
+    async def _serve(self, head: Head) -> bool:
+        """Hands on one request. Returns whether another may follow."""
+        exchange = self._exchange = Exchange()
+        exchange.has_unread_body = bool(head.length)
+        await self.protocol.handle(RawData(request_head(head)))
+        if head.websocket:
+            # Frames are not read before the handshake is done: a refused client must not send any.
+            await exchange.begun.wait()
+            if self._websocket and self._websocket.state is ASGIWebsocketState.CONNECTED:
+                await self._read_frames()
+            else:
+                await exchange.over.wait()
+            return False
+        return not head.length or await self._hand_on_body(head, exchange)
+
+    async def _hand_on_body(self, head: Head, exchange: Exchange) -> bool:
+        """Reads as much of the body as the application asks for. Returns False if the client left, or the
+        application has answered without all of it."""
+        body = body_of(head.length, self._rules.limits)
+        assert body is not None
+        due = 0.0
+        while not body.done:
+            await exchange.wanted.wait()
+            if self._closed:
+                await self._linger()
+                return False
+            if not due:
+                due = trio.current_time() + self._rules.limits.body_s
+                if head.expects_continue and not self._reader.has_rest:
+                    await self._write(CONTINUE)
+            piece = await self._reader.body_piece(body, due)
+            if not piece:
+                return False
+            exchange.wanted = trio.Event()
+            exchange.has_unread_body = not body.done
+            await self.protocol.handle(RawData(piece))
+        return True
+
+    async def _refuse(self, refused: Refused) -> None:
+        self._rules.log(_log.debug, "http.request_refused", status=refused.status, reason=refused.reason)
+        self._muted = True
+        if not self._exchange.begun.is_set() or self._exchange.over.is_set():
+            await self._write(self._rules.refusal(refused))
+        await self.protocol.handle(Closed())
+        await self._linger()
+
+    async def _linger(self) -> None:
+        """A socket that is closed while its client still sends loses the answer on the way."""
+        left = self._rules.limits.linger_most
+        with trio.move_on_after(self._rules.limits.linger_s), suppress(OSError, trio.BrokenResourceError):
+            await self.stream.send_eof()
+            while left > 0 and (data := await self._receive(RECEIVE_MOST)):
+                left -= len(data)
+
+    def want_body(self) -> None:
+        """The application waits for more of the body."""
+        self._exchange.wanted.set()
+
+    @property
+    def has_unread_body(self) -> bool:
+        return self._exchange.has_unread_body
+
+    async def _read_frames(self) -> None:
+        pace, pings = Pace(), 0
+        data = self._reader.take_rest()
+        while stream := self._websocket:
+            if data:
+                pings = 0
+                await self.protocol.handle(RawData(data))
+                await pace.keep(len(data))
+                data = b""
+            with trio.move_on_after(PING_S) as silence:
+                data = await self._receive(RECEIVE_MOST)
+            if not silence.cancelled_caught:
+                if not data:
+                    return
+                continue
+            if pings == PINGS_MOST:
+                await self.stream.aclose()  # first: somebody may be waiting for it to take what it does not read
+                return
+            pings += 1
+            self._task_group.spawn(stream._send_wsproto_event, Ping())
 
     @property
     def _websocket(self) -> WSStream | None:
@@ -81,8 +239,15 @@ class Connection(TCPServer):
         return stream if isinstance(stream, WSStream) else None
 
     async def _idle_timeout(self) -> None:
-        if not self._over:
+        if not self._closed:
             await super()._idle_timeout()
+
+
+class Http1Only(h11.H11Protocol):
+    """Hypercorn's, which switched to HTTP/2 for an upgrade to h2c and for its preface."""
+
+    async def _check_protocol(self, event: h11_library.Request) -> None:
+        pass
 
 
 class Pace:
@@ -101,8 +266,8 @@ class Pace:
             await trio.sleep_until(self._since + self._bytes / BYTES_A_SECOND)
 
 
-library.TCPServer = Connection  # type: ignore[attr-defined]  # there is no other way to give it one
-h11.WSStream = h2.WSStream = Socket  # type: ignore[attr-defined]
+protocol.H11Protocol = Http1Only  # type: ignore[attr-defined]  # there is no other way to give it one
+h11.WSStream = Socket  # type: ignore[attr-defined]
 # Compressed frames are not taken: a small one can become a huge one.
 ws_stream.server_extensions_handshake = lambda *_: None  # type: ignore[attr-defined]
 present: ContextVar[Connection] = ContextVar("connection")  # of the task and those it starts

@@ -10,7 +10,7 @@ class Limits:
     """Times are in seconds, sizes in bytes. For bodies the application has lower ones, and words of its own."""
 
     keep_alive_s: float = 75.0  # nothing is asked
-    head_s: float = 20.0  # from the first byte of a request to the end of its head
+    head_s: float = 10.0  # from the first byte of a request to the end of its head
     body_s: float = 60.0  # from the head to the end of the body, while somebody waits for it
     write_s: float = 30.0  # for one buffer of an answer
     linger_s: float = 2.0  # after an answer that did not wait for what was still being sent

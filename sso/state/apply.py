@@ -156,6 +156,8 @@ class Applier:
     def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
         values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
         values["login_key"] = login_key(part.login)
+        if old is not None and old.login_key != values["login_key"]:
+            values.setdefault("email_verified", False)  # nobody has verified the new address
         if values["login_key"] in hashes:
             values["password_hash"] = hashes[values["login_key"]]
         if part.totp_secret is not None:

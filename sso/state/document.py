@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from sso.core.ids import is_user_id
+from sso.core.mail_address import check_mail_address
 from sso.state.place import DocumentError
 from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
 
 __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
 
-EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]{1,255}(?:@[^@\s\x00-\x1f\x7f]{1,255})?@[^@\s\x00-\x1f\x7f]{1,255}")
 HOST = re.compile(r"(?:http://)?(?:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:.]{2,45}\])", re.ASCII)
 BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -53,7 +53,7 @@ class _Part(BaseModel):
 
 class UserPart(_Part):
     user_id: Annotated[str, AfterValidator(_user_id)] | None = None
-    login: Annotated[str, Field(max_length=320), _matching(EMAIL, "an e-mail address")]
+    login: Annotated[str, AfterValidator(check_mail_address)]
     password: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     nick: Text | None = None
     country: Text | None = None

@@ -51,7 +51,7 @@ class Proxies:
 
 def client_address(peer: str | None, headers: Callable[[str], list[str]], proxies: Proxies) -> Address:
     """Tell the client's address; `headers` gives all values of a header by its lower-case name, in order."""
-    address = _peer_address(peer)
+    address = peer_address(peer)
     if not proxies.networks or not contains(proxies.networks, address):
         return address
     lines = headers(proxies.header)
@@ -74,7 +74,7 @@ def client_address(peer: str | None, headers: Callable[[str], list[str]], proxie
 
 
 @lru_cache(PEERS_MOST)
-def _peer_address(peer: str | None) -> Address:
+def peer_address(peer: str | None) -> Address:
     if not peer:
         return LOCAL
     try:

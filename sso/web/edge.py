@@ -16,6 +16,7 @@ from sso.db.errors import DatabaseError
 from sso.log import present_request
 from sso.web.error_page import error_page
 from sso.web.errors import Family, error_body, family_of
+from sso.web.forwarding import ForwardingMonitor
 from sso.web.gate import BadBody
 from sso.web.headers import SecurityHeaders
 from sso.web.http import asked, reply
@@ -60,8 +61,18 @@ class Ending:
 
 
 class Edge:
-    def __init__(self, rules: RequestRules, security: SecurityHeaders, told: Told) -> None:
+    def __init__(
+        self,
+        rules: RequestRules,
+        forwarding: ForwardingMonitor,
+        security: SecurityHeaders,
+        told: Told,
+        *,
+        show_reasons: bool = False,
+    ) -> None:
         self._rules = rules
+        self._forwarding = forwarding
+        self._show_reasons = show_reasons
         self._security = security
         self._told = told
 
@@ -78,6 +89,7 @@ class Edge:
         here.request_id = record_id()
         present_request.set(here.request_id)
         request = asked()
+        self._forwarding.observe(request.scope)
         if problem := self._rules.problem(request.scope):
             raise problem
         check_path(request)
@@ -99,8 +111,17 @@ class Edge:
         family = family_of(asked().path)
         problem = problem_of(error)
         if family is Family.PAGE and has_request_context():  # whoever wants a socket is a program
-            return await error_page(problem.status, problem.message, g.request_id, problem.headers)
+            return await error_page(
+                problem.status, problem.message, g.request_id, problem.headers, self._reason_shown(error)
+            )
         return shown(problem, family)
+
+    def _reason_shown(self, error: Exception) -> str:
+        """Why a page refuses something: always logged, and shown where operators try out their own service."""
+        reason = error.reason if isinstance(error, Refused) else ""
+        if reason:
+            log.info("request.refused", reason=reason)
+        return reason if self._show_reasons else ""
 
 
 def problem_of(error: Exception) -> Problem:

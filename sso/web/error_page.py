@@ -29,8 +29,13 @@ ADVICE = {
 }
 
 
-async def error_page(status: int, message: str, request_id: str, headers: Mapping[str, str]) -> Response:
-    """``message`` is shown if it is a text for people; what is meant for programs helps nobody here."""
+async def error_page(
+    status: int, message: str, request_id: str, headers: Mapping[str, str], reason: str = ""
+) -> Response:
+    """``message`` is shown if it is a text for people; what is meant for programs helps nobody here.
+
+    ``reason`` is for the operator who is looking at the page.
+    """
     heading = HEADINGS.get(status, _("Error"))
     return await page(
         "error.html",
@@ -40,6 +45,7 @@ async def error_page(status: int, message: str, request_id: str, headers: Mappin
         heading=heading,
         message=message if isinstance(message, Text) else ADVICE.get(status, _("Please go back and try again.")),
         request_id=request_id,
+        reason=reason,
         back="/",
         back_text=_("To the start page"),
     )

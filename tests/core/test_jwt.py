@@ -237,7 +237,8 @@ def test_the_header_may_say_jwt_or_nothing() -> None:
 def test_a_critical_header_that_nobody_here_knows_is_refused() -> None:
     assert is_refused(ours(claims(), crit=["exp2"], exp2=1))
     assert is_refused(ours(claims(), crit=["b64"], b64=False))
-    for crit in ([], ["exp"], ["typ", "kid"], "exp", None, {}, 1):
+    values: list[object] = [[], ["exp"], ["typ", "kid"], "exp", None, {}, 1]
+    for crit in values:
         assert is_refused(ours(claims(), crit=crit), reason="header")
         assert is_refused_as_own(ours(claims(), crit=crit), "header")
 

@@ -17,7 +17,7 @@ from tests.kit.server import QUICK, Server, running
 def either(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_HTTP": request.param}
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_HTTP": request.param, "SSO_WORKERS": "2"}
     with running(tmp_path_factory.mktemp("either"), **settings) as server:
         yield server
 
@@ -39,6 +39,42 @@ def test_a_program_signs_in(either: Server) -> None:
         assert client.get("/static/sso.css").headers["Content-Type"].startswith("text/css")
         assert client.post("/proxy/api/login", content=b"a" * 300_000).status_code == 413
         assert client.request("X", "/login").status_code == 405
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+
+
+def exchanged(server: Server, sent: bytes) -> bytes:
+    host, port = server.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as raw:
+        raw.sendall(sent)
+        received = b""
+        while data := raw.recv(65536):
+            received += data
+        return received
+
+
+def test_http_2_without_tls_is_not_served(either: Server) -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    for _ in range(4):  # by both workers
+        assert exchanged(either, PREFACE).startswith(b"HTTP/1.1 400 ")
+        answers = exchanged(either, request + UPGRADE + b"\r\n" + PREFACE).split(b"HTTP/1.1 ")[1:]
+        assert [answer[:4] for answer in answers] == [b"200 ", b"400 "]
+
+
+def test_ambiguous_request_is_refused_and_ends_the_connection(either: Server) -> None:
+    head = b"POST /proxy/api/login HTTP/1.1\r\nHost: localhost\r\n"
+    following = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for framing in (
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length: 5\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding:\r\n chunked\r\n",
+        b"Content-Length: 5\n",
+        b"A: b\r\n" * 200,
+    ):
+        answers = exchanged(either, head + framing + b"\r\n" + following).split(b"HTTP/1.1 ")[1:]
+        assert [answer[:4] for answer in answers] == [b"431 " if b"A:" in framing else b"400 "]
 
 
 def test_it_ends_when_it_is_told_to(either: Server) -> None:

@@ -3,6 +3,7 @@
 import orjson
 import pytest
 import trio
+from structlog.testing import capture_logs
 
 from sso.core.jwt import Verifier
 from sso.core.sealed import Keyring, MasterKey, SealError
@@ -93,3 +94,33 @@ async def test_a_set_whose_master_key_is_missing_says_so(services: Services) -> 
     stranger = KeySet(services.key_store, Keyring([MasterKey.generate()]))
     with pytest.raises(SealError, match=services.keyring.keys[0].id):
         await stranger.load()
+
+
+POISONED = {
+    "sealed for another row": "private_sealed",
+    "no sealed value": "'nonsense'",
+    "no key": "NULL",  # replaced by a sealed text that is none
+    "another algorithm": "private_sealed",
+}
+
+
+@pytest.mark.parametrize("kind", POISONED)
+async def test_damaged_key_is_left_out_and_the_others_sign(services: Services, kind: str) -> None:
+    (good,) = await services.key_store.all()
+    sealed = POISONED[kind].replace("NULL", f"'{services.keyring.seal(store.purpose('damaged'), 'no key')}'")
+    if kind == "another algorithm":  # the key itself is fine
+        kid = await services.key_store.rotate("EdDSA", 3600)
+        await services.database.run_sql("UPDATE signing_keys SET algorithm = 'RS256' WHERE kid = $1", [kid])
+    else:
+        kid = "damaged"
+        insert = f"""INSERT INTO signing_keys (kid, algorithm, public_pem, private_sealed, signs_from)
+            SELECT 'damaged', algorithm, public_pem, {sealed}, signs_from FROM signing_keys"""
+        await services.database.run_sql(insert, [])
+    for _ in range(2):
+        fresh = KeySet(services.key_store, services.keyring)
+        with capture_logs() as logs:
+            await fresh.load()
+            await fresh.load()
+        assert [(entry["event"], entry["kid"]) for entry in logs] == [("keys.not_opened", kid)]
+        assert published(fresh) == [good.kid]
+        assert fresh.signer().kid == good.kid

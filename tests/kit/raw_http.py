@@ -98,11 +98,8 @@ async def serving(
 
     async def serve(*, task_status: trio.TaskStatus[None]) -> None:
         app = application(handler)
-        if kind == "lane":
-            headers = data_headers(https=False)
-            await lane.serve(app, [listener], running.stop, task_status.started, limits, headers)
-        else:
-            await hypercorn.serve(app, [listener], running.stop, task_status.started, limits)
+        serve = lane.serve if kind == "lane" else hypercorn.serve
+        await serve(app, [listener], running.stop, task_status.started, limits, data_headers(https=False))
         running.over.set()
 
     async with trio.open_nursery() as nursery:
@@ -164,7 +161,7 @@ class Raw:
             elif headers.get("transfer-encoding") == "chunked":
                 body = await self._chunks()
             elif "content-length" in headers:
-                body = await self._exactly(int(headers["content-length"]))
+                body = await self.exactly(int(headers["content-length"]))
             else:
                 body = await self.rest()
             return Answer(status, headers, body)
@@ -177,9 +174,9 @@ class Raw:
     async def _chunks(self) -> bytes:
         body = b""
         while size := int(await self._until(b"\r\n"), 16):
-            body += await self._exactly(size)
-            assert await self._exactly(2) == b"\r\n"
-        assert await self._exactly(2) == b"\r\n"
+            body += await self.exactly(size)
+            assert await self.exactly(2) == b"\r\n"
+        assert await self.exactly(2) == b"\r\n"
         return body
 
     async def _until(self, end: bytes) -> bytes:
@@ -188,7 +185,7 @@ class Raw:
         head, _, self._buffer = self._buffer.partition(end)
         return head + end
 
-    async def _exactly(self, size: int) -> bytes:
+    async def exactly(self, size: int) -> bytes:
         while len(self._buffer) < size:
             self._buffer += await self._some()
         data, self._buffer = self._buffer[:size], self._buffer[size:]

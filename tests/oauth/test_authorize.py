@@ -1,5 +1,6 @@
 """GET /proxy/oauth/authorize: who may ask, for what, and where the answer goes."""
 
+import html
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, onward_of, pkce, query_of
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server
+from tests.kit.server import QUICK, Server, until
 from tests.oauth.test_redirects import REFUSED
 
 # The test server has no TLS itself, so http is as good as https there.
@@ -293,3 +294,42 @@ def test_with_tls_http_redirects_are_for_loopback_only(behind_tls: httpx.Client)
     assert cookie.startswith("__Host-")
     for word in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/"):
         assert word in cookie
+
+
+REASONS = [
+    ({"client_id": None}, "client_id is missing, repeated or not ASCII"),
+    ({"client_id": "no-such-client"}, "there is no client with this client_id"),
+    ({"redirect_uri": None}, "redirect_uri is missing, repeated or not ASCII"),
+    ({"redirect_uri": "game.example.com"}, "redirect_uri must be an absolute http or https address"),
+    ({"redirect_uri": "https://game.example.com/#x"}, "redirect_uri must be an absolute http or https address"),
+    ({"redirect_uri": "https://elsewhere.example.com/cb"}, "the host is not one of the client's redirect_hosts"),
+    ({"redirect_uri": "https://game.example.com/cb?code=1"}, "its query must not have code, state, error"),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), REASONS)
+def test_refused_authorization_logs_its_reason_under_the_reference_on_the_page(
+    server: Server, site: Site, nobody: Browser, changes: dict[str, str | None], reason: str
+) -> None:
+    """The base URL of the test server is a loopback address, so the page shows the reason as well."""
+    answer = nobody.authorize(site, **changes)
+    refused_here(answer)
+    assert reason in html.unescape(answer.text)
+    reference = answer.headers["X-Request-Id"]
+    assert reference in answer.text
+    (event,) = until(lambda: [e for e in server.log_events("request.refused") if e["request"] == reference])
+    assert reason in event["reason"]
+
+
+def test_refused_authorization_of_a_disabled_client_tells_so(server: Server, nobody: Browser) -> None:
+    site = new_site(server)
+    server.sso("client", "disable", site.client_id)
+    assert "the client is disabled" in nobody.authorize(site).text
+
+
+def test_page_of_a_public_service_does_not_show_the_reason(behind_tls: httpx.Client) -> None:
+    site = {"client_id": "shop", "response_type": "code", "response_mode": "query", "scope": "openid", "nonce": "n"}
+    answer = behind_tls.get(AUTHORIZE, params={**site, "redirect_uri": "http://game.example.com/cb"})
+    assert answer.status_code == 400
+    assert answer.headers["X-Request-Id"] in answer.text
+    assert "https" not in html.unescape(answer.text).partition("<main")[2].partition("</main")[0]

@@ -14,7 +14,7 @@ from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
 from sso.state.tally import Counts
-from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 
 HERE = parse_address("127.0.0.1")
 EVERY_ROW = Statement(
@@ -240,6 +240,24 @@ async def test_many_users_are_applied_and_progress_is_told(services: Services) -
 
 
 OK_USER = {"login": "ok@example.com"}
+
+
+@pytest.mark.parametrize(("given", "verified"), [({}, False), ({"email_verified": True}, True)])
+async def test_changed_login_is_not_verified_unless_the_document_says_so(
+    services: Services, given: dict[str, bool], verified: bool
+) -> None:
+    user = await add_user(services, email_verified=True)
+    applier = Applier(services.database, services.hasher, services.keyring)
+    await applier.apply(parse({"users": [{"user_id": user.user_id, "login": user.login.upper()}]}))
+    found = await services.users.get(user.user_id)
+    assert found
+    assert found.email_verified, "the same address in another spelling"
+    await applier.apply(parse({"users": [{"user_id": user.user_id, "login": "new@example.com", **given}]}))
+    found = await services.users.get(user.user_id)
+    assert found
+    assert (found.login, found.email_verified) == ("new@example.com", verified)
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"users": [OK_USER, {"nick": "x"}]}, "users[1].login: "),
     ({"users": [OK_USER, {"login": 5}]}, "users[1].login: "),
@@ -253,6 +271,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"users": [{**OK_USER, "user_id": "-1"}]}, "users[0].user_id: "),
     ({"users": [{**OK_USER, "user_id": "１"}]}, "users[0].user_id: "),
     ({"users": [{**OK_USER, "user_id": str(2**63)}]}, "users[0].user_id: "),
+    ({"users": [{"login": "grp:;@example.com"}]}, "users[0].login: must be an e-mail address such as name@example.com"),
+    ({"users": [{"login": "a@[1.2.3.4"}]}, "users[0].login: must be an e-mail address such as name@example.com"),
     ({"users": [{**OK_USER, "password": ""}]}, "users[0].password: "),
     ({"users": [{**OK_USER, "password": "x" * 1025}]}, "users[0].password: "),
     ({"users": [{**OK_USER, "level": 7}]}, "users[0].level: "),

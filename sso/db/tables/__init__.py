@@ -38,6 +38,7 @@ from sso.db.tables.perm import (
     user_groups,
     user_records,
 )
+from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
     "access_keys",
@@ -69,6 +70,7 @@ __all__ = [
     "sign_ins",
     "signing_keys",
     "throttle",
+    "untrusted_proxies",
     "user_groups",
     "user_ids",
     "user_records",

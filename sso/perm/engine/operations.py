@@ -3,7 +3,7 @@
 Any one alternative of a row suffices. Role ``root`` of the central application has every right everywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
@@ -104,6 +104,25 @@ REQUIRED: Mapping[Operation, tuple[Alternative, ...]] = {
     Operation.SCHEMA_READ: (Secret("canReadSchema"),),
     Operation.SCHEMA_MODIFY: (Secret("canModifySchema"),),
 }
+
+
+ROOT_RULES = frozenset(
+    alternative.rule for row in REQUIRED.values() for alternative in row if isinstance(alternative, Root)
+)
+
+
+def missing_rights(operation: Operation) -> str:
+    """Which rights would allow the operation, for the caller who has none of them."""
+    named = [
+        "a role on the application" if isinstance(alternative, AnyApplicationRole) else alternative.rule
+        for alternative in REQUIRED[operation]
+    ]
+    return f"{any_of(named)} is required"
+
+
+def any_of(names: Sequence[str]) -> str:
+    """``a, b or c``."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def allowed(

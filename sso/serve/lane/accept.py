@@ -11,12 +11,12 @@ import trio
 from sso.core.net import contains, parse_address
 from sso.serve.lane.places import Place
 from sso.serve.limits import Limits
+from sso.serve.rate_limited_log import RateLimitedLog
 
 AT_ONCE = 40  # of a listener: fewer than may begin in a round (turns.py), so that who asks at once need not wait
 BACK_OFF_S = 0.1
 POLITE_S = 0.001  # an idle worker is there before, unless the machine has no time for it
 PATIENCE = 6
-SAY_S = 10.0  # between two lines about the same thing
 _OURS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EFAULT})  # trying again would not help
 _log = structlog.get_logger()
 
@@ -31,7 +31,7 @@ class Door:
         self._most = limits.per_address
         self._exempt = limits.exempt
         self._inside: Counter[str] = Counter()
-        self._said: dict[str, float] = {}
+        self._log = RateLimitedLog()
 
     def enter(self, client: tuple[str, int] | None) -> bool:
         """Proxies speak for many, and who comes by a Unix socket is one of ours."""
@@ -53,10 +53,7 @@ class Door:
             del self._inside[client[0]]
 
     def say(self, event: str, **more: object) -> None:
-        now = trio.current_time()
-        if now >= self._said.get(event, 0.0):
-            self._said[event] = now + SAY_S
-            _log.warning(event, **more)
+        self._log(_log.warning, event, **more)
 
 
 async def accept(listener: socket.socket, door: Door, welcome: Welcome) -> None:

@@ -10,8 +10,9 @@ import structlog
 import trio
 from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
+from sso.log import present_request
 from sso.serve.lane.exchange import Exchange
-from sso.serve.lane.head import END, NotOurs, judge_beginning, read_head, too_long
+from sso.serve.lane.head import head_end, read_head
 from sso.serve.lane.refused import Refused
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ NEVER = float("inf")
 READ_MOST = 64 * 1024
 HEAD_READ_MOST = 16 * 1024
 _log = structlog.get_logger()
+
+
+class UpgradeRequested(Exception):
+    """The request opens a WebSocket."""
 
 
 class Doing(Enum):
@@ -60,24 +65,24 @@ class Connection:
     async def run(self) -> None:
         lane = self.lane
         lane.connections.add(self)
-        not_ours = False
+        upgrade = False
         try:
             with self.scope:
-                not_ours = await self._serve()
+                upgrade = await self._serve()
             self.due = NEVER
-            if not_ours:
+            if upgrade:
                 await lane.other.take(self.sock, self.rest)
             elif self._refused or self.unread:
                 await self._end_with_a_word()
         except Exception:
-            _log.exception("connection failed")
+            lane.log(_log.exception, "http.connection_failed")
         finally:
             lane.connections.discard(self)
             lane.door.leave(self.client)
             self.sock.close()
 
     async def _serve(self) -> bool:
-        """True when what comes is not for us."""
+        """Returns whether the client asks for a WebSocket."""
         try:
             while await self._next_head():
                 self.doing, self.due = Doing.ANSWER, NEVER
@@ -85,7 +90,7 @@ class Connection:
                     await self.lane.turns.wait()
                 if not await self._exchange():
                     break
-        except NotOurs:
+        except UpgradeRequested:
             return True
         except Refused as refused:
             self._refused = refused
@@ -94,11 +99,10 @@ class Connection:
     def _exchange(self) -> Awaitable[bool]:
         """Whether the connection may go on after it. What was read is not kept: a request may wait for long."""
         raw, self._raw = self._raw, b""
-        try:
-            head = read_head(raw, self.lane.limits.headers_most, first=self.fresh)
-        except NotOurs:
+        head = read_head(raw, self.lane.limits.headers_most)
+        if head.websocket:
             self.rest = raw + self.rest
-            raise
+            raise UpgradeRequested
         self.fresh = False
         exchange = Exchange(self, head)
         return exchange.run(self.lane.app(exchange.scope(head), exchange.receive, exchange.send))
@@ -107,6 +111,7 @@ class Connection:
         """All of it, and nothing else; False when there is none to come."""
         limits, clock = self.lane.limits, self.lane.clock
         self.begun = False
+        present_request.set(None)  # what is logged from here on is not about the last request
         if self.rest:
             await checkpoint()  # or a client that never waits would have this process to itself
         elif self.lane.draining and not self.fresh:
@@ -120,17 +125,13 @@ class Connection:
         if self.rest.startswith(b"\r\n"):
             self.rest = self.rest[2:]  # some end a body with it (RFC 9112 section 2.2)
         searched = 0
-        while (end := self.rest.find(END, searched)) < 0:
-            judge_beginning(self.rest, limits.head_most)
-            searched = max(0, len(self.rest) - len(END) + 1)
+        while (end := head_end(self.rest, searched, limits.head_most)) < 0:
+            searched = len(self.rest)
             more = await self._read(HEAD_READ_MOST)
             if not more:
                 return False
             self.rest += more
-        end += len(END)
         self._raw, self.rest = self.rest[:end], self.rest[end:]
-        if end > limits.head_most:
-            raise too_long(self._raw)
         return True
 
     # Its ends
@@ -161,9 +162,10 @@ class Connection:
         lane = self.lane
         with suppress(OSError), trio.move_on_after(lane.limits.linger_s):
             if self._refused:
-                _log.debug("refused", status=self._refused.status, reason=self._refused.reason)
+                refused = self._refused
+                lane.log(_log.debug, "http.request_refused", status=refused.status, reason=refused.reason)
             if self._refused and not self.begun:
-                await self._write_on(lane.refusals.answer(self._refused, lane.clock.date))
+                await self._write_on(lane.refusal(self._refused))
             self.sock.shutdown(socket.SHUT_WR)
             left = lane.limits.linger_most
             while left > 0 and (data := await self._read(READ_MOST)):

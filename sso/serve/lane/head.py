@@ -17,20 +17,20 @@ CHUNKED = -1  # as the length of a body
 
 # Targets are paths: who sends a whole address, an authority or a fragment takes us for somebody else.
 _LINE = re.compile(rb"([A-Z][A-Z-]*) (?:(/[!-\"$->@-~]*)(?:\?([!-\"$-~]*))?|\*) HTTP/1\.([01])\r\n")
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _DIGITS = re.compile(rb"[0-9]{1,18}")
 _FOLDED = re.compile(rb"\r\n[ \t]")
-_TELLING = frozenset({b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"expect"})
+_KEY, _VERSION = b"sec-websocket-key", b"sec-websocket-version"
+_WEBSOCKET_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")  # 16 bytes
+_TELLING = frozenset({
+    b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"expect", _KEY, _VERSION,
+})  # fmt: skip
 _ONCE = frozenset({b"host", b"content-length", b"transfer-encoding"})
+_OF_UPGRADES = frozenset({b"upgrade", b"http2-settings"})
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _VERSIONS = {b"0": "1.0", b"1": "1.1"}
 
 _NAMES_MOST, _NAME_MOST = 256, 64
 _names: dict[bytes, bytes] = {}
-
-
-class NotOurs(Exception):
-    """Something other than a plain HTTP/1.x request."""
 
 
 class Head(NamedTuple):
@@ -42,6 +42,22 @@ class Head(NamedTuple):
     length: int  # of the body, or CHUNKED
     keep_alive: bool
     expects_continue: bool
+    websocket: bool  # a valid opening handshake
+
+
+def head_end(data: bytes, searched: int, most: int) -> int:
+    """Returns where the head at the beginning of ``data`` ends, or -1 if the rest of it has to come.
+
+    ``searched`` bytes are known to hold no end. Raises Refused for what is too long or cannot become a head.
+    """
+    end = data.find(END, max(0, searched - len(END) + 1))
+    if end < 0:
+        judge_beginning(data, most)
+        return -1
+    end += len(END)
+    if end > most:
+        raise too_long(data[:end])
+    return end
 
 
 def judge_beginning(raw: bytes, most: int) -> None:
@@ -60,12 +76,10 @@ def too_long(raw: bytes) -> Refused:
     return Refused(414, "the request line is too long")
 
 
-def read_head(raw: bytes, headers_most: int, *, first: bool = True) -> Head:
-    """``raw`` ends with the first empty line. Raises Refused or NotOurs."""
+def read_head(raw: bytes, headers_most: int) -> Head:
+    """Parses a head; ``raw`` ends with its first empty line. Raises Refused."""
     line = _LINE.match(raw)
     if line is None:
-        if raw == _PREFACE and first:
-            raise NotOurs
         raise Refused(400, "the request line is malformed")
     ends = raw.count(b"\r\n")
     if raw.count(b"\n") != ends or raw.count(b"\r") != ends:
@@ -124,14 +138,21 @@ def _understood(line: re.Match[bytes], headers: list[Header]) -> Head:
         raise Refused(400, "there is no host")
     length = _length(told, minor) if told.keys() & _FRAMING else 0
     connection = told.get(b"connection", b"").lower()
-    if connection and b"upgrade" in told and _wants_another(method, told, connection, length):
-        raise NotOurs
     if minor == b"1":
         keep_alive = not connection or b"close" not in _tokens(connection)
     else:
         keep_alive = b"keep-alive" in _tokens(connection)
+    websocket = False
+    if b"upgrade" in told:
+        websocket = minor == b"1" and length == 0 and _is_handshake(method, told, connection)
+        # After a handshake that failed, a proxy may take the connection for a tunnel.
+        keep_alive = keep_alive and b"websocket" not in told[b"upgrade"].lower()
+        if not websocket:  # no other protocol is offered (RFC 9110 section 7.8)
+            headers = [header for header in headers if header[0] not in _OF_UPGRADES]
     expects = b"expect" in told and told[b"expect"].lower() == b"100-continue" and minor == b"1"
-    return Head(method.decode(), path or b"*", query or b"", _VERSIONS[minor], headers, length, keep_alive, expects)
+    return Head(
+        method.decode(), path or b"*", query or b"", _VERSIONS[minor], headers, length, keep_alive, expects, websocket
+    )
 
 
 def _length(told: dict[bytes, bytes], minor: bytes) -> int:
@@ -148,12 +169,15 @@ def _length(told: dict[bytes, bytes], minor: bytes) -> int:
     return CHUNKED
 
 
-def _wants_another(method: bytes, told: dict[bytes, bytes], connection: bytes, length: int) -> bool:
-    """A protocol that we do not speak may be asked for, and is then not spoken."""
-    if b"upgrade" not in _tokens(connection):
+def _is_handshake(method: bytes, told: dict[bytes, bytes], connection: bytes) -> bool:
+    """Whether the request opens a WebSocket (RFC 6455 section 4.2.1). Refuses one that is malformed."""
+    if method != b"GET" or told[b"upgrade"].lower() != b"websocket" or b"upgrade" not in _tokens(connection):
         return False
-    wanted = told[b"upgrade"].lower()
-    return length == 0 and ((wanted == b"websocket" and method == b"GET") or wanted == b"h2c")
+    if told.get(_VERSION) != b"13":
+        raise Refused(426, "Sec-WebSocket-Version must be 13", ((_VERSION.decode(), "13"), ("upgrade", "websocket")))
+    if not _WEBSOCKET_KEY.fullmatch(told.get(_KEY, b"")):
+        raise Refused(400, "Sec-WebSocket-Key must be 16 bytes in base64")
+    return True
 
 
 def _tokens(value: bytes) -> list[bytes]:

@@ -11,7 +11,8 @@ import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.trio.lifespan import Lifespan
 
-from sso.serve import hypercorn
+from sso.serve.hypercorn_app import configuration
+from sso.serve.hypercorn_connection import Rules
 from sso.serve.lane.accept import AT_ONCE, Door, accept, take
 from sso.serve.lane.clock import Clock
 from sso.serve.lane.connection import Connection, Doing
@@ -21,6 +22,7 @@ from sso.serve.lane.refused import Refusals, Refused
 from sso.serve.lane.turns import Turns
 from sso.serve.lane.watch import Watcher
 from sso.serve.limits import Limits
+from sso.serve.rate_limited_log import RateLimitedLog
 
 
 async def serve(
@@ -31,22 +33,29 @@ async def serve(
     limits: Limits | None = None,
     headers: Iterable[tuple[str, str]] = (),
     place: Place | None = None,
+    *,
+    hypercorn_only: bool = False,
 ) -> None:
     """Answer requests until ``stop`` is set; then take no more, finish those in flight, and return.
 
-    ``headers`` are those of answers that do not come from the application.
+    ``headers`` are those of answers that do not come from the application. With ``hypercorn_only`` hypercorn answers
+    plain requests as well as WebSockets.
     """
     limits = limits or Limits()
-    lifespan = Lifespan(ASGIWrapper(app), hypercorn.configuration(limits), {})
+    lifespan = Lifespan(ASGIWrapper(app), configuration(limits), {})
     async with trio.open_nursery() as around:
         await around.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
-        await Lane(app, stop, limits, Refusals(headers), place).run(sockets, ready)
+        lane = Lane(app, stop, limits, Refusals(headers), place)
+        lane.hypercorn_only = hypercorn_only
+        await lane.run(sockets, ready)
         await lifespan.wait_for_shutdown()
         around.cancel_scope.cancel()
 
 
 class Lane:
+    hypercorn_only = False
+
     def __init__(
         self, app: Any, stop: trio.Event, limits: Limits, refusals: Refusals, place: Place | None = None
     ) -> None:
@@ -57,7 +66,8 @@ class Lane:
         self.clock = Clock(limits, self.connections)
         self.watcher = Watcher()
         self.turns = Turns()
-        self.other = Other(app, stop, limits)
+        self.log = RateLimitedLog()
+        self.other = Other(app, stop, Rules(limits, self.refusal, self.log))
         self.draining = False
         self._stop = stop
         self.door = Door(limits, place)
@@ -81,6 +91,7 @@ class Lane:
         async with trio.open_nursery() as accepting:
             self.door.place.open()
             for listener in sockets:
+                listener.setblocking(False)
                 accepting.start_soon(accept, listener, self.door, welcome)
             ready()
             await self._stop.wait()
@@ -93,13 +104,25 @@ class Lane:
             listener.close()
 
     def _welcome(self, inside: trio.Nursery, sock: socket.socket, client: tuple[str, int] | None) -> None:
-        if self.door.enter(client):
+        if not self.door.enter(client):
+            with sock, suppress(OSError):
+                sock.send(self.refusal(Refused(429, "too many connections")))
+        elif self.hypercorn_only:
+            inside.start_soon(self._serve_by_hypercorn, sock, client, name="connection")
+        else:
             server = None if client is None else sock.getsockname()[:2]
             server = self._addresses.setdefault(server, server)  # one for all the thousands
             inside.start_soon(Connection(self, sock, client, server).run, name="connection")
-            return
-        with sock, suppress(OSError):
-            sock.send(self.refusals.answer(Refused(429, "too many connections"), self.clock.date))
+
+    async def _serve_by_hypercorn(self, sock: socket.socket, client: tuple[str, int] | None) -> None:
+        try:
+            await self.other.take(sock)
+        finally:
+            self.door.leave(client)
+            sock.close()
+
+    def refusal(self, refused: Refused) -> bytes:
+        return self.refusals.answer(refused, self.clock.date)
 
     async def _drain(self, inside: trio.Nursery) -> None:
         self.draining = True

@@ -1,5 +1,6 @@
 """POST /api/permissions/application and its tags (§2.3, §4.4)."""
 
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -342,6 +343,23 @@ def test_the_services_own_keys_are_found_and_published(studio: Studio) -> None:
         found = studio.client.get(f"/api/permissions/application/publicKey/{key['kid']}").json()["key"]
         assert found["id"] == key["kid"]
         assert found["data"].startswith("-----BEGIN PUBLIC KEY-----")
+
+
+@pytest.mark.timeout(60)
+def test_lookup_of_an_unknown_key_is_answered_while_a_fifo_lies_among_the_key_files(studio: Studio) -> None:
+    app = studio.application()
+    folder = studio.server.folder / "data" / "keys"
+    folder.mkdir(exist_ok=True)
+    fifo = folder / f"{app}.pem"
+    os.mkfifo(fifo)
+    try:
+        for path in ("publicKey/unknown", f"publicKey/{'x' * 43}"):
+            answer = studio.client.get(f"/api/permissions/application/{path}", timeout=5)
+            assert answer.status_code == 404
+        answer = studio.client.get(f"/api/permissions/application/publicKeys/{app}", timeout=5)
+        assert answer.json() == {"status": "OK", "keys": []}
+    finally:
+        fifo.unlink()
 
 
 def test_settings_are_merged_per_key(studio: Studio, root: Person) -> None:

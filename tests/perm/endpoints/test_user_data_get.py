@@ -291,7 +291,10 @@ def test_of_others_only_sections_with_can_read_all_are_shown(
     if level == "all":
         assert set(answer.data) == {section} | ({"login"} if word == "secret" else set())
     else:
-        assert (answer.status, answer.body["error"]) == (403, "forbidden")
+        assert (answer.status, answer.body["error"]) == (
+            403,
+            "canRead of roles, private, public or secret is required",
+        )
 
 
 def test_a_list_of_others_leaves_out_what_may_not_be_read(studio: Studio, ann: Person, app: int) -> None:

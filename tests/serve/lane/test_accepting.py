@@ -15,13 +15,14 @@ from sso.core.net import parse_networks
 from sso.serve.lane.accept import BACK_OFF_S, Door, accept
 from sso.serve.limits import Limits
 from sso.serve.process import raise_limit
-from tests.kit.raw_http import reply, serving
+from tests.kit.raw_http import SERVERS, reply, serving
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def test_one_address_has_so_many_connections() -> None:
-    async with serving("lane", limits=Limits(per_address=2)) as server:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_one_address_has_so_many_connections(kind: str) -> None:
+    async with serving(kind, limits=Limits(per_address=2)) as server:
         first, second = await server.open(), await server.open()
         for raw in (first, second):
             await raw.send(GET)
@@ -34,10 +35,11 @@ async def test_one_address_has_so_many_connections() -> None:
         await second.stream.aclose()
 
 
+@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("exempt", ["127.0.0.0/8", "::/0,0.0.0.0/0"])
-async def test_proxies_have_as_many_as_they_like(exempt: str) -> None:
+async def test_proxies_have_as_many_as_they_like(kind: str, exempt: str) -> None:
     limits = Limits(per_address=1, exempt=parse_networks(exempt))
-    async with serving("lane", limits=limits) as server, await server.open() as first, await server.open() as second:
+    async with serving(kind, limits=limits) as server, await server.open() as first, await server.open() as second:
         for raw in (first, second):
             await raw.send(GET)
             assert (await raw.answer()).status == 200

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.kit.raw_http import body_of, echo, reply, serving
+from tests.kit.raw_http import SERVERS, body_of, echo, reply, serving
 
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -31,23 +31,26 @@ async def test_a_request_is_understood_and_the_connection_kept() -> None:
             assert answer.headers["date"].endswith(" GMT")
 
 
-async def test_requests_may_come_together_and_are_answered_in_order() -> None:
-    async with serving("lane") as server, await server.open() as raw:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_requests_may_come_together_and_are_answered_in_order(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as raw:
         await raw.send(post(b"first") + chunked(b"sec", b"ond") + GET + post(b"last", b"Connection: close"))
         assert [(await raw.answer()).told["body"] for _ in range(4)] == ["first", "second", "", "last"]
         assert await raw.is_closed()
 
 
-async def test_a_request_may_come_byte_by_byte() -> None:
-    async with serving("lane") as server, await server.open() as raw:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_request_may_come_byte_by_byte(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as raw:
         for byte in chunked(b"hello", b"you"):
             await raw.send(bytes([byte]))
             await trio.lowlevel.checkpoint()
         assert (await raw.answer()).told["body"] == "helloyou"
 
 
-async def test_an_empty_line_before_a_request_is_let_pass() -> None:
-    async with serving("lane") as server, await server.open() as raw:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_an_empty_line_before_a_request_is_let_pass(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as raw:
         await raw.send(b"\r\n" + GET + b"\r\n" + GET)
         assert (await raw.answer()).status == (await raw.answer()).status == 200
 
@@ -75,16 +78,18 @@ async def test_a_connection_ends_when_it_was_asked_to(head: bytes, kept: bool) -
             assert await raw.is_closed()
 
 
-async def test_head_has_the_headers_and_no_body() -> None:
-    async with serving("lane") as server, await server.open() as raw:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_head_has_the_headers_and_no_body(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as raw:
         await raw.send(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
         answer = await raw.answer(head_only=True)
         assert int(answer.headers["content-length"]) > 10
         assert (await raw.answer()).told["method"] == "GET"
 
 
-async def test_a_body_is_asked_for_when_it_is_wanted() -> None:
-    async with serving("lane") as server, await server.open() as raw:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_body_is_asked_for_when_it_is_wanted(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as raw:
         head, _, body = post(b"hello", b"Expect: 100-continue").partition(b"\r\n\r\n")
         await raw.send(head + b"\r\n\r\n")
         assert (await raw.answer()).status == 100
@@ -99,8 +104,9 @@ async def refuse(scope: Any, receive: Any, send: Any) -> None:
     await reply(send, b"no", 403)
 
 
-async def test_a_body_that_is_not_wanted_is_not_asked_for() -> None:
-    async with serving("lane", refuse) as server, await server.open() as raw:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_body_that_is_not_wanted_is_not_asked_for(kind: str) -> None:
+    async with serving(kind, refuse) as server, await server.open() as raw:
         await raw.send(post(b"hello", b"Expect: 100-continue").partition(b"hello")[0])
         answer = await raw.answer()
         assert (answer.status, answer.headers["connection"]) == (403, "close")
@@ -194,6 +200,7 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
         assert everything.endswith(b"\r\n\r\n4\r\nsome\r\n")
 
 
+@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize(
     ("raw", "status"),
     [
@@ -210,8 +217,8 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
         (chunked(b"hello").replace(b"hello", b"hello!"), 400),
     ],
 )
-async def test_what_is_refused_is_told_like_everything_else(raw: bytes, status: int) -> None:
-    async with serving("lane") as server:
+async def test_what_is_refused_is_told_like_everything_else(kind: str, raw: bytes, status: int) -> None:
+    async with serving(kind) as server:
         answer = await server.ask(raw)
         assert answer.status == status
         assert answer.told["status"] == "ERROR"
@@ -222,8 +229,9 @@ async def test_what_is_refused_is_told_like_everything_else(raw: bytes, status: 
         assert "server" not in answer.headers
 
 
-async def test_nothing_after_what_was_refused_is_served() -> None:
-    async with serving("lane") as server:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_nothing_after_what_was_refused_is_served(kind: str) -> None:
+    async with serving(kind) as server:
         everything = await server.all_of(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + GET)
         assert everything.count(b"HTTP/1.1 ") == 1
 

@@ -9,7 +9,7 @@ import h11
 import pytest
 
 from sso.serve.lane.body import body_of
-from sso.serve.lane.head import END, NotOurs, read_head
+from sso.serve.lane.head import END, read_head
 from sso.serve.lane.refused import Refused
 from sso.serve.limits import Limits
 
@@ -140,6 +140,7 @@ BAD = {
     "version 0.9": line(b"GET / HTTP/0.9"),
     "version 1.2": line(b"GET / HTTP/1.2"),
     "version 2.0": line(b"GET / HTTP/2.0"),
+    "the preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\n",
     "version 1.10": line(b"GET / HTTP/1.10"),
     "a version in small letters": line(b"GET / http/1.1"),
     "another protocol": line(b"GET / RTSP/1.0"),
@@ -178,18 +179,24 @@ def test_too_many_headers_are_refused() -> None:
     assert refused.value.status == 431
 
 
+KEYS = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+
+
 @pytest.mark.parametrize(
-    "raw",
+    ("more", "websocket"),
     [
-        b"PRI * HTTP/2.0\r\n\r\n",
-        line(b"GET / HTTP/1.1")[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-        line(b"GET / HTTP/1.1")[:-2] + b"Connection: keep-alive, upgrade\r\nUpgrade: WebSocket\r\n\r\n",
-        line(b"GET / HTTP/1.1")[:-2] + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n",
+        (b"Connection: Upgrade\r\nUpgrade: websocket\r\n", True),
+        (b"Connection: keep-alive, upgrade\r\nUpgrade: WebSocket\r\n", True),
+        (b"Connection: upgrade\r\nConnection: keep-alive\r\nUpgrade: websocket\r\n", True),
+        (b"Upgrade: websocket\r\n", False),
+        (b"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n", False),
+        (b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n", False),
     ],
 )
-def test_what_is_no_plain_request_is_for_others(raw: bytes) -> None:
-    with pytest.raises(NotOurs):
-        ours(raw)
+def test_websocket_handshake_is_the_only_upgrade(more: bytes, websocket: bool) -> None:
+    head = read_head(line(b"GET / HTTP/1.1")[:-2] + more + KEYS + b"\r\n", LIMITS.headers_most)
+    assert head.websocket is websocket
+    assert (b"upgrade" in dict(head.headers)) is websocket
 
 
 @pytest.mark.parametrize("more", [b"Upgrade: websocket\r\n", b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n"])
@@ -214,7 +221,7 @@ def test_requests_that_were_changed_at_random_mean_nothing_else() -> None:
             raw[at : at + chance.choice((0, 0, 1, 2, 8))] = chance.choice((*PIECES, b""))
         try:
             read = ours(bytes(raw))
-        except (Refused, NotOurs):
+        except Refused:
             refused += 1
             continue
         assert read == theirs(bytes(raw)), bytes(raw)

@@ -12,14 +12,16 @@ from tests.kit.raw_http import SERVERS, SHORT, body_of, reply, serving
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def test_who_asks_nothing_is_let_go_without_a_word() -> None:
-    async with serving("lane", limits=SHORT) as server:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_who_asks_nothing_is_let_go_without_a_word(kind: str) -> None:
+    async with serving(kind, limits=SHORT) as server:
         assert await server.all_of(b"") == b""
         assert (await server.all_of(HEAD)).count(b"HTTP/1.1 200") == 1
 
 
-async def test_a_head_that_drips_is_not_waited_for() -> None:
-    async with serving("lane", limits=replace(SHORT, keep_alive_s=60)) as server, await server.open() as raw:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_head_that_drips_is_not_waited_for(kind: str) -> None:
+    async with serving(kind, limits=replace(SHORT, keep_alive_s=60)) as server, await server.open() as raw:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(drip, raw, HEAD[:-2] + b"X: " + b"a" * 1000)
             answer = await raw.answer()
@@ -37,12 +39,13 @@ async def drip(raw: Any, data: bytes) -> None:
         pass
 
 
+@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
-async def test_a_body_that_drips_is_not_waited_for(framing: bytes) -> None:
+async def test_a_body_that_drips_is_not_waited_for(kind: str, framing: bytes) -> None:
     async def read(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, await body_of(receive))
 
-    async with serving("lane", read, SHORT) as server, await server.open() as raw, trio.open_nursery() as nursery:
+    async with serving(kind, read, SHORT) as server, await server.open() as raw, trio.open_nursery() as nursery:
         nursery.start_soon(drip, raw, b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n\r\n" + b"1\r\na\r\n" * 200)
         assert (await raw.answer()).status == 408
         nursery.cancel_scope.cancel()
@@ -78,11 +81,12 @@ async def test_who_does_not_read_is_not_waited_for(kind: str, monkeypatch: pytes
             await ended.wait()
 
 
-async def test_a_slow_reader_gets_all_of_a_long_answer() -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_slow_reader_gets_all_of_a_long_answer(kind: str) -> None:
     async def long(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, b"a" * 8_000_000)
 
-    async with serving("lane", long) as server, await server.open() as raw:
+    async with serving(kind, long) as server, await server.open() as raw:
         await raw.send(HEAD)
         await trio.sleep(0.1)
         assert len((await raw.answer()).body) == 8_000_000
@@ -90,10 +94,11 @@ async def test_a_slow_reader_gets_all_of_a_long_answer() -> None:
         assert (await raw.answer()).status == 200
 
 
-async def test_a_handler_may_take_longer_than_any_limit() -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_handler_may_take_longer_than_any_limit(kind: str) -> None:
     async def think(scope: Any, receive: Any, send: Any) -> None:
         await trio.sleep(0.8)
         await reply(send, b"42")
 
-    async with serving("lane", think, SHORT) as server:
+    async with serving(kind, think, SHORT) as server:
         assert (await server.ask(HEAD)).body == b"42"

@@ -1,0 +1,64 @@
+"""Delivery of a message: by SMTP, or as a file in a directory where no server is set."""
+
+import os
+import smtplib
+import ssl
+from email import policy
+from email.headerregistry import Address
+from email.message import EmailMessage
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from sso.core.ids import record_id
+from sso.core.mail_address import ascii_domain, check_mail_address
+
+SMTP_S = 20
+
+
+def build_message(sender: str, recipient: str, subject: str, body: str) -> EmailMessage:
+    """ValueError if the recipient is no mail address. The domain is written as mail servers name it."""
+    local, _, domain = check_mail_address(recipient).rpartition("@")
+    address = Address(username=local, domain=ascii_domain(domain))
+    message = EmailMessage(policy.default.clone(utf8=not local.isascii()))
+    message["From"], message["To"], message["Subject"] = sender, address, subject
+    message["Message-ID"] = f"<{record_id()}{record_id()}@{sender.rpartition('@')[2].rstrip('>')}>"
+    message.set_content(body)
+    return message
+
+
+class Delivery:
+    """Blocks: runs in a thread. The server's certificate is verified: by the CA file if there is one, by the system's
+    certificates otherwise."""
+
+    def __init__(self, smtp_url: str | None, folder: Path, ca_file: Path | None = None) -> None:
+        self._url = urlsplit(smtp_url) if smtp_url is not None else None
+        self._folder = folder
+        self._ca_file = ca_file
+
+    def send(self, message: EmailMessage) -> None:
+        if self._url is None:
+            self._write(message)
+            return
+        with self._connect() as server:
+            if self._url.scheme == "smtp+starttls":
+                server.starttls(context=self._context())
+            if self._url.username:
+                server.login(unquote(self._url.username), unquote(self._url.password or ""))
+            server.send_message(message)
+
+    def _connect(self) -> smtplib.SMTP:
+        assert self._url is not None
+        host, port = self._url.hostname or "localhost", self._url.port or 0
+        if self._url.scheme == "smtps":
+            return smtplib.SMTP_SSL(host, port, timeout=SMTP_S, context=self._context())
+        return smtplib.SMTP(host, port, timeout=SMTP_S)
+
+    def _context(self) -> ssl.SSLContext:
+        """Made for each connection: a renewed CA file counts at once."""
+        return ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
+
+    def _write(self, message: EmailMessage) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / f"{record_id()}.eml"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(message.as_bytes())

@@ -1,0 +1,50 @@
+"""Mail addresses that a login may have: RFC 5321 without quoting, comments, groups and address literals.
+
+``local@domain``. The local part is 1 to 64 characters: letters, digits and ``!#$%&'*+-/=?^_`{|}~`` in parts that are
+separated by single dots. The domain is a host name; a name with letters beyond ASCII must be a valid IDN.
+"""
+
+import re
+import unicodedata
+
+import idna
+
+LONGEST = 320
+LOCAL_MOST, DOMAIN_MOST = 64, 253
+
+EXPECTED = "must be an e-mail address such as name@example.com"
+_ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+
+
+def check_mail_address(text: str) -> str:
+    """The same text; ValueError if mail could not be sent there."""
+    local, _, domain = text.rpartition("@")
+    if len(text) > LONGEST or not _is_local_part(local):
+        raise ValueError(EXPECTED)
+    ascii_domain(domain)
+    return text
+
+
+def ascii_domain(domain: str) -> str:
+    """The domain of an address as mail servers name it (A-labels); ValueError if it is none."""
+    try:
+        name = domain if domain.isascii() else idna.encode(domain, uts46=True).decode()
+    except idna.IDNAError:
+        raise ValueError(EXPECTED) from None
+    labels = name.split(".")
+    if len(name) > DOMAIN_MOST or labels[-1].isdigit() or not all(_LABEL.fullmatch(label) for label in labels):
+        raise ValueError(EXPECTED)
+    return name
+
+
+def _is_local_part(local: str) -> bool:
+    parts = local.split(".")
+    return len(local) <= LOCAL_MOST and all(part and all(map(_is_allowed, part)) for part in parts)
+
+
+def _is_allowed(character: str) -> bool:
+    """Beyond ASCII: letters, digits and the marks that belong to them."""
+    return bool(_ATOM.fullmatch(character)) or (
+        not character.isascii() and unicodedata.category(character)[0] in ("L", "M", "N")
+    )

@@ -1,0 +1,166 @@
+"""Mail: delivery over verified TLS, and messages that cannot be delivered."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from structlog.testing import capture_logs
+
+from sso.accounts.mail import TRIES, Outbox, Postman
+from sso.accounts.smtp import Delivery
+from sso.core.sealed import Keyring
+from sso.db.bridge import Database
+from sso.db.statement import Statement
+from tests.kit.smtp import Certificate, MailServer, mail_server, make_certificate
+
+SENDER = "sso@example.com"
+TLS = ["smtps", "smtp+starttls"]
+_COUNT = Statement("SELECT count(*) FROM outbox")
+_DUE = Statement("UPDATE outbox SET next_try = now()")
+_POISON = Statement(
+    "UPDATE outbox SET recipient = :recipient, subject = :subject, body_sealed = coalesce(:body, body_sealed)"
+)
+_SET_TRIES = Statement("UPDATE outbox SET tries = :tries")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture
+def plain() -> Iterator[MailServer]:
+    with mail_server("smtp") as server:
+        yield server
+
+
+def postman(database: Database, keyring: Keyring, url: str | None, folder: Path, ca: Path | None = None) -> Postman:
+    return Postman(database, keyring, SENDER, Delivery(url, folder, ca))
+
+
+async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
+    await database.transaction(lambda tx: Outbox(keyring).put(tx, recipient, "Your code", "It is 123456."))
+
+
+async def deliver(postman: Postman) -> list[Any]:
+    """Whatever is due now; the log."""
+    with capture_logs() as logs:
+        while await postman._deliver_one():
+            pass
+    return logs
+
+
+@pytest.mark.parametrize("scheme", TLS)
+async def test_mail_server_with_a_certificate_of_an_unknown_ca_is_refused(
+    database: Database, keyring: Keyring, tmp_path: Path, certificate: Certificate, scheme: str
+) -> None:
+    with mail_server(scheme, certificate) as server:
+        url = f"{scheme}://user:hunter2@localhost:{server.port}"
+        await put(database, keyring)
+        (refused,) = await deliver(postman(database, keyring, url, tmp_path))
+        assert refused["event"] == "mail.not_sent"
+        assert refused["reason"].startswith("SSLCertVerificationError: ")
+        assert (server.mails, server.passwords) == ([], [])
+    assert await database.value(_COUNT) == 1  # it is tried again later
+
+
+@pytest.mark.parametrize("scheme", TLS)
+async def test_mail_server_with_a_certificate_of_the_ca_file_is_accepted(
+    database: Database, keyring: Keyring, tmp_path: Path, certificate: Certificate, scheme: str
+) -> None:
+    with mail_server(scheme, certificate) as server:
+        url = f"{scheme}://user:hunter2@localhost:{server.port}"
+        await put(database, keyring)
+        assert await deliver(postman(database, keyring, url, tmp_path, certificate.ca_file)) == []
+        (mail,) = server.mails
+        assert "To: ann@example.com" in mail
+        assert "It is 123456." in mail
+        assert len(server.passwords) == 1
+    assert await database.value(_COUNT) == 0
+
+
+@pytest.mark.parametrize("scheme", TLS)
+async def test_mail_server_with_a_certificate_for_another_host_is_refused(
+    database: Database, keyring: Keyring, tmp_path: Path, scheme: str
+) -> None:
+    other = make_certificate(tmp_path / "other", "mail.example.com")
+    with mail_server(scheme, other) as server:
+        await put(database, keyring)
+        url = f"{scheme}://localhost:{server.port}"
+        (refused,) = await deliver(postman(database, keyring, url, tmp_path, other.ca_file))
+        assert "Hostname mismatch" in refused["reason"]
+        assert server.mails == []
+
+
+async def test_mail_server_without_starttls_is_not_used_in_plain_text(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+) -> None:
+    await put(database, keyring)
+    url = f"smtp+starttls://user:hunter2@localhost:{plain.port}"
+    (refused,) = await deliver(postman(database, keyring, url, tmp_path))
+    assert refused["reason"] == "SMTPNotSupportedError"
+    assert (plain.mails, plain.passwords) == ([], [])
+
+
+POISONED: list[dict[str, str | None]] = [
+    {"recipient": "grp:;@example.com"},
+    {"recipient": "a@[1.2.3.4"},
+    {"recipient": "a@example.com\nBcc: b@example.com"},
+    {"recipient": ""},
+    {"recipient": "\N{PILE OF POO}"},
+    {"subject": "two\nlines"},
+    {"body": "v1.0.0"},
+    {"body": "nonsense"},
+    {"body": ""},
+]
+
+
+@pytest.mark.parametrize("part", POISONED, ids=str)
+async def test_mail_that_cannot_be_built_is_given_up_and_the_next_one_is_sent(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, part: dict[str, str | None]
+) -> None:
+    sender = postman(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
+    await put(database, keyring)
+    await database.value(_POISON, **({"recipient": "ann@example.com", "subject": "x", "body": None} | part))
+    await put(database, keyring, "bob@example.com")
+    logs = await deliver(sender)
+    assert [entry["event"] for entry in logs] == ["mail.not_sent"]
+    (mail,) = plain.mails
+    assert "To: bob@example.com" in mail
+    for _ in range(TRIES - 1):
+        await database.value(_DUE)
+        logs = await deliver(sender)
+    assert [entry["event"] for entry in logs] == ["mail.not_sent", "mail.given_up"]
+    assert await database.value(_COUNT) == 0
+    assert "123456" not in str(logs)
+
+
+async def test_mail_whose_attempts_never_ended_is_given_up(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+) -> None:
+    await put(database, keyring)
+    await database.value(_SET_TRIES, tries=TRIES)
+    (logged,) = await deliver(postman(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    assert logged["event"] == "mail.given_up"
+    assert plain.mails == []
+    assert await database.value(_COUNT) == 0
+
+
+async def test_mail_of_a_cancelled_worker_is_not_given_up(
+    database: Database, keyring: Keyring, tmp_path: Path, certificate: Certificate
+) -> None:
+    await put(database, keyring)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await postman(database, keyring, None, tmp_path)._deliver_one()
+    assert await database.value(_COUNT) == 1
+
+
+async def test_mail_to_an_international_address_is_sent(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+) -> None:
+    await put(database, keyring, "ünï@exämple.de")
+    assert await deliver(postman(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)) == []
+    assert "To: ünï@xn--exmple-cua.de" in plain.mails[0]

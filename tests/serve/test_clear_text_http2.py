@@ -1,0 +1,128 @@
+"""HTTP/2 without TLS is not served: neither by an upgrade nor by its preface, directly or through a proxy."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import h2.config
+import h2.connection
+import pytest
+import trio
+
+from tests.kit.raw_http import SERVERS, SHORT, Running, echo, serving
+
+pytestmark = pytest.mark.parametrize("kind", SERVERS)
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+UPGRADES = {
+    "plain": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + SETTINGS,
+    "without settings": b"Connection: Upgrade\r\nUpgrade: h2c\r\n",
+    "without a connection token": b"Upgrade: h2c\r\n" + SETTINGS,
+    "upper case": b"Connection: UPGRADE, HTTP2-SETTINGS\r\nUPGRADE: H2C\r\n" + SETTINGS,
+    "listed after websocket": b"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n" + SETTINGS,
+    "listed before websocket": b"Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n" + SETTINGS,
+    "header after websocket": b"Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n" + SETTINGS,
+    "header before websocket": b"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n" + SETTINGS,
+    "two connection headers": b"Connection: Upgrade\r\nConnection: HTTP2-Settings\r\nUpgrade: h2c\r\n" + SETTINGS,
+    "with a length of 0": b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n" + SETTINGS,
+    "two settings": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + SETTINGS + SETTINGS,
+    "h2 over TLS": b"Connection: Upgrade\r\nUpgrade: h2\r\n",
+}
+
+
+def get(more: bytes = b"", version: bytes = b"1.1") -> bytes:
+    return b"GET / HTTP/" + version + b"\r\nHost: x\r\n" + more + b"\r\n"
+
+
+@pytest.mark.parametrize("name", UPGRADES)
+async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str) -> None:
+    async with serving(kind, limits=SHORT) as server, await server.open() as raw:
+        await raw.send(get(UPGRADES[name]))
+        answer = await raw.answer()
+        assert answer.status == 200
+        assert answer.told["http_version"] == "1.1"
+        assert "upgrade" not in answer.headers
+        await raw.send(PREFACE)
+        everything = await raw.rest()
+        assert everything == b"" or everything.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("method", [b"OPTIONS", b"POST"])
+async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(kind: str, method: bytes) -> None:
+    async with serving(kind, limits=SHORT) as server:
+        answer = await server.ask(method + get(UPGRADES["plain"])[3:])
+        assert (answer.status, "upgrade" in answer.headers) == (200, False)
+
+
+@pytest.mark.parametrize("sent", [PREFACE, PREFACE[:18], get() + PREFACE, b"\r\n" + PREFACE])
+async def test_http_2_preface_is_refused(kind: str, sent: bytes) -> None:
+    async with serving(kind, limits=SHORT) as server:
+        everything = await server.all_of(sent)
+        answers = everything.split(b"HTTP/1.1 ")[1:]
+        assert answers[-1].startswith(b"400 ")
+        assert len(answers) == (2 if sent.startswith(b"GET") else 1)
+        assert everything.startswith(b"HTTP/1.1 ")
+
+
+async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str) -> None:
+    """The proxy forwards upgrades, as WebSockets need it; what a tunnel would carry it could not check."""
+    seen: list[list[str]] = []
+
+    async def record(scope: Any, receive: Any, send: Any) -> None:
+        seen.append([value.decode() for name, value in scope["headers"] if name == b"x-forwarded-for"])
+        await echo(scope, receive, send)
+
+    async with serving(kind, record, SHORT) as backend, proxy(backend) as front:
+        for upgrade in UPGRADES.values():
+            async with await front.open() as raw:
+                await raw.send(get(upgrade))
+                answer = await raw.answer()
+                assert answer.status == 200
+                await raw.send(forged_request())
+                with trio.move_on_after(1):  # whatever may come must not be an answer to it
+                    await raw.rest()
+    assert seen == [["192.0.2.1"]] * len(UPGRADES)
+
+
+def forged_request() -> bytes:
+    """An HTTP/2 request that names another client address, for the stream after the upgraded one."""
+    connection = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+    connection.initiate_connection()
+    pairs = [(":method", "GET"), (":path", "/"), (":authority", "x"), (":scheme", "http")]
+    connection.send_headers(3, [*pairs, ("x-forwarded-for", "127.0.0.1")], end_stream=True)
+    return connection.data_to_send()
+
+
+@asynccontextmanager
+async def proxy(backend: Running) -> AsyncIterator[Running]:
+    """Forwards one request with the client's address added; after 101 it passes bytes on, otherwise it closes."""
+
+    async def forward(client: trio.SocketStream) -> None:
+        async with client, await backend.open() as raw:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += bytes(await client.receive_some(1))
+            line, _, rest = head.partition(b"\r\n")
+            await raw.send(line + b"\r\nX-Forwarded-For: 192.0.2.1\r\n" + rest)
+            answer = await raw.answer()
+            lines = [f"{name}: {value}" for name, value in answer.headers.items()]
+            told = "\r\n".join((f"HTTP/1.1 {answer.status} x", *lines, "", "")).encode() + answer.body
+            await client.send_all(told)
+            if answer.status == 101:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(copy, client, raw.stream)
+                    nursery.start_soon(copy, raw.stream, client)
+
+    async def copy(source: trio.SocketStream, target: trio.SocketStream) -> None:
+        try:
+            async for data in source:
+                await target.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, forward, [listener])
+        yield Running(listener.socket.getsockname())
+        nursery.cancel_scope.cancel()
