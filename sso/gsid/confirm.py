@@ -37,9 +37,10 @@ class View:
 
 
 class Confirm:
-    def __init__(self, sessions: GameSessions, applications: ApplicationsAtLogin) -> None:
+    def __init__(self, sessions: GameSessions, applications: ApplicationsAtLogin, *, game_admin: bool) -> None:
         self._sessions = sessions
         self._applications = applications
+        self._game_admin = game_admin
 
     async def view(self, gsid: str, link: Link = EMPTY) -> View:
         """NoSession, if there is nothing to be seen; BadLink, if the link has a wrong value for an empty field."""
@@ -69,6 +70,10 @@ class Confirm:
         """May this user log in where the session leads?"""
         facts = (await self._shown(gsid)).facts
         return await self._may_log_in((await self._filled(facts, link)).apply(facts), user)
+
+    async def hands_over_rights(self, user: User, address: Address) -> bool:
+        """Whether the game that gets this sign-in can use administrative rights of the user."""
+        return self._game_admin and await self._applications.is_administrator(user, address)
 
     async def confirm(self, gsid: str, user: User, link: Link = EMPTY) -> bool:
         """The first to confirm is the one. False: somebody else was, or it has ended, or this user may not."""

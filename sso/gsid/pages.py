@@ -45,6 +45,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
             game=view,
             same_place=view.same_place(address()),
             allowed=allowed,
+            administrator=allowed and await confirm.hands_over_rights(session.user, address()),
             action=decision_path(gsid),
             next=front_path(gsid, view.parameters),
         )
@@ -84,6 +85,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
         return await show_outcome("waiting" if view.waiting else "gone", view, session)
 
     async def show_outcome(outcome: str, view: View, session: Session) -> Response:
+        signed_in = outcome in ("done", "waiting", "gone")
         return await page(
             "game_result.html",
             page_title=TITLES[outcome],
@@ -92,6 +94,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
             headers={"Refresh": LOOK_AGAIN_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,
+            administrator=signed_in and await confirm.hands_over_rights(session.user, address()),
         )
 
     return routes
