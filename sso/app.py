@@ -13,6 +13,7 @@ from sso.accounts.account_pages import account_pages
 from sso.accounts.journey import AnyJourneys
 from sso.accounts.pages import Visitor, signin_pages
 from sso.accounts.routes import login_routes
+from sso.core.fair_thread import FairThread
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -35,6 +36,7 @@ from sso.web.socket import SocketConnection
 from sso.web.told import Told
 
 BODY_S = 30
+MAX_BODIES_PER_CLIENT = 64  # costly ones that wait to be parsed
 FILE_NAME_MOST = 100
 
 
@@ -70,6 +72,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     app.url_map.merge_slashes = False  # else it redirects, to whatever host the client has named
     app.config.update(
         PROXIES=services.proxies,
+        PARSERS=FairThread(MAX_BODIES_PER_CLIENT),
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,

@@ -1,13 +1,11 @@
 """Checks of an installation, each with what to do when it fails."""
 
-import ipaddress
 import os
 import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import orjson
 import trio
@@ -43,6 +41,14 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     yield from _files(settings)
     yield from _addresses(settings)
     yield from _proxies(settings, dsn if usable else None)
+    denied = settings.gsid_admin == "deny"
+    yield Finding(
+        "administration by games",
+        denied,
+        "denied" if denied else "a game that an administrator signs in to can administer in their name",
+        "set SSO_GSID_ADMIN=deny, unless tools of yours sign in administrators as games do",
+        warning=True,
+    )
 
 
 def _database(dsn: str) -> Iterator[Finding]:
@@ -124,12 +130,9 @@ def _mode(path: Path) -> Finding:
 
 
 def _addresses(settings: Settings) -> Iterator[Finding]:
-    parts = urlsplit(settings.base_url)
-    host = parts.hostname or ""
-    local = host == "localhost" or _is_loopback(host)
     yield Finding(
         "base URL",
-        parts.scheme == "https" or local,
+        settings.https or settings.is_loopback,
         settings.base_url,
         "put a proxy with TLS before it and set SSO_BASE_URL to the https address people use",
         warning=True,
@@ -171,10 +174,3 @@ def _untrusted_proxies(settings: Settings, dsn: str) -> list[str]:
 
 def _is_trusted(settings: Settings, peer: str, header: str) -> bool:
     return header == settings.proxy_header.lower() and contains(settings.trusted_proxies, peer_address(peer))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -28,7 +28,7 @@ def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
         if console
         else structlog.processors.JSONRenderer()
     )
-    exceptions = [] if console else [structlog.processors.format_exc_info]
+    only_console = [_escape_for_terminal] if console else []
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -36,7 +36,8 @@ def set_up(form: Literal["auto", "json", "console"], level: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _blank_secrets,
-            *exceptions,
+            structlog.processors.format_exc_info,
+            *only_console,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
@@ -85,6 +86,25 @@ def _name_request(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if request := present_request.get():
         event.setdefault("request", request)
     return event
+
+
+def printable(text: str) -> str:
+    """Escapes what a terminal would obey or a reader would not see: control characters (C0 and C1), line and paragraph
+    separators, bidirectional controls and other invisible characters."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _escape_for_terminal(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """The renderer writes texts as they are, and everything else as Python would."""
+    shown = {printable(name): printable(value) if isinstance(value, str) else value for name, value in event.items()}
+    if isinstance(exception := event.get("exception"), str):
+        # Indented, so that no line of a message can pass for a log line.
+        shown["exception"] = "\n".join(f"    {printable(line)}" for line in exception.split("\n"))
+    return shown
 
 
 def _blank_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,6 +89,40 @@ def test_an_exception_shows_no_local_variables(capsys: Stderr) -> None:
     written = capsys.readouterr().err
     assert written.count("ValueError") >= 2
     assert "hunter2" not in written
+
+
+INVISIBLE = (
+    "\x00", "\x07", "\x08", "\n", "\r", "\x1b", "\x7f", "\x80", "\x85", "\x9b", "\x9f", "\u2028", "\u2029", "\u061c",
+    "\u200b", "\u200e", "\u200f", "\u202a", "\u202e", "\u2066", "\u2069", "\ufeff", "\ud800", "\U000e0041",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("character", INVISIBLE, ids=ascii)
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_control_and_invisible_characters_are_escaped(
+    capsys: Stderr, monkeypatch: pytest.MonkeyPatch, form: Any, character: str
+) -> None:
+    log.set_up(form, "info")
+    hostile = f"a{character}b"
+    structlog.get_logger().info(hostile, nick=hostile, words=[hostile], **{hostile: "x"})
+    try:
+        raise ValueError(hostile)  # noqa: TRY301 - the text is what matters
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    written = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().err)  # the renderer's own colours
+    if character == "\n":
+        entries = [line for line in written.splitlines() if not line.startswith((" ", "Traceback"))]
+        assert len(entries) == 2
+    else:
+        assert character not in written
+    assert len(written.splitlines()) == len(written.removesuffix("\n").split("\n"))
+
+
+def test_visible_characters_are_written_as_they_are(capsys: Stderr) -> None:
+    log.set_up("console", "info")
+    structlog.get_logger().info("Zoë", nick="Жанна 日本 🎮")
+    assert "Zoë" in (written := capsys.readouterr().err)
+    assert "Жанна 日本 🎮" in written
 
 
 def test_libraries_log_in_the_same_shape_and_without_their_arguments(capsys: Stderr) -> None:

@@ -33,5 +33,8 @@ class ApplicationsAtLogin(Protocol):
     async def knows_email_secret(self, application_id: int, secret: str) -> bool:
         """Whether this is the secret that lets an application see login e-mails; 0 is the central application."""
 
+    async def is_administrator(self, user: User, address: Address) -> bool:
+        """Whether the user has rights beyond their own data, at that address."""
+
     async def title(self, named: tuple[int, ...]) -> str:
         """What people know the last of them by (with a game and its studio's application, the game); "" for none."""

@@ -58,6 +58,7 @@ class LoginOptions:
     short_token: bool = False
     fixed_ips: tuple[str, ...] = ()  # CIDR; with fixed_ip, the address above is among them
     meta: bool = False
+    meta_given: bool = False  # it was asked for or declined, rather than left out
     app_id: int = 0  # 0: none
     gapp_id: int = 0
     with_email: bool = False  # the application has shown its secret

@@ -62,6 +62,7 @@ async def checked_options(
         short_token=fields.short_token,
         fixed_ips=fixed_networks(fields.fixed_ip, fields.fixed_ips, client),
         meta=fields.meta,
+        meta_given="meta" in fields.model_fields_set,
         app_id=app_id,
         gapp_id=fields.gapp_id,
         with_email=bool(fields.with_email) and await applications.knows_email_secret(app_id, fields.with_email),

@@ -73,7 +73,7 @@ class Admission:
         facts, standing = await self._known(asked, found)
         try:
             address = await self._applications.client_address(
-                asked.real, only(asked.said), asked.signature, facts.applications
+                asked.real, only(asked.said), asked.signature, facts.registered_applications
             )
         except Forbidden as error:
             raise await self.refuse(asked, Wrong("Ip header", facts.address, error.message)) from None

@@ -1,13 +1,16 @@
 """What the person at the browser does with a session: look at it, confirm it, deny it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sso.accounts.applications import ApplicationsAtLogin, LoginNotAllowed
 from sso.accounts.model import User
 from sso.core.net import Address, parse_address
-from sso.gsid.errors import NoSession
+from sso.core.refused import Refused
+from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.limits import network_of
-from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, Facts
+from sso.gsid.link import EMPTY, Link
+from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, Facts, Filled
 from sso.gsid.store import GameSessions, Shown
 
 
@@ -17,6 +20,7 @@ class View:
 
     gsid: str
     title: str  # of the application, "" if it named none
+    also: str  # the name of its other application, if there are two
     distr: str
     address: str
     match: str
@@ -25,6 +29,7 @@ class View:
     delivered: bool
     waiting: bool
     confirmed_by: str | None
+    parameters: Mapping[str, str]  # of the link, as far as they fill fields of the session
 
     def same_place(self, address: Address) -> bool:
         """Whether the browser is where the game is, as far as addresses tell."""
@@ -32,19 +37,24 @@ class View:
 
 
 class Confirm:
-    def __init__(self, sessions: GameSessions, applications: ApplicationsAtLogin) -> None:
+    def __init__(self, sessions: GameSessions, applications: ApplicationsAtLogin, *, game_admin: bool) -> None:
         self._sessions = sessions
         self._applications = applications
+        self._game_admin = game_admin
 
-    async def view(self, gsid: str) -> View:
-        """NoSession, if there is nothing to be seen."""
+    async def view(self, gsid: str, link: Link = EMPTY) -> View:
+        """NoSession, if there is nothing to be seen; BadLink, if the link has a wrong value for an empty field."""
         shown = await self._shown(gsid)
-        facts, standing = shown.facts, shown.standing
+        standing = shown.standing
         if standing.error:
             raise NoSession
+        filled = await self._filled(shown.facts, link)
+        facts = filled.apply(shown.facts)
+        *others, _ = facts.applications or (0,)
         return View(
             gsid=gsid,
             title=await self._applications.title(facts.applications),
+            also=await self._applications.title(tuple(others)),
             distr=facts.distr,
             address=facts.address,
             match=facts.match,
@@ -53,16 +63,23 @@ class Confirm:
             delivered=standing.status == DELIVERED,
             waiting=shown.waiting,
             confirmed_by=shown.user_id if standing.status in (CONFIRMED, DELIVERED) else None,
+            parameters=link.parameters(filled),
         )
 
-    async def is_allowed(self, gsid: str, user: User) -> bool:
+    async def is_allowed(self, gsid: str, user: User, link: Link = EMPTY) -> bool:
         """May this user log in where the session leads?"""
-        return await self._may_log_in((await self._shown(gsid)).facts, user)
+        facts = (await self._shown(gsid)).facts
+        return await self._may_log_in((await self._filled(facts, link)).apply(facts), user)
 
-    async def confirm(self, gsid: str, user: User) -> bool:
+    async def hands_over_rights(self, user: User, address: Address) -> bool:
+        """Whether the game that gets this sign-in can use administrative rights of the user."""
+        return self._game_admin and await self._applications.is_administrator(user, address)
+
+    async def confirm(self, gsid: str, user: User, link: Link = EMPTY) -> bool:
         """The first to confirm is the one. False: somebody else was, or it has ended, or this user may not."""
-        shown = await self._shown(gsid)
-        return await self._may_log_in(shown.facts, user) and await self._sessions.confirm(gsid, user)
+        facts = (await self._shown(gsid)).facts
+        filled = await self._filled(facts, link)
+        return await self._may_log_in(filled.apply(facts), user) and await self._sessions.confirm(gsid, user, filled)
 
     async def deny(self, gsid: str) -> bool:
         await self._shown(gsid)
@@ -76,6 +93,16 @@ class Confirm:
         if shown is None:
             raise NoSession
         return shown
+
+    async def _filled(self, facts: Facts, link: Link) -> Filled:
+        filled = link.fill(facts)
+        for name, application_id in (("app_id", filled.app_id), ("gapp_id", filled.gapp_id)):
+            if application_id:
+                try:
+                    await self._applications.check_exist((application_id,))
+                except Refused:
+                    raise BadLink(name) from None
+        return filled
 
     async def _may_log_in(self, facts: Facts, user: User) -> bool:
         try:

@@ -21,6 +21,13 @@ class TooManySessions(Refused):
         self.headers = {"Retry-After": str(retry_after)}
 
 
+class BadLink(Refused):
+    """A link to a sign-in has a parameter with a wrong value."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(_("The link from the game has a wrong value for “%(name)s”.", name=name))
+
+
 class NoSession(Refused):
     """For the person at the browser."""
 

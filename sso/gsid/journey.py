@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlencode
 
 from sso.accounts.journey import Journey
 from sso.accounts.sessions import Session
 from sso.core.net import Address
 from sso.gsid.confirm import Confirm, View
 from sso.gsid.errors import NoSession
+from sso.gsid.link import Link
 from sso.gsid.model import OPENED
 
+NO_PARAMETERS: Mapping[str, str] = {}
 _FRONT_DOOR = re.compile(r"/\?(.*)", re.ASCII)
 
 
@@ -24,12 +26,15 @@ class GameJourney:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
-    ui_locales: str = ""
     page: str = "game_signin.html"
 
     @property
+    def ui_locales(self) -> str:
+        return self.view.parameters.get("lang", "")
+
+    @property
     def path(self) -> str:
-        return front_path(self.view.gsid)
+        return front_path(self.view.gsid, self.view.parameters)
 
     @property
     def title(self) -> str:
@@ -45,7 +50,7 @@ class GameJourney:
 
     @property
     def onward(self) -> str:
-        return decision_path(self.view.gsid)
+        return decision_path(self.view.gsid, self.view.parameters)
 
     async def reached(self, stage: str) -> None:
         await self.confirm.reach(self.view.gsid, stage)
@@ -53,7 +58,7 @@ class GameJourney:
     async def arrived(self, session: Session) -> str:
         """Whether it could be confirmed, the page it leads to tells."""
         with suppress(NoSession):
-            await self.confirm.confirm(self.view.gsid, session.user)
+            await self.confirm.confirm(self.view.gsid, session.user, Link.from_form(self.view.parameters))
         return self.onward
 
 
@@ -62,30 +67,30 @@ class GameJourneys:
         self._confirm = confirm
 
     async def find(self, path: str) -> Journey | None:
-        """NoSession for a link that leads nowhere any more."""
-        named = _gsids(path)
+        """NoSession for a link that leads nowhere any more, BadLink for one with a wrong value."""
+        query = _FRONT_DOOR.fullmatch(path)
+        named = _gsids(query[1]) if query else []
         if not named:
             return None
         if len(named) > 1:
             raise NoSession
-        view = await self._confirm.view(named[0])
+        assert query is not None
+        view = await self._confirm.view(named[0], Link.from_query(query[1]))
         await self._confirm.reach(view.gsid, OPENED)
         return GameJourney(view, self._confirm)
 
 
-def _gsids(path: str) -> list[str]:
-    """What the address says; whatever else it says does not matter (§4.3)."""
-    query = _FRONT_DOOR.fullmatch(path)
+def _gsids(query: str) -> list[str]:
     try:
-        return parse_qs(query[1], keep_blank_values=True, max_num_fields=100).get("gsid", []) if query else []
+        return parse_qs(query, keep_blank_values=True, max_num_fields=100).get("gsid", [])
     except ValueError:
         return []
 
 
-def front_path(gsid: str) -> str:
+def front_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:
     """Quoted, as all that goes into a header: an address may hold anything in the place of a gsid."""
-    return f"/?gsid={quote(gsid, safe='')}"
+    return f"/?{urlencode({'gsid': gsid, **parameters})}"
 
 
-def decision_path(gsid: str) -> str:
-    return f"/game/{quote(gsid, safe='')}"
+def decision_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:
+    return f"/game/{quote(gsid, safe='')}" + (f"?{urlencode(parameters)}" if parameters else "")

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
@@ -28,7 +28,8 @@ def possible(gsid: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was said when the session was registered, and to whom it belongs. None of it ever changes."""
+    """What was said when the session was registered, and to whom it belongs. Until it is confirmed, none of it
+    changes; the confirmation may fill fields that were left empty."""
 
     gsid: str
     location: bytes = field(repr=False)
@@ -45,6 +46,8 @@ class Facts:
     fixed_ips: Sequence[str]
     with_meta: bool
     with_email: bool
+    meta_given: bool
+    bound_apps: Sequence[int] | None  # app_id and gapp_id as registered, if the confirmation filled one of them
     started: int
 
     @classmethod
@@ -54,6 +57,11 @@ class Facts:
     @property
     def applications(self) -> tuple[int, ...]:
         return applications(self.app_id, self.gapp_id)
+
+    @property
+    def registered_applications(self) -> tuple[int, ...]:
+        """The applications whose servers may speak for the session's client: never one that a link has filled in."""
+        return self.applications if self.bound_apps is None else applications(*self.bound_apps)
 
     @property
     def key_digest(self) -> bytes | None:
@@ -73,6 +81,30 @@ class Facts:
             app_id=self.app_id,
             gapp_id=self.gapp_id,
             with_email=self.with_email,
+        )
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Values of a link for fields of a session that were left empty; 0, "" and False fill nothing."""
+
+    app_id: int = 0
+    gapp_id: int = 0
+    distr: str = ""
+    meta: bool = False
+
+    @property
+    def applications(self) -> tuple[int, ...]:
+        return applications(self.app_id, self.gapp_id)
+
+    def apply(self, facts: Facts) -> Facts:
+        """The session as it will be once it is confirmed."""
+        return replace(
+            facts,
+            app_id=facts.app_id or self.app_id,
+            gapp_id=facts.gapp_id or self.gapp_id,
+            distr=facts.distr or self.distr,
+            with_meta=facts.with_meta or self.meta,
         )
 
 

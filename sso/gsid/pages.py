@@ -1,12 +1,13 @@
 """The page on which a signed-in user decides about a game's sign-in. Opening it never does anything."""
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
 from sso.gsid.confirm import Confirm, View
 from sso.gsid.journey import decision_path, front_path
-from sso.web import browser
+from sso.gsid.link import Link
+from sso.web import browser, language
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
@@ -28,12 +29,14 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
     @routes.get(PATH)
     async def decide(gsid: str) -> Response:
         session = await visitor.session()
+        link = Link.from_query(request.query_string.decode("latin-1"))
         if session is None:
-            return see_other(front_path(gsid))
-        view = await confirm.view(gsid)
+            return see_other(front_path(gsid, link.unchecked))
+        view = await confirm.view(gsid, link)
+        language.asked_for(link.lang)
         if not view.pending:
             return await show_result(view, session)
-        allowed = await confirm.is_allowed(gsid, session.user)
+        allowed = await confirm.is_allowed(gsid, session.user, link)
         return await page(
             "game.html",
             page_title=_("Continue to your game"),
@@ -42,33 +45,37 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
             game=view,
             same_place=view.same_place(address()),
             allowed=allowed,
+            administrator=allowed and await confirm.hands_over_rights(session.user, address()),
             action=decision_path(gsid),
-            next=front_path(gsid),
+            next=front_path(gsid, view.parameters),
         )
 
     @routes.post(f"{PATH}/continue")
     async def go_on(gsid: str) -> Response:
-        session = await asked_by_form()
+        session, link = await asked_by_form()
         if session:
-            await confirm.confirm(gsid, session.user)
-        return see_other(decision_path(gsid))
+            await confirm.confirm(gsid, session.user, link)
+        return see_other(decision_path(gsid, link.unchecked))
 
     @routes.post(f"{PATH}/deny")
     async def deny(gsid: str) -> Response:
-        session = await asked_by_form()
+        session, link = await asked_by_form()
         if session is None:
-            return see_other(decision_path(gsid))
-        view = await confirm.view(gsid)
+            return see_other(decision_path(gsid, link.unchecked))
+        view = await confirm.view(gsid, link)
         if not await confirm.deny(gsid):
-            return see_other(decision_path(gsid))
+            return see_other(decision_path(gsid, link.unchecked))
         return await show_outcome("stopped", view, session)
 
-    async def asked_by_form() -> Session | None:
+    async def asked_by_form() -> tuple[Session | None, Link]:
+        """Who pressed the button, and the parameters that the page with the button had shown."""
         form = await form_fields()
         session = await visitor.session()
         if session:
             browser.check_csrf(session.secret, form.get("csrf"))
-        return session
+        link = Link.from_form(form)
+        language.asked_for(link.lang)
+        return session, link
 
     async def show_result(view: View, session: Session) -> Response:
         if view.confirmed_by != session.user.user_id:
@@ -78,6 +85,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
         return await show_outcome("waiting" if view.waiting else "gone", view, session)
 
     async def show_outcome(outcome: str, view: View, session: Session) -> Response:
+        signed_in = outcome in ("done", "waiting", "gone")
         return await page(
             "game_result.html",
             page_title=TITLES[outcome],
@@ -86,6 +94,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
             headers={"Refresh": LOOK_AGAIN_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,
+            administrator=signed_in and await confirm.hands_over_rights(session.user, address()),
         )
 
     return routes

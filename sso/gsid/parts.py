@@ -69,7 +69,7 @@ def build(
     holds = Holds(polls, wakeups)
     ease = Ease(settings.poll_delay_s)
     sockets = SocketStore(database)
-    confirm = Confirm(sessions, applications)
+    confirm = Confirm(sessions, applications, game_admin=settings.gsid_admin == "allow")
     return GameLogin(
         applications=applications,
         wakeups=wakeups,

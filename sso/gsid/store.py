@@ -8,8 +8,9 @@ from sso.core.ids import digest
 from sso.db.batch import Batch
 from sso.db.bridge import Database
 from sso.db.statement import Statement
-from sso.gsid.model import Facts, Standing
+from sso.gsid.model import Facts, Filled, Standing
 
+NOTHING_FILLED = Filled()
 REMEMBERED = "interval '10 minutes'"  # an ended session, so that its own client is told
 
 # What every reader of a row `s` takes of it.
@@ -18,7 +19,7 @@ STANDING = """s.status, s.ends > now() AS alive, s.poll, s.cancels,
     CAST(coalesce(floor(extract(epoch FROM s.last_seen)), 0) AS bigint) AS last_seen,
     CAST(floor(extract(epoch FROM now())) AS bigint) AS ts"""
 FACTS = """s.gsid, s.location, s.match, s.address, s.public_key, s.distr, s.factor, s.jwt_public_key, s.app_id,
-    s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email"""
+    s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email, s.meta_given, s.bound_apps"""
 TELL_POLL = "pg_notify('sso', 'poll:' || gsid)"
 TELL_SOCKET = "pg_notify('sso', 'socket:' || gsid)"
 TELL = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
@@ -36,9 +37,9 @@ _FIND = Statement(
 )
 _CREATE = Statement(
     """INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
-        gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, ends, expires)
+        gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, ends, expires)
     VALUES (:gsid, :location, :match, :address, :public_key, :distr, :factor, :jwt_public_key, :app_id,
-        :gapp_id, :nojwt, :short_token, :fixed_ips, :with_meta, :with_email,
+        :gapp_id, :nojwt, :short_token, :fixed_ips, :with_meta, :with_email, :meta_given,
         now() + make_interval(secs => :ttl), now() + make_interval(secs => :kept))
     RETURNING CAST(floor(extract(epoch FROM created)) AS bigint)"""
 )
@@ -52,7 +53,12 @@ _CLOSE = Statement(
 _CONFIRM = Statement(
     f"""WITH done AS (
         UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
-            valid_from = u.valid_from
+            valid_from = u.valid_from,
+            app_id = CASE WHEN s.app_id = 0 THEN :app_id ELSE s.app_id END,
+            gapp_id = CASE WHEN s.gapp_id = 0 THEN :gapp_id ELSE s.gapp_id END,
+            distr = CASE WHEN s.distr = '' THEN :distr ELSE s.distr END,
+            with_meta = s.with_meta OR (:meta AND NOT s.meta_given),
+            bound_apps = CASE WHEN :app_id > 0 OR :gapp_id > 0 THEN ARRAY[s.app_id, s.gapp_id] END
         FROM users u
         WHERE s.gsid = :gsid AND s.status = 'pending' AND s.ends > now()
             AND u.user_id = :user_id AND u.valid_from = :valid_from AND NOT u.disabled
@@ -129,6 +135,7 @@ class GameSessions:
             fixed_ips=list(options.fixed_ips),
             with_meta=options.meta,
             with_email=options.with_email,
+            meta_given=options.meta_given,
             ttl=float(life),
             kept=float(self._max_s + 600),
         )
@@ -152,9 +159,18 @@ class GameSessions:
         """Ends the session; a delivered one stays delivered. Returns False, and does nothing, if it has expired."""
         return await self._database.value(_CLOSE, gsid=gsid, state=state) is not None
 
-    async def confirm(self, gsid: str, user: User) -> bool:
-        """False if somebody was first, or it has ended, or the user has."""
-        found = await self._database.value(_CONFIRM, gsid=gsid, user_id=user.user_id, valid_from=user.valid_from)
+    async def confirm(self, gsid: str, user: User, filled: Filled = NOTHING_FILLED) -> bool:
+        """False if somebody was first, or it has ended, or the user has. Fields that are not empty stay as they are."""
+        found = await self._database.value(
+            _CONFIRM,
+            gsid=gsid,
+            user_id=user.user_id,
+            valid_from=user.valid_from,
+            app_id=filled.app_id,
+            gapp_id=filled.gapp_id,
+            distr=filled.distr,
+            meta=filled.meta,
+        )
         return found is not None
 
     async def deny(self, gsid: str) -> bool:

@@ -13,6 +13,7 @@ from sso.perm import audit
 from sso.perm.access_keys import end_keys
 from sso.perm.app_keys import set_from_meta
 from sso.perm.audit import Actor
+from sso.perm.cascade import Cascade
 from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.errors import Conflict, Invalid
 from sso.perm.names import CENTRAL
@@ -40,15 +41,6 @@ _UPDATE = Statement(
 )
 _SET_PRIVATE_KEY = Statement(
     "UPDATE applications SET private_key_sealed = :sealed WHERE application_id = :application_id"
-)
-# What a project said about an application ends with the application, or when it moves away.
-_LEAVE = Statement(
-    """DELETE FROM project_members WHERE project_id = :project_id AND level IN ('applications', 'services')
-    AND resource = CAST(:application_id AS text)"""
-)
-_FORGET = Statement(
-    """UPDATE projects SET settings = settings #- ARRAY['services', CAST(:application_id AS text)]
-    WHERE id = :project_id"""
 )
 _REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id = :application_id")
 
@@ -118,7 +110,8 @@ async def save_application(
         service_meta=old["service_meta"] | _without_private(meta),
     )
     if project_id != old["project_id"]:
-        await _leave_project(tx, old)
+        await _leave_project(tx, actor, old, f"application.save {wanted}")
+        await _audit_move(tx, actor, old, row)
         await _end_access_keys(tx, actor, old)
     await _keep_keys(tx, keyring, wanted, meta)
     await _audit(tx, actor, "application.save", old, row, meta)
@@ -129,16 +122,23 @@ async def remove_application(tx: Transaction, actor: Actor, wanted: int) -> None
     old = await lock_application(tx, wanted)
     await lock_projects(tx, (old["project_id"],))
     await tx.value(_REMOVE, application_id=wanted)
-    await _leave_project(tx, old)
+    await _leave_project(tx, actor, old, f"application.delete {wanted}")
     await _audit(tx, actor, "application.delete", old, {**dict(old), "removed": True})
 
 
-async def _leave_project(tx: Transaction, old: Row) -> None:
+async def _leave_project(tx: Transaction, actor: Actor, old: Row, cause: str) -> None:
     """End what the project gave at the application. The project is locked: no membership that names the application is
     saved at the same time and written afterwards."""
     if old["project_id"] is not None:
-        for statement in (_LEAVE, _FORGET):
-            await tx.value(statement, project_id=old["project_id"], application_id=str(old["application_id"]))
+        await Cascade(tx, actor, cause).end_application_in_project(old["application_id"], old["project_id"])
+
+
+async def _audit_move(tx: Transaction, actor: Actor, old: Row, new: Row) -> None:
+    """An entry in the project that the application leaves; the one that it joins has the entry of the save."""
+    if old["project_id"] is not None:
+        before, after = ({name: row[name] for name in ("name", "project_id")} for row in (old, new))
+        about = {"project_id": old["project_id"], "application_id": old["application_id"]}
+        await audit.write(tx, actor, "application.move", str(old["application_id"]), before, after, **about)
 
 
 async def _end_access_keys(tx: Transaction, actor: Actor, old: Row) -> None:

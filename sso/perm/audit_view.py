@@ -66,7 +66,7 @@ class AuditView:
         rights = self._at.get(entry["application_id"], self._rights)
         subject = entry["operation"].partition(".")[0]
         if subject == "permissions":
-            own = entry["target"].rpartition("/")[2] == self._caller.user_id
+            own = entry["operation"] == "permissions.save" and entry["target"].endswith(f"/{self._caller.user_id}")
             return tuple(sorted(META_WORDS.keys() - rights.readable(own=own)))
         if subject == "application":
             return () if _may(rights, Operation.APPLICATION_SAVE, entry) else _FULL_APPLICATION

@@ -9,6 +9,7 @@ from sso.db.statement import Statement
 from sso.perm import audit
 from sso.perm.audit import Actor
 from sso.perm.call import Call
+from sso.perm.cascade import Cascade
 from sso.perm.delegation import Delegation
 from sso.perm.desk import Desk
 from sso.perm.engine.operations import Operation
@@ -44,15 +45,6 @@ _PUT_USERS = Statement(
     SELECT :id, item.user_id, item.n FROM unnest(CAST(:users AS text[])) WITH ORDINALITY AS item (user_id, n)"""
 )
 _LISTED = Statement("SELECT :id = ANY (allow || disallow) FROM projects WHERE id = :project_id")
-_FORGET = Statement(
-    """UPDATE projects SET settings = jsonb_set(settings, '{services}', (
-        SELECT coalesce(jsonb_object_agg(key, jsonb_set(value, '{groups}', (
-            SELECT coalesce(jsonb_agg(item), '[]') FROM jsonb_array_elements(value -> 'groups') item
-            WHERE item ->> 'group_id' <> :id))), '{}')
-        FROM jsonb_each(settings -> 'services')))
-    WHERE id = :project_id AND jsonb_typeof(settings -> 'services') = 'object'"""
-)
-_LEAVE = Statement("DELETE FROM project_members WHERE project_id = :project_id AND level = 'groups' AND resource = :id")
 
 
 class Groups:
@@ -123,9 +115,8 @@ class Groups:
             delegation = await Delegation.begin(tx, call.caller, group["project_id"])
             old = await _locked(tx, group)
             await _refuse_if_listed(tx, old)
-            names = {"id": old["id"], "project_id": old["project_id"]}
-            for statement in (_FORGET, _LEAVE):
-                await tx.value(statement, **names)
+            cascade = Cascade(tx, call.caller.actor, f"group.delete {old['id']}")
+            await cascade.end_group_in_project(old["id"], old["project_id"])
             await tx.value(_DELETE, id=old["id"])
             await audit.write(
                 tx, call.caller.actor, "group.delete", old["id"], shown(old), None, project_id=old["project_id"]

@@ -13,11 +13,16 @@ from sso.db.statement import Statement
 from sso.perm import email_secret
 from sso.perm.engine.effective import compute
 from sso.perm.engine.login import may_log_in
+from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
+from sso.perm.engine.rights import Rights
 from sso.perm.names import CENTRAL
 from sso.perm.permissions import Permissions
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
+_HAS_SECRET_DATA = Statement(
+    "SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')"
+)
 
 
 class LoginRules:
@@ -62,6 +67,15 @@ class LoginRules:
 
     async def knows_email_secret(self, application_id: int, secret: str) -> bool:
         return await email_secret.matches(self._database, self._keyring, application_id or CENTRAL, secret)
+
+    async def is_administrator(self, user: User, address: Address) -> bool:
+        """By the role root, a root rule, access to a project, or secret data of their own at an application."""
+        central = await self._permissions.facts.load(user.user_id, CENTRAL, address)
+        assert central is not None
+        rights = Rights(compute(central.application, central.facts, int(time.time())))
+        if rights.is_root or rights.central.projects or any(map(rights.root_rule, ROOT_RULES)):
+            return True
+        return bool(await self._database.value(_HAS_SECRET_DATA, user_id=user.user_id))
 
     async def title(self, named: tuple[int, ...]) -> str:
         return str(await self._database.value(_NAME, application_id=named[-1]) or "") if named else ""

@@ -35,14 +35,6 @@ _PUT = Statement(
         user_limit = excluded.user_limit, params = excluded.params"""
 )
 _DELETE = Statement("DELETE FROM roles WHERE application_id = :application_id AND name = :name")
-_UNASSIGN = Statement("DELETE FROM role_assignments WHERE application_id = :application_id AND name = :name")
-_LEAVE_PROJECTS = Statement("DELETE FROM project_members WHERE role = :name")
-_FORGET_GRANTS = Statement(
-    """UPDATE projects p SET settings = jsonb_set(p.settings, CAST(:path AS text[]), (
-        SELECT coalesce(jsonb_agg(item), '[]') FROM jsonb_array_elements(p.settings #> CAST(:path AS text[])) item
-        WHERE NOT (item ->> 'role' = :name AND (:all OR item ->> 'action' = 'grant'))))
-    WHERE jsonb_typeof(p.settings #> CAST(:path AS text[])) = 'array'"""
-)
 # Generic roles are given in memberships, too.
 _HOLDERS = Statement(
     """SELECT count(*) FROM (
@@ -94,20 +86,10 @@ async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:
     await tx.value(_RAISE, application_id=application_id)
 
 
-async def delete_role(tx: Runner, application_id: int, name: str, *, generic: bool) -> None:
-    """The role with its assignments; a generic one is gone from all memberships, a granted one from all projects."""
+async def delete_role(tx: Runner, application_id: int, name: str) -> None:
+    """The role alone; `Cascade` ends what was given with it."""
     await tx.value(_DELETE, application_id=application_id, name=name)
-    await tx.value(_UNASSIGN, application_id=application_id, name=name)
-    await leave_projects(tx, application_id, name, generic=generic, grants_only=False)
     await tx.value(_RAISE, application_id=application_id)
-
-
-async def leave_projects(tx: Runner, application_id: int, name: str, *, generic: bool, grants_only: bool) -> None:
-    """Take a role out of project access: what became protected cannot be had through a project."""
-    if generic:
-        await tx.value(_LEAVE_PROJECTS, name=name)
-    path = ["services", str(application_id), "groups"]
-    await tx.value(_FORGET_GRANTS, path=path, name=name, all=not grants_only)
 
 
 async def holders(tx: Runner, application_id: int, name: str, but: str = "") -> int:

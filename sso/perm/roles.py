@@ -9,6 +9,7 @@ from sso.perm import audit, role_store
 from sso.perm.administrators import administered_through, require_administrators
 from sso.perm.audit import Actor
 from sso.perm.call import Call
+from sso.perm.cascade import Cascade
 from sso.perm.desk import Desk, Standing
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
@@ -86,8 +87,8 @@ class Roles:
             if old.protected:
                 standing.require_here(Operation.SCHEMA_MODIFY)
             administered = await administered_through(tx, wanted, [name], call.caller.now)
-            await role_store.delete_role(tx, wanted, name, generic=wanted == CENTRAL)
             await _audit(tx, call.caller.actor, "role.delete", wanted, row["project_id"], old, None)
+            await delete_role(tx, call.caller.actor, wanted, row["project_id"], name)
             await require_administrators(tx, administered, call.caller.now)
 
         await self._database.transaction(work)
@@ -105,6 +106,14 @@ def _require_schema_right(standing: Standing, old: RoleRecord | None, given: dic
     new = replace(old or RoleRecord(given["name"]), **given)
     if new.protected or (old is not None and old.protected) or includes_protected(new, schema):
         standing.require_here(Operation.SCHEMA_MODIFY)
+
+
+async def delete_role(tx: Transaction, actor: Actor, application_id: int, project_id: str | None, name: str) -> None:
+    """The role with its assignments; a generic one leaves all memberships, a granted one all projects."""
+    await role_store.delete_role(tx, application_id, name)
+    cascade = Cascade(tx, actor, f"role.delete {application_id}/{name}")
+    await cascade.end_assignments(application_id, project_id, name)
+    await cascade.end_role_in_projects(application_id, name, generic=application_id == CENTRAL, grants_only=False)
 
 
 async def save_role(
@@ -125,7 +134,8 @@ async def save_role(
         raise Conflict("the role root of the central application is protected")
     await role_store.put_role(tx, application_id, role)
     if role.protected and old is not None and not old.protected:
-        await role_store.leave_projects(tx, application_id, name, generic=application_id == CENTRAL, grants_only=True)
+        cascade = Cascade(tx, actor, f"role.save {application_id}/{name}")
+        await cascade.end_role_in_projects(application_id, name, generic=application_id == CENTRAL, grants_only=True)
     await _audit(tx, actor, "role.save", application_id, project_id, old, role)
     known[name] = role
     return role

@@ -16,6 +16,7 @@ from sso.perm.names import application_key
 from sso.perm.permissions import Permissions
 from sso.perm.service_jwt import app_id_of
 from sso.web.fields import Request, at_most
+from sso.web.gate import MAX_SCHEMA_VALUES, MAX_VALUES
 from sso.web.http import address, body, read, reply, text_header
 
 SCHEMA_MOST = 1024 * 1024
@@ -26,7 +27,8 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     routes = Blueprint("permissions", __name__, url_prefix="/api/permissions")
 
     async def answer(path: str, handler: Handler, max_bytes: int) -> Response:
-        fields = (await body(forms=False, max_bytes=max_bytes)).fields
+        max_values = MAX_SCHEMA_VALUES if max_bytes == SCHEMA_MOST else MAX_VALUES
+        fields = (await body(forms=False, max_bytes=max_bytes, max_values=max_values)).fields
         rule = ENDPOINTS[path]
         caller = await perm.callers.identify(await evidence(rule, fields), rule, fields)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:

@@ -1,20 +1,23 @@
 """Between Quart and the operations: read a request, reply to it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import orjson
 from quart import Request as QuartRequest
 from quart import Response, Websocket, request
 from quart.globals import _cv_app, _cv_request, _cv_websocket
+from werkzeug.exceptions import RequestEntityTooLarge
 
+from sso.core.fair_thread import FairThread
 from sso.core.language import Text
 from sso.core.net import Address
 from sso.core.refused import Refused
-from sso.web.address import Proxies, client_address
+from sso.web.address import LOCAL, Proxies, client_address
 from sso.web.fields import Request, validate
 from sso.web.forwarding import ignored_header
-from sso.web.gate import BadBody, Body, read_body
+from sso.web.gate import MAX_VALUES, BadBody, Body, is_cheap, read_body
 
 M = TypeVar("M", bound=Request)
 
@@ -33,23 +36,42 @@ async def body(
     forms: bool = True,
     require_type: bool = False,
     max_bytes: int = BODY_MOST,
+    max_values: int = MAX_VALUES,
     repeatable: frozenset[str] = frozenset(),
 ) -> Body:
     here = _cv_request.get().request
-    raw = cast(bytes, await here.get_data(cache=False))
+    arriving: Any = here.body
+    arriving.limit(max_bytes)
+    try:
+        raw = cast(bytes, await here.get_data(cache=False))
+    except RequestEntityTooLarge:
+        raise BadBody(f"body is larger than {max_bytes} bytes", status=413) from None
     if here.headers.get("Content-Encoding", "identity") != "identity":
         raise BadBody("Content-Encoding is not supported", status=415)
     types = here.headers.getlist("Content-Type")
     if len(types) > 1:
         raise BadBody("more than one Content-Type")
-    return read_body(
+    parse = partial(
+        read_body,
         raw,
         types[0] if types else None,
         forms=forms,
         require_type=require_type,
         max_bytes=max_bytes,
+        max_values=max_values,
         repeatable=repeatable,
     )
+    return parse() if is_cheap(raw) else await _parse_in_thread(parse)
+
+
+async def _parse_in_thread(parse: Callable[[], Body]) -> Body:
+    """The caller is not authenticated yet, so a body that takes long to parse must not block the event loop."""
+    try:
+        client = address()
+    except UnknownClient:
+        client = LOCAL
+    parsers: FairThread = _cv_app.get().app.config["PARSERS"]
+    return await parsers.run(client, parse)
 
 
 def asked() -> QuartRequest | Websocket:

@@ -63,6 +63,14 @@ def test_a_healthy_installation_passes(installed: Settings, dsn: str) -> None:
     assert all(line[:4] in ("ok  ", "note", "    ") for line in done.stdout.splitlines())
 
 
+def test_deny_is_recommended_for_administration_by_games(installed: Settings, dsn: str) -> None:
+    finding = look(installed, dsn)["administration by games"]
+    assert (finding.good, finding.warning) == (False, True)
+    assert finding.advice.startswith("set SSO_GSID_ADMIN=deny")
+    denied = installed.model_copy(update={"gsid_admin": "deny"})
+    assert look(denied, dsn)["administration by games"].good
+
+
 def test_an_installation_before_its_first_start_passes_and_nothing_is_made(tmp_path: Path, dsn: str) -> None:
     settings = Settings(data_dir=tmp_path / "data")
     assert failures(settings, dsn) == {}

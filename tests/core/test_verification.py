@@ -8,10 +8,11 @@ import trio
 import trio.testing
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from sso.core.fair_thread import MAX_CLIENTS
 from sso.core.keys import GENERATE, PublicKey
 from sso.core.net import Address, parse_address
 from sso.core.refused import Busy
-from sso.core.verification import MAX_CLIENTS, MAX_WAITING_PER_CLIENT, VerificationPool
+from sso.core.verification import MAX_WAITING_PER_CLIENT, VerificationPool
 
 CHEAP = rsa.RSAPublicNumbers(65537, 1 << 2047 | 1).public_key()
 COSTLY = rsa.RSAPublicNumbers(2**32 - 1, 1 << 8191 | 1).public_key()
@@ -48,7 +49,7 @@ async def test_an_error_of_a_verification_reaches_its_caller_and_frees_the_turn(
         with pytest.raises(ZeroDivisionError):
             await pool.run(ANN, COSTLY, divmod, 1, 0)
     assert await pool.run(ANN, COSTLY, divmod, 7, 2) == (3, 1)
-    assert not pool._turns
+    assert not pool._thread._turns
 
 
 async def test_one_client_delays_another_by_one_verification_only() -> None:
@@ -62,7 +63,7 @@ async def test_one_client_delays_another_by_one_verification_only() -> None:
         gate.open()
     assert len(gate.done) == 6
     assert gate.done[1] == "bob"
-    assert not pool._turns
+    assert not pool._thread._turns
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ async def test_a_client_has_a_bounded_number_of_verifications_waiting(others: Ca
     assert gate.done.count("x") == 1 + MAX_WAITING_PER_CLIENT
     assert gate.done[1] == "bob"
     assert "refused" not in gate.done
-    assert not pool._turns
+    assert not pool._thread._turns
 
 
 async def test_a_bounded_number_of_clients_wait() -> None:
@@ -99,7 +100,7 @@ async def test_a_bounded_number_of_clients_wait() -> None:
         assert await pool.run(BOB, CHEAP, abs, -1) == 1
         gate.open()
     assert gate.done == ["x"] * MAX_CLIENTS
-    assert not pool._turns
+    assert not pool._thread._turns
 
 
 async def test_a_client_that_leaves_gives_up_its_place() -> None:
@@ -114,4 +115,4 @@ async def test_a_client_that_leaves_gives_up_its_place() -> None:
             leaving.cancel_scope.cancel()
         gate.open()
     assert gate.done == ["ann"]
-    assert not pool._turns
+    assert not pool._thread._turns

@@ -1,7 +1,9 @@
 """The browser page: what it shows, who confirms, who denies, and that opening a link never does anything."""
 
 import html
+import json
 import re
+from typing import Any
 
 import pytest
 
@@ -182,6 +184,54 @@ def test_a_signed_in_user_confirms_with_a_button(game: Game, browser: Browser) -
     assert outcome(session.poll())[0] == "OK"
 
 
+ADMINISTRATOR = "You have administrative rights here. The game will be able to use them in your name."
+
+
+@pytest.mark.parametrize("right", ["root", "rule", "project", "application"])
+def test_administrator_is_told_that_the_game_will_act_in_their_name(game: Game, server: Server, right: str) -> None:
+    login = new_user(server, nick="Root")
+    user_id = user_id_of(server, login)
+    documents: dict[str, dict[str, Any]] = {
+        "root": {"permissions": [{"user_id": user_id, "application_id": 1, "data": {"roles": ["root"]}}]},
+        "rule": {
+            "permissions": [
+                {
+                    "user_id": user_id,
+                    "application_id": 1,
+                    "data": {"private_data": {"can_create_app": {"value": True}}},
+                }
+            ]
+        },
+        "project": {"projects": [{"title": f"Of {user_id}", "admins": [user_id]}]},
+        "application": {
+            "permissions": [
+                {
+                    "user_id": user_id,
+                    "application_id": 10,
+                    "data": {"secret_data": {"application": {"canSave": {"value": True}}}},
+                }
+            ]
+        },
+    }
+    server.apply(documents[right])
+    session = game.register(app_id=10)
+    with fresh_browser(server, login) as administrator:
+        assert ADMINISTRATOR in text_of(administrator.follow(administrator.get(session.page)).text)
+        administrator.submit(f"{session.decision}/continue")
+        assert ADMINISTRATOR in text_of(administrator.get(session.decision).text)
+
+
+def test_player_is_told_nothing_of_administration(game: Game, browser: Browser) -> None:
+    session = game.register(app_id=10)
+    assert ADMINISTRATOR not in text_of(browser.follow(browser.get(session.page)).text)
+    browser.submit(f"{session.decision}/continue")
+    assert ADMINISTRATOR not in text_of(browser.get(session.decision).text)
+
+
+def user_id_of(server: Server, login: str) -> str:
+    return str(json.loads(server.sso("user", "show", login).stdout)["user_id"])
+
+
 def test_another_account_may_be_used(game: Game, server: Server, ann: str) -> None:
     session = game.register(app_id=10)
     bob = new_user(server, nick="Bob")
@@ -258,7 +308,7 @@ def test_an_allowed_user_confirms_after_one_who_is_not(game: Game, server: Serve
 
 
 def test_other_parameters_never_override_the_sessions_own(game: Game, server: Server, browser: Browser) -> None:
-    session = game.register(app_id=10, distr="steam", factor="device", short_token="1")
+    session = game.register(app_id=10, gapp_id=10, distr="steam", factor="device", short_token="1")
     more = "&app_id=11&gapp_id=12&distr=other&short_token=0&nojwt=1&factor=x&user_id=1&match=evil+words"
     with Browser(server) as nobody:
         shown = nobody.get(session.page + more)

@@ -35,6 +35,8 @@ def facts(*, key: bool = False) -> Facts:
         fixed_ips=(),
         with_meta=False,
         with_email=False,
+        meta_given=False,
+        bound_apps=None,
         started=0,
     )
 

@@ -256,8 +256,8 @@ async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
         await real(values, walk)
 
     monkeypatch.setattr(reseal_module, "PAUSE_S", 0.01)
-    monkeypatch.setattr(reseal_module, "sealed_columns", lambda: [users_column])
     users_column = next(pair for pair in sealed_columns() if pair[0].name == "users")
+    monkeypatch.setattr(reseal_module, "sealed_columns", lambda: [users_column])
     monkeypatch.setattr(reseal, "_replace", replace)
     assert await reseal.run() == 1
     user = await filled.users.get("7")

@@ -1,6 +1,7 @@
 """Game sessions: a game waits for somebody to sign in with a browser."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from sso.db.tables.columns import created, flag, for_the_cleaner, metadata, moment, text_column, words
 
@@ -8,7 +9,7 @@ game_sessions = Table(
     "game_sessions",
     metadata,
     Column("gsid", Text, primary_key=True),
-    # What the game asked for; none of it ever changes.
+    # What the game asked for. The confirmation may fill distr, app_id, gapp_id and with_meta if they are empty.
     Column("location", LargeBinary, nullable=False),  # the digest of the secret in the Location header
     text_column("match"),  # two words that the game and the page show
     text_column("address"),  # of the client that registered it
@@ -23,6 +24,8 @@ game_sessions = Table(
     words("fixed_ips"),
     flag("with_meta"),
     flag("with_email"),  # the secret that was sent was the application's
+    flag("meta_given"),  # meta was sent, whatever its value
+    Column("bound_apps", ARRAY(Integer)),  # app_id and gapp_id as registered, if the confirmation filled one of them
     created(),
     # Its life. The end moves with every poll; the row stays until no poll could have moved it any further.
     moment("ends"),

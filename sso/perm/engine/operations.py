@@ -106,6 +106,11 @@ REQUIRED: Mapping[Operation, tuple[Alternative, ...]] = {
 }
 
 
+ROOT_RULES = frozenset(
+    alternative.rule for row in REQUIRED.values() for alternative in row if isinstance(alternative, Root)
+)
+
+
 def missing_rights(operation: Operation) -> str:
     """Which rights would allow the operation, for the caller who has none of them."""
     named = [

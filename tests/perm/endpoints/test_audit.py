@@ -62,6 +62,7 @@ def test_every_change_leaves_an_entry_and_a_refusal_none(studio: Studio) -> None
         "group.save",
         "group.tags",
         "membership.save",
+        "permissions.cascade",
         "permissions.save",
         "project.publish",
         "role.delete",

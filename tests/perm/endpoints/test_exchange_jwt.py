@@ -7,6 +7,7 @@ import httpx
 import jwt as pyjwt
 import pytest
 
+from tests.faults import sql
 from tests.kit.browser import fresh_browser, query
 from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, Studio
@@ -113,6 +114,14 @@ def test_jwt_from_before_the_end_of_all_sessions_is_refused(studio: Studio, key:
     person = studio.person()
     studio.server.sso("user", "end-sessions", person.user_id)
     assert exchange(studio, key["hash"], jwt=person.jwt, factor=FACTOR).status_code == 401
+
+
+def test_jwt_of_a_sign_in_that_was_ended_is_refused(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    first = exchange(studio, key["hash"], jwt=person.jwt, factor=FACTOR).json()["jwt"]
+    sql(studio.dsn, f"UPDATE sign_ins SET ended = true WHERE user_id = '{person.user_id}'")
+    for token in (person.jwt, first):
+        assert exchange(studio, key["hash"], jwt=token, factor=FACTOR).status_code == 401
 
 
 def test_jwt_and_factor_are_required(studio: Studio, key: dict[str, Any]) -> None:

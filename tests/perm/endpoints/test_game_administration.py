@@ -1,0 +1,110 @@
+"""``SSO_GSID_ADMIN=deny``: what a game got by a sign-in is not enough for administrative calls."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import jwt as pyjwt
+import pytest
+
+from tests.kit.server import Server
+from tests.perm.endpoints.conftest import FACTOR, Studio
+from tests.perm.endpoints.test_credentials import (
+    APPLICATION_CALLS,
+    CALLER_CALLS,
+    PASSED,
+    PROJECT_CALLS,
+    Call,
+    Office,
+)
+from tests.perm.endpoints.tokens import user_jwt
+
+REFUSED = (403, "a sign-in to a game is not enough for administrative calls")
+
+
+@pytest.fixture(scope="module")
+def office(studio: Studio) -> Office:
+    return Office(studio)
+
+
+@pytest.fixture(scope="module")
+def strict(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A second server on the same data, which denies games the administration."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    settings = server.settings | {
+        "SSO_BIND": address,
+        "SSO_BASE_URL": server.base_url,
+        "SSO_WORKERS": "1",
+        "SSO_GSID_ADMIN": "deny",
+    }
+    other = Server(tmp_path_factory.mktemp("strict"), settings)
+    other.start()
+    try:
+        with httpx.Client(base_url=f"http://{address}", timeout=20) as client:
+            yield client
+    finally:
+        other.stop()
+
+
+def send(client: httpx.Client, path: str, jwt: str, **body: Any) -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+    answer = client.post(f"/api/permissions/{path}", json=body, headers=headers)
+    return answer.status_code, answer.json().get("error", "")
+
+
+def is_harmless(call: Call) -> bool:
+    reads = call.body.__name__ == "get"
+    return call in CALLER_CALLS or (
+        reads and call.path in ("application", "accessKey", "roles", "meta/schema", "project")
+    )
+
+
+@pytest.mark.parametrize(
+    "call", [*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS], ids=lambda call: call.name.replace(" ", "-")
+)
+def test_jwt_of_a_game_administers_only_where_games_may(
+    studio: Studio, office: Office, strict: httpx.Client, call: Call
+) -> None:
+    body = call.body(office)
+    root = studio.root.user_id
+    for claims in ({"auth": "gsid"}, {"auth": "token", "origin": "gsid"}):
+        of_game = user_jwt(studio.server, root, **claims)
+        assert send(studio.client, call.path, of_game, **body)[0] in PASSED
+        answer = send(strict, call.path, of_game, **body)
+        assert answer[0] in PASSED if is_harmless(call) else answer == REFUSED
+    for auth in ("login", "otp", "token"):
+        assert send(strict, call.path, user_jwt(studio.server, root, auth=auth), **body)[0] in PASSED
+
+
+def test_jwt_of_a_game_reads_and_saves_its_users_own_data(studio: Studio, strict: httpx.Client) -> None:
+    app = studio.application()
+    of_game = user_jwt(studio.server, studio.root.user_id, auth="gsid")
+    for data in ({}, {"user_id": studio.root.user_id}):
+        assert send(strict, "meta/data", of_game, action="get", application_id=app, data=data)[0] == 200
+    own = {"user_id": studio.root.user_id, "public_data": {"seen": {"value": 1}}}
+    assert send(strict, "meta/data", of_game, action="save", application_id=app, data=own)[0] == 200
+
+
+def test_unused_action_does_not_make_a_write_harmless(studio: Studio, office: Office, strict: httpx.Client) -> None:
+    of_game = user_jwt(studio.server, studio.root.user_id, auth="gsid")
+    for path, body in (
+        ("group/access", {"group_id": office.group, "data": {"users": []}}),
+        ("group/tags", {"group_id": office.group, "data": {"tags": []}}),
+        ("application/tags", {"application_id": office.own, "data": {"tags": []}}),
+        ("publish", {"project": "Of a game"}),
+    ):
+        assert send(strict, path, of_game, action="get", **body) == REFUSED
+
+
+def test_renewed_jwt_of_a_game_stays_one(studio: Studio, strict: httpx.Client) -> None:
+    app = studio.application()
+    key = studio.root.call("accessKey", action="save", application_id=app, data={}).data["hash"]
+    for claims in ({"auth": "gsid"}, {"auth": "token", "origin": "gsid"}):
+        body = {"jwt": user_jwt(studio.server, studio.root.user_id, **claims), "factor": FACTOR}
+        answer = strict.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": f"Bearer {key}"})
+        renewed = answer.json()["jwt"]
+        assert pyjwt.decode(renewed, options={"verify_signature": False})["auth"] == claims["auth"]
+        assert send(strict, "publish", renewed, project="Of a game") == REFUSED

@@ -1,0 +1,120 @@
+"""Bodies that take long to read: limited in the number of their values, and parsed beside the event loop."""
+
+import threading
+from typing import Any
+
+import pytest
+import trio
+
+from sso.app import build_app
+from sso.health import Health
+from sso.metrics import Metrics
+from sso.services import Services
+from sso.web import http
+from sso.web.gate import CHEAP_BYTES, MAX_SCHEMA_VALUES, MAX_VALUES, Body, is_cheap, read_body
+from tests.kit.server import Server
+
+PERMISSIONS = "/api/permissions"
+SCHEMAS = ("/roles", "/meta/schema", "/meta/data")
+OTHERS = ("/application", "/user/info", "/publish", "/project", "/project/membership", "/group", "/audit")
+JSON = {"Content-Type": "application/json"}
+
+
+def values(count: int, value: bytes = b"{}") -> bytes:
+    """A body with so many values besides itself and the array."""
+    return b'{"a":[' + b",".join([value] * count) + b"]}"
+
+
+@pytest.mark.parametrize("path", ["/proxy/api/login", *(PERMISSIONS + path for path in OTHERS)])
+def test_body_with_more_than_10000_values_gets_400(server: Server, path: str) -> None:
+    with server.client() as client:
+        refused = client.post(path, content=values(MAX_VALUES + 1, b"0"), headers=JSON)
+        assert (refused.status_code, "10000 values" in refused.text) == (400, True)
+        accepted = client.post(path, content=values(MAX_VALUES - 10, b"0"), headers=JSON)
+        assert "values" not in accepted.text
+
+
+@pytest.mark.parametrize("path", SCHEMAS)
+def test_documents_of_rules_may_have_more_values(server: Server, path: str) -> None:
+    with server.client() as client:
+        assert client.post(PERMISSIONS + path, content=values(MAX_VALUES * 2, b"0"), headers=JSON).status_code == 401
+        refused = client.post(PERMISSIONS + path, content=values(MAX_SCHEMA_VALUES + 1, b"0"), headers=JSON)
+        assert refused.status_code == 400
+
+
+def test_costly_body_that_cannot_be_read_gets_400_before_401(server: Server) -> None:
+    with server.client() as client:
+        for body in (
+            values(4000)[:-1],
+            values(4000) + b"x",
+            b'{"a":"' + b"x" * CHEAP_BYTES,
+            b'{"a":1,"a":2}' + b" " * CHEAP_BYTES,
+        ):
+            assert client.post(f"{PERMISSIONS}/user/info", content=body, headers=JSON).status_code == 400
+        assert client.post(f"{PERMISSIONS}/user/info", content=values(4000), headers=JSON).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"jwt":"' + b"x" * 3000 + b'"}', True),
+        (b'{"a":"' + b"x" * (CHEAP_BYTES - 10) + b'"}', True),
+        (b'{"a":"' + b"x" * CHEAP_BYTES + b'"}', False),
+        (values(300), True),
+        (values(1001), False),
+        (values(2000, b"0"), False),
+        (b'{"a":"' + b"\\u0041" * 1001 + b'"}', False),
+        (b"a=" + b"%41" * 1001, False),
+        (b"a=1&" * 1001, False),
+    ],
+)
+def test_cost_is_judged_by_size_and_parts(body: bytes, expected: bool) -> None:
+    assert is_cheap(body) == expected
+
+
+@pytest.fixture
+async def threads(services: Services, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Where bodies are parsed, by the application of these services."""
+    seen: dict[str, Any] = {"app": build_app(services, Health(), Metrics(False)), "parsed": []}
+
+    def parse(*arguments: Any, **options: Any) -> Body:
+        seen["parsed"].append(threading.get_ident())
+        return read_body(*arguments, **options)
+
+    monkeypatch.setattr(http, "read_body", parse)
+    return seen
+
+
+@pytest.mark.parametrize(("count", "in_loop"), [(100, True), (4000, False)])
+async def test_costly_bodies_are_parsed_in_a_thread(threads: dict[str, Any], count: int, in_loop: bool) -> None:
+    answer = await threads["app"].test_client().post(f"{PERMISSIONS}/user/info", data=values(count), headers=JSON)
+    assert answer.status_code == 401
+    (ident,) = threads["parsed"]
+    assert (ident == threading.get_ident()) == in_loop
+
+
+async def test_event_loop_goes_on_while_a_body_is_parsed(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser waits for the event loop here: if it ran there, it would wait for ever."""
+    began, may_end = threading.Event(), threading.Event()
+
+    def parse(raw: bytes, *arguments: Any, **options: Any) -> Body:
+        if not is_cheap(raw):
+            began.set()
+            assert may_end.wait(20)
+        return read_body(raw, *arguments, **options)
+
+    monkeypatch.setattr(http, "read_body", parse)
+    client = build_app(services, Health(), Metrics(False)).test_client()
+    statuses: list[int] = []
+
+    async def send(body: bytes) -> None:
+        statuses.append((await client.post(f"{PERMISSIONS}/user/info", data=body, headers=JSON)).status_code)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send, values(4000))
+        while not began.is_set():  # noqa: ASYNC110 - another thread's
+            await trio.sleep(0.01)
+        await send(values(1))
+        assert statuses == [401]
+        may_end.set()
+    assert statuses == [401, 401]
