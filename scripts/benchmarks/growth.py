@@ -88,7 +88,7 @@ def by_connections(
 ) -> list[dict[str, Any]]:
     allowed = may_open(max(counts) + SPARE_FILES) - SPARE_FILES
     found: dict[int, list[Figures]] = {count: [] for count in counts}
-    with our_own(database.fresh(), database.pid, SSO_CONNECTIONS_PER_ADDRESS="0") as subject:
+    with our_own(database.fresh(), database.pid) as subject:
         userinfo(subject.target, 32, WARM_S)()
         for turn, count in itertools.product(range(given.rounds), counts):
             if count <= allowed:

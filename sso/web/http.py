@@ -8,6 +8,7 @@ import orjson
 from quart import Request as QuartRequest
 from quart import Response, Websocket, request
 from quart.globals import _cv_app, _cv_request, _cv_websocket
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from sso.core.fair_thread import FairThread
 from sso.core.language import Text
@@ -39,7 +40,12 @@ async def body(
     repeatable: frozenset[str] = frozenset(),
 ) -> Body:
     here = _cv_request.get().request
-    raw = cast(bytes, await here.get_data(cache=False))
+    arriving: Any = here.body
+    arriving.limit(max_bytes)
+    try:
+        raw = cast(bytes, await here.get_data(cache=False))
+    except RequestEntityTooLarge:
+        raise BadBody(f"body is larger than {max_bytes} bytes", status=413) from None
     if here.headers.get("Content-Encoding", "identity") != "identity":
         raise BadBody("Content-Encoding is not supported", status=415)
     types = here.headers.getlist("Content-Type")

@@ -11,7 +11,7 @@ from inspect import CO_COROUTINE
 from typing import Any
 
 import trio
-from hypercorn.typing import ASGISendCallable
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable
 from quart import Quart, Request, Response
 from quart.ctx import AppContext, RequestContext
 from quart.templating import Environment
@@ -25,7 +25,7 @@ from werkzeug.routing import MapAdapter
 
 from sso.web.later import Later
 from sso.web.lean_context import LeanAppContext, LeanRequestContext, PlainRules, plain_rules
-from sso.web.lean_request import LeanRequest, read_headers
+from sso.web.lean_request import AskedRequest, LeanRequest, read_headers
 from sso.web.wire import LEAN, LeanServer, Pairs
 
 NAMES_MOST = 256
@@ -34,6 +34,15 @@ _raw_names: dict[str, bytes] = {}
 
 class LeanHTTPConnection(TrioASGIHTTPConnection):
     """For servers that are not lean, and for answers that are streamed."""
+
+    async def handle_messages(  # type: ignore[override]
+        self, nursery: trio.Nursery, request: Request, receive: ASGIReceiveCallable
+    ) -> None:
+        """Receives no body that no handler reads."""
+        if any(name in (b"content-length", b"transfer-encoding") for name, _ in self.scope["headers"]):
+            body: Any = request.body
+            await body.asked.wait()
+        await super().handle_messages(nursery, request, receive)
 
     async def _send_response(self, send: ASGISendCallable, response: ResponseTypes) -> None:
         if isinstance(response, Later):
@@ -62,6 +71,7 @@ class LeanTemplates(Environment):
 
 class LeanQuart(QuartTrio):
     asgi_http_class = LeanHTTPConnection
+    request_class = AskedRequest
     jinja_environment = LeanTemplates  # type: ignore[assignment]
 
     @cached_property

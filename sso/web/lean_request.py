@@ -9,6 +9,7 @@ from hypercorn.typing import ASGIReceiveCallable
 from quart import Quart
 from quart.wrappers.base import BaseRequestWebsocket
 from quart_trio.wrappers import TrioRequest
+from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import RequestEntityTooLarge
 
@@ -16,6 +17,37 @@ from sso.web.wire import LEAN, LeanServer
 
 NAMES_MOST = 256  # clients may make up names
 _titles: dict[bytes, str] = {}
+
+
+class AskedBody(TrioBody):
+    """Quart's body for servers that are not lean: received when the handler asks for it, up to the route's limit."""
+
+    def __init__(self, expected_content_length: int | None, max_content_length: int | None) -> None:
+        super().__init__(expected_content_length, max_content_length)
+        self.asked = trio.Event()
+        self._expected = expected_content_length or 0
+
+    def limit(self, max_bytes: int) -> None:
+        self._max_content_length = max_bytes
+        if self._expected > max_bytes:
+            self._must_raise = RequestEntityTooLarge()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        self.asked.set()
+        return (yield from super().__await__())
+
+    async def __anext__(self) -> bytes:
+        self.asked.set()
+        return await super().__anext__()
+
+    def append(self, data: bytes) -> None:
+        super().append(data)
+        if self._must_raise is not None:
+            self._data.clear()
+
+
+class AskedRequest(TrioRequest):
+    body_class = AskedBody
 
 
 class LeanBody:
@@ -30,6 +62,11 @@ class LeanBody:
         self._ended = False
         self._most = float("inf") if most is None else most
         self._taken = server.declared if server.declared > self._most else 0
+
+    def limit(self, max_bytes: int) -> None:
+        """Sets the limit of the route; what was declared counts at once."""
+        self._most = max_bytes
+        self._taken = max(self._taken, self._server.declared if self._server.declared > max_bytes else 0)
 
     def at_hand(self) -> bool:
         """Whether nothing has to be waited for."""

@@ -1,0 +1,104 @@
+"""The limit of a route holds while the body arrives: no more of it is kept, and the refusal comes at once."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from sso.core.fair_thread import FairThread
+from sso.web.address import Proxies
+from sso.web.gate import BadBody
+from sso.web.http import body
+from sso.web.lean import LeanQuart
+from tests.kit.raw_http import SERVERS, Running, serving
+
+pytestmark = pytest.mark.parametrize("kind", SERVERS)
+
+LIMIT = 1000
+HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%b\r\n\r\n"
+
+
+@asynccontextmanager
+async def application(kind: str) -> AsyncIterator[Running]:
+    app = LeanQuart("limits")
+    app.config.update(
+        MAX_CONTENT_LENGTH=1_000_000, BODY_TIMEOUT=30, PARSERS=FairThread(1), PROXIES=Proxies((), "x-forwarded-for")
+    )
+
+    async def small() -> str:
+        return str(len((await body(max_bytes=LIMIT)).raw))
+
+    async def large() -> str:
+        return str(len((await body(max_bytes=1_000_000)).raw))
+
+    async def none() -> str:
+        return "none"
+
+    async def refuse(error: BadBody) -> tuple[str, int]:
+        return str(error), error.status
+
+    for handler in (small, large, none):
+        app.post(f"/{handler.__name__}")(handler)
+    app.register_error_handler(BadBody, refuse)
+
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+
+    async with serving(kind, run) as server:
+        yield server
+
+
+def head(path: bytes, framing: bytes) -> bytes:
+    return HEAD % (path, framing)
+
+
+def json_of(size: int) -> bytes:
+    return b'{"a":"' + b"x" * (size - 8) + b'"}'
+
+
+async def test_declared_length_beyond_the_limit_is_refused_before_the_body_comes(kind: str) -> None:
+    async with application(kind) as server, await server.open() as raw:
+        await raw.send(head(b"/small", b"Content-Length: 1001"))
+        answer = await raw.answer()
+        assert (answer.status, answer.body) == (413, b"body is larger than 1000 bytes")
+        assert answer.headers["connection"] == "close"
+
+
+async def test_unfinished_chunks_beyond_the_limit_are_refused(kind: str) -> None:
+    async with application(kind) as server, await server.open() as raw:
+        await raw.send(head(b"/small", b"Transfer-Encoding: chunked"))
+        for _ in range(11):
+            await raw.send(b"64\r\n" + b" " * 100 + b"\r\n")
+        assert (await raw.answer()).status == 413
+
+
+@pytest.mark.parametrize("path", [b"/small", b"/large"])
+async def test_body_within_the_limit_is_read(kind: str, path: bytes) -> None:
+    size = LIMIT if path == b"/small" else 999_999
+    async with application(kind) as server, await server.open() as raw:
+        for _ in range(2):
+            await raw.send(head(path, b"Content-Length: %d" % size), json_of(size))
+            assert (await raw.answer()).body == b"%d" % size
+        await raw.send(head(path, b"Transfer-Encoding: chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (size, json_of(size)))
+        assert (await raw.answer()).body == b"%d" % size
+
+
+async def test_body_that_no_handler_reads_is_not_received(kind: str) -> None:
+    async with application(kind) as server, await server.open() as raw:
+        await raw.send(head(b"/none", b"Content-Length: 1000000"))
+        answer = await raw.answer()
+        assert (answer.body, answer.headers["connection"]) == (b"none", "close")
+
+
+async def test_refusal_reaches_a_client_that_goes_on_sending(kind: str) -> None:
+    async with application(kind) as server, await server.open() as raw, trio.open_nursery() as nursery:
+
+        async def send() -> None:
+            await raw.send(head(b"/small", b"Content-Length: 200000"))
+            for _ in range(20):
+                await raw.send(b" " * 10_000)
+
+        nursery.start_soon(send)
+        assert (await raw.answer()).status == 413
