@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import trio
 
+from sso.core.fair_thread import FairThread
+from sso.web.address import Proxies
 from sso.web.gate import BadBody
 from sso.web.http import body
 from sso.web.lean import LeanQuart
@@ -21,7 +23,9 @@ HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
 @asynccontextmanager
 async def application(kind: str) -> AsyncIterator[Running]:
     app = LeanQuart("limits")
-    app.config.update(MAX_CONTENT_LENGTH=1_000_000, BODY_TIMEOUT=30)
+    app.config.update(
+        MAX_CONTENT_LENGTH=1_000_000, BODY_TIMEOUT=30, PARSERS=FairThread(1), PROXIES=Proxies((), "x-forwarded-for")
+    )
 
     async def small() -> str:
         return str(len((await body(max_bytes=LIMIT)).raw))
