@@ -109,7 +109,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(factor_pages(account, s.factors, s.factor_changes, Enrolments(s.keyring)))
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
-    app.register_blueprint(authorize_pages(s.oauth.authorize, visitor))
+    app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))
     app.register_blueprint(game_routes(s.game))
     app.register_blueprint(game_sockets(s.game))
     app.register_blueprint(game_pages(s.game.confirm, visitor))

@@ -40,6 +40,7 @@ class Delegation:
     holdings: Holdings
     before: ProjectState
     administered: bool = False  # the project had an administrator before the write
+    judged: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
     grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles, by application
     inside: dict[str, bool] = field(default_factory=dict)  # members with roles that the caller lacks: are they let in?
 
@@ -118,7 +119,10 @@ class Delegation:
         role = self.central.roles.get(member.role)
         if role is None or member.assignment.ended(self.caller.now):
             return True  # it gives nothing
-        return self.holdings.include_role(role, member.level, member.resource, lasting)
+        place = (member.role, member.level, member.resource, lasting)
+        if place not in self.judged:  # once for all members with the same role
+            self.judged[place] = self.holdings.include_role(role, member.level, member.resource, lasting)
+        return self.judged[place]
 
     def _judge_actions(self, after: ProjectState) -> None:
         """Grants and revokes that are changed, or whose group is. Grants also depend on whom the project lets in."""

@@ -5,8 +5,10 @@ could hold a dot or a slash, or be ``projectAccess``, whoever may write some per
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
+from sso.core.domains import domain_key
 from sso.perm.errors import Invalid
 
 PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
@@ -60,19 +62,29 @@ def project_id(value: object, where: str = "project") -> str:
     return made
 
 
+def project_key(name: str) -> str:
+    """The form in which ids, titles and aliases of projects are compared. An id is this form of itself."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return unicodedata.normalize("NFKC", folded).replace("-", "_")
+
+
 def aliases(value: object, own_id: str, where: str = "aliases") -> tuple[str, ...]:
-    """Other names of a project; they share one namespace with the ids, so what no id may be, no alias may be."""
+    """Other names of a project; they share one namespace with the ids, so what no id may be, no alias may be.
+    Of several spellings of one name the first is kept."""
     if not isinstance(value, list):
         raise Invalid(f"{where}: must be an array of strings")
-    found = unique(segment(item, f"{where}[{at}]") for at, item in enumerate(value))
-    for at, alias in enumerate(found):
-        if alias.lower() in RESERVED_PROJECTS:
+    found: dict[str, str] = {}
+    for at, item in enumerate(value):
+        alias = segment(item, f"{where}[{at}]")
+        key = project_key(alias)
+        if key in RESERVED_PROJECTS:
             raise Invalid(f"{where}[{at}]: this name is reserved")
-        if alias == own_id:
+        if key == project_key(own_id):
             raise Invalid(f"{where}[{at}]: is the id of the project itself")
+        found.setdefault(key, alias)
     if len(found) > ALIASES_MOST:
         raise Invalid(f"{where}: must be at most {ALIASES_MOST}")
-    return found
+    return tuple(found.values())
 
 
 def group_id(value: object, where: str) -> str:
@@ -94,8 +106,8 @@ def application_key(value: object, where: str) -> int:
 
 
 def login_domain(login: str) -> str:
-    """The whole part after the last ``@``, without regard to case; empty when there is none."""
-    return login.rpartition("@")[2].casefold() if "@" in login else ""
+    """The whole part after the last ``@``, as domains are compared; empty when there is none."""
+    return domain_key(login.rpartition("@")[2]) if "@" in login else ""
 
 
 def unique(items: Iterable[str]) -> tuple[str, ...]:

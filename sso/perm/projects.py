@@ -20,22 +20,23 @@ from sso.perm.errors import Conflict
 from sso.perm.facts_store import read_application
 from sso.perm.input import kinds
 from sso.perm.input.project import check_services, read_project_settings
-from sso.perm.names import CENTRAL, aliases, project_id, segment
+from sso.perm.names import CENTRAL, aliases, project_id, project_key, segment
 from sso.perm.project_state import belongings, lock_project
 from sso.perm.role_store import keep_application
 from sso.perm.user_limits import count_holders, require_limits
 
+REMOVED_MAX = 100  # removed projects of one author: each keeps its names for ever
 READ_ONLY = frozenset(("id", "tags", "author", "created", "removed"))
 KNOWN = READ_ONLY | {"title", "description", "aliases", "settings"}
 
 _GET = Statement("SELECT * FROM projects WHERE id = :id")
 # The id that a changed title would make is held as well, so that titles stay unique; it is no name of the project.
 _NAMED = Statement(
-    """SELECT p.id FROM project_names n JOIN projects p ON p.id = n.project_id
-    WHERE n.name = :name AND (n.name = p.id OR n.name = ANY (p.aliases))"""
+    "SELECT p.id, p.aliases FROM project_names n JOIN projects p ON p.id = n.project_id WHERE n.name = :key"
 )
 _LOCK_AUTHOR = Statement("SELECT pg_advisory_xact_lock(hashtextextended('author:' || :user_id, 0))")
 _AUTHORED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND NOT removed")
+_REMOVED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND removed")
 _CREATE = Statement(
     """INSERT INTO projects (id, title, description, aliases, settings, author)
     VALUES (:id, :title, :description, :aliases, :settings, :author) RETURNING *"""
@@ -94,6 +95,10 @@ class Projects:
             await tx.value(_LOCK_AUTHOR, user_id=author)
             if limit is not None and await tx.value(_AUTHORED, user_id=author) >= limit:
                 raise Conflict(f"at most {limit} projects can be created")
+            if not standing.rights.is_root and await tx.value(_REMOVED, user_id=author) >= REMOVED_MAX:
+                raise Conflict(
+                    f"an author with {REMOVED_MAX} removed projects cannot create more: their names are kept"
+                )
             return await create_project(tx, call.caller.actor, made, {"title": title}, author, admins)
 
         return call.answer(data=shown(await written(self._database, work)))
@@ -132,8 +137,11 @@ class Projects:
     async def resolve(self, name: object, where: str = "data.id") -> str:
         """The id for an id or alias; something that is no project stays as it is, and is found nowhere."""
         checked = segment(name, where)
-        found: str | None = await self._database.value(_NAMED, name=checked)
-        return found or checked
+        key = project_key(checked)
+        row = await self._database.row(_NAMED, key=key)
+        if row is None or key not in map(project_key, (row["id"], *row["aliases"])):
+            return checked
+        return str(row["id"])
 
     async def visible(self, standing: Standing, wanted: str, operation: Operation) -> Row:
         """The record, for those who may do this to it. Only root is told that there is no such project."""
@@ -187,7 +195,7 @@ async def create_project(
         author=author,
     )
     assert row is not None
-    await tx.value(_NAME, names=[made, *given.get("aliases", [])], id=made)
+    await tx.value(_NAME, names=sorted({made, *map(project_key, given.get("aliases", ()))}), id=made)
     counted = await count_holders(tx, [ADMIN_ROLE])
     for user_id in dict.fromkeys(filter(None, admins)):
         await tx.value(_MEMBER, id=made, user_id=user_id, role=ADMIN_ROLE)
@@ -208,7 +216,7 @@ async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[s
     if "services" in given.get("settings", {}):
         await _check_services(tx, wanted, given["settings"]["services"])
     if "aliases" in given or "title" in given:
-        names = {*new["aliases"], project_id(new["title"])} - {wanted}
+        names = {*map(project_key, new["aliases"]), project_id(new["title"])} - {wanted}
         await tx.value(_UNNAME, id=wanted)
         await tx.value(_NAME, names=sorted(names), id=wanted)
     row = await tx.row(_SAVE, id=wanted, **new)

@@ -53,6 +53,37 @@ def test_head_is_the_newest_file_and_every_file_follows_the_one_before() -> None
     assert before == HEAD
 
 
+def test_logins_are_brought_to_nfc_unless_the_new_key_is_taken(empty: str) -> None:
+    run_with_connection(empty, lambda connection: migrations._upgrade(connection, "0015"))  # the one before
+    nfd, nfc = "zoe\u0308@example.com", "zo\u00eb@example.com"
+    stored = {
+        "1": (nfd, nfd),
+        "2": ("Ann@Straße.de", "ann@strasse.de"),
+        "3": ("bjo\u0308rn@example.com", "bjo\u0308rn@example.com"),
+        "4": ("bj\u00f6rn@example.com", "bj\u00f6rn@example.com"),
+        "5": ("ASCII@example.com", "ascii@example.com"),
+    }
+
+    def insert(connection: Connection) -> None:
+        for user_id, (login, key) in stored.items():
+            values = {"user_id": user_id, "login": login, "key": key}
+            connection.execute(
+                text("INSERT INTO users (user_id, login, login_key) VALUES (:user_id, :login, :key)"), values
+            )
+        connection.commit()
+
+    def read(connection: Connection) -> Any:
+        rows = connection.execute(text("SELECT user_id, login, login_key FROM users"))
+        return {row.user_id: (row.login, row.login_key) for row in rows}
+
+    run_with_connection(empty, insert)
+    assert migrate(empty) is True
+    assert run_with_connection(empty, read) == stored | {
+        "1": (nfc, nfc),
+        "2": ("Ann@Straße.de", "ann@xn--strae-oqa.de"),
+    }
+
+
 def test_an_empty_database_is_migrated_once(empty: str) -> None:
     assert current(empty) is None
     assert migrate(empty) is True
@@ -78,7 +109,7 @@ def test_constraints_are_named_as_the_tables_name_them(dsn: str) -> None:
     """An error of the database is told by the name of the constraint."""
 
     def names(connection: Connection) -> set[str]:
-        found = connection.execute(text("SELECT conname FROM pg_constraint WHERE contype IN ('p', 'u', 'f')"))
+        found = connection.execute(text("SELECT conname FROM pg_constraint WHERE contype IN ('p', 'u', 'f', 'c')"))
         return {row[0] for row in found}
 
     wanted = {str(constraint.name) for table in metadata.tables.values() for constraint in table.constraints}
@@ -162,6 +193,36 @@ def test_session_tokens_of_an_older_version_get_a_sign_in(empty: str) -> None:
     assert migrate(empty) is True
     found = "SELECT count(DISTINCT s.id) FROM session_tokens t JOIN sign_ins s ON s.id = t.sign_in AND s.user_id = '5'"
     assert run_outside(empty, f"{found} WHERE s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires") == 2
+
+
+def test_project_names_of_an_older_version_are_compared_in_one_form(empty: str) -> None:
+    """Of names that are the same now, an id wins over an alias, and an older project over a younger one."""
+    upgrade(empty, "0014")
+    for project, age, aliases in (
+        ("red_dawn", 3, ["Red-Dawn", "RD", "rd", "First"]),
+        ("blue", 2, ["RED_dawn", "r-d", "first", "Own"]),
+        ("own", 1, []),
+    ):
+        listed = ", ".join(f"'{alias}'" for alias in aliases)
+        run_outside(
+            empty,
+            f"INSERT INTO projects (id, title, aliases, created) VALUES "
+            f"('{project}', '{project}', ARRAY[{listed}]::text[], now() - interval '{age} days')",
+        )
+        for name in (project, *aliases):
+            run_outside(empty, f"INSERT INTO project_names VALUES ('{name}', '{project}')")
+    run_outside(empty, "INSERT INTO project_names VALUES ('new_title', 'own')")
+    run_outside(empty, "INSERT INTO applications (application_id, name, project_id) VALUES (10, 'a', 'blue')")
+    for project in ("blue", "own"):
+        member = f"('{project}', '5', 'applications', '10', 'viewer')"
+        run_outside(empty, f"INSERT INTO project_members (project_id, user_id, level, resource, role) VALUES {member}")
+    assert migrate(empty) is True
+    kept = "SELECT string_agg(id || '=' || array_to_string(aliases, ','), ' ' ORDER BY id) FROM projects"
+    assert run_outside(empty, kept) == "blue=r-d own= red_dawn=RD,First"
+    names = "SELECT string_agg(name || '=' || project_id, ' ' ORDER BY name) FROM project_names"
+    found = "blue=blue first=red_dawn new_title=own own=own r_d=blue rd=red_dawn red_dawn=red_dawn"
+    assert run_outside(empty, names) == found
+    assert run_outside(empty, "SELECT string_agg(project_id, ',') FROM project_members") == "blue"
 
 
 def test_a_database_that_cannot_be_reached_is_told_in_a_word() -> None:

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
@@ -122,12 +123,13 @@ projects = Table(
     Index("ix_projects_author", "author"),
 )
 
-# Ids and aliases share one namespace.
+# Ids, titles and aliases share one namespace, in the one form in which they are compared (`sso.perm.names`).
 project_names = Table(
     "project_names",
     metadata,
     Column("name", Text, primary_key=True),
     _project(),
+    CheckConstraint("name = replace(lower(name), '-', '_')", name="ck_project_names_compared_form"),
 )
 
 project_members = Table(
@@ -143,6 +145,7 @@ project_members = Table(
     number("position"),
     PrimaryKeyConstraint("project_id", "user_id", "level", "resource", "role", name="pk_project_members"),
     Index("ix_project_members_user_id", "user_id"),
+    Index("ix_project_members_role", "role"),
 )
 
 user_groups = Table(

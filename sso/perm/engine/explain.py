@@ -44,7 +44,7 @@ def explain_rule(application: Application, facts: Facts, effective: Effective, r
     asked = read_rule_name(rule)
     if isinstance(asked, ProjectRule):
         for access in effective.projects:
-            if asked.project in (access.project.id, *access.project.aliases):
+            if access.project.is_named(asked.project):
                 place = access.place(asked.level, asked.resource)
                 if place is not None and asked.rule in place.rules:
                     sources = place.rules[asked.rule]

@@ -10,7 +10,7 @@ from typing import Any
 
 from sso.core.net import Address
 from sso.perm.engine.conditions import Condition
-from sso.perm.names import login_domain
+from sso.perm.names import login_domain, project_key
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class UserFacts:
     """Everything that a condition can ask about."""
 
     user_id: str
-    domain: str = ""  # case-folded; see `login_domain`
+    domain: str = ""  # see `login_domain`
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
     address: Address | None = None  # of this request; none: no ip condition holds
@@ -112,13 +112,17 @@ class ProjectFacts:
     title: str = ""
     aliases: tuple[str, ...] = ()
     removed: bool = False
-    allowed_domains: frozenset[str] = frozenset()  # case-folded
+    allowed_domains: frozenset[str] = frozenset()  # as `domain_key` gives them
     services: Mapping[int, tuple[GroupAction, ...]] = field(default_factory=dict)
     allow: tuple[str, ...] = ()  # group ids
     disallow: tuple[str, ...] = ()
     applications: tuple[ProjectApplication, ...] = ()
     groups: tuple[Group, ...] = ()
     membership: Membership = Membership()
+
+    def is_named(self, name: str) -> bool:
+        """Whether this is its id or one of its aliases, in whatever spelling."""
+        return project_key(name) in map(project_key, (self.id, *self.aliases))
 
 
 @dataclass(frozen=True)

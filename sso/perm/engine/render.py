@@ -110,11 +110,7 @@ def shown(effective: Effective, options: Options) -> list[ProjectAccess]:
         return []
     wanted = options.project_id
     return sorted(
-        (
-            access
-            for access in effective.projects
-            if wanted is None or wanted == access.project.id or wanted in access.project.aliases
-        ),
+        (access for access in effective.projects if wanted is None or access.project.is_named(wanted)),
         key=lambda access: access.project.id,
     )
 

@@ -140,7 +140,7 @@ def _project_reasons(
     if application.application_id != CENTRAL:
         yield _reason("unknown", "project access is reported with the central application")
         return
-    project = next((p for p in facts.projects if asked.project in (p.id, *p.aliases)), None)
+    project = next((p for p in facts.projects if p.is_named(asked.project)), None)
     if project is None:
         yield _reason("no_membership", "the user is no member of this project", project_id=asked.project)
         return

@@ -158,3 +158,11 @@ class Studio:
 def studio(server: Server) -> Iterator[Studio]:
     with server.client() as client:
         yield Studio(server, client)
+
+
+@pytest.fixture(scope="module")
+def crew(studio: Studio) -> Any:
+    """New people for each file: every project that they are members of is read with each of their calls."""
+    from tests.perm.endpoints.crew import Crew
+
+    return Crew.hire(studio)

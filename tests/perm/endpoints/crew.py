@@ -1,5 +1,6 @@
 """A project with one person for each kind of right in it, for tests of what each of them may hand out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,3 +94,11 @@ def member(person: Person, **roles: Any) -> dict[str, Any]:
 
 def everyone(title: str = "all") -> dict[str, Any]:
     return {"title": title, "condition": {"everyone": True}}
+
+
+def refused(made: CrewProject, write: Callable[[CrewProject], Answer], status: int = 403) -> None:
+    """The write is refused and changes nothing."""
+    before = made.state()
+    answer = write(made)
+    assert (answer.status, answer.body["status"]) == (status, "ERROR"), answer.body
+    assert made.state() == before

@@ -5,13 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import Answer, Person
 from tests.perm.endpoints.crew import Crew, CrewProject, everyone, member
-
-
-@pytest.fixture(scope="module")
-def crew(studio: Studio) -> Crew:
-    return Crew.hire(studio)
 
 
 def conflicts(made: CrewProject, write: Callable[[], Answer]) -> None:
