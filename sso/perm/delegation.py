@@ -22,7 +22,15 @@ from sso.perm.engine.rights import ALL, Rights, secret_rights
 from sso.perm.errors import Conflict
 from sso.perm.facts_store import read_application, read_facts
 from sso.perm.names import CENTRAL
-from sso.perm.project_state import KnownUser, Member, ProjectState, lock_project, read_people, read_states
+from sso.perm.project_state import (
+    KnownUser,
+    Member,
+    ProjectState,
+    belongings,
+    lock_project,
+    read_people,
+    read_states,
+)
 
 NOT_HELD = "role %s: only those who hold all its rules may give it or take it away"
 SHUT_OUT = "this changes the access of members with roles that you do not hold"
@@ -49,8 +57,7 @@ class Delegation:
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
         """Lock the project. Applications whose roles the write names are locked first, as everywhere."""
-        for application_id in sorted({CENTRAL, *applications}):
-            await role_store.keep_application(tx, application_id)
+        await role_store.keep_applications(tx, {CENTRAL, *applications})
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
         central = await read_application(tx, CENTRAL)
@@ -71,7 +78,8 @@ class Delegation:
         self.administered = has_administrator(self.central, self.before, people, self.caller.now)
         self.inside = {user_id: _lets_in(self.before, people, user_id) for user_id in foreign}
         if not self.rights.is_root:
-            for application_id in {*applications, *self.before.facts.services}:
+            own = (await belongings(self.tx, self.project_id)).applications  # others are refused by the write itself
+            for application_id in own & {*applications, *self.before.facts.services}:
                 self.grantable[application_id] = await self._grantable(application_id)
 
     async def _grantable(self, application_id: int) -> frozenset[str]:
