@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from sso.accounts.model import User, login_key
+from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.still_valid import NOW, still_valid
 from sso.db.batch import Batch
 from sso.db.bridge import Database, Runner, Transaction
@@ -17,7 +17,7 @@ _BY_LOGINS = Statement(
     JOIN users u ON u.login_key = item.login_key"""
 )
 _LIST = Statement(
-    """SELECT * FROM users WHERE :search = '' OR login_key LIKE :pattern OR user_id = :search
+    """SELECT * FROM users WHERE :search = '' OR login ILIKE :pattern OR user_id = :search
     ORDER BY length(user_id), user_id LIMIT :most OFFSET :skip"""
 )
 _BY_IDS = Statement(
@@ -107,7 +107,7 @@ class UserStore:
         return await self.get(id_or_login) or await self.by_login(id_or_login)
 
     async def list(self, search: str = "", most: int = 100, skip: int = 0) -> list[User]:
-        escaped = search.casefold().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        escaped = stored_login(search).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         found = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", most=most, skip=skip)
         return [User.from_row(row) for row in found]
 

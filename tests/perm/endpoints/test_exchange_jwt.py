@@ -8,6 +8,8 @@ import jwt as pyjwt
 import pytest
 
 from tests.faults import sql
+from tests.kit.browser import fresh_browser, query
+from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, Studio
 from tests.perm.endpoints.tokens import expired_jwt, user_jwt
 
@@ -132,3 +134,21 @@ def test_nobody_gets_a_jwt_for_where_they_may_not_log_in(studio: Studio) -> None
     key = studio.root.call("accessKey", action="save", application_id=closed, data={}).data
     answer = exchange(studio, key["hash"], jwt=studio.person().jwt, factor=FACTOR)
     assert (answer.status_code, answer.json()["error"]) == (403, "login not allowed")
+
+
+def test_renewed_jwt_belongs_to_the_same_sign_in_and_ends_with_it(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    login = query(studio.server, "SELECT login FROM users WHERE user_id = $1", person.user_id)[0]["login"]
+    fields = {"login": login, "password": PASSWORD, "factor": FACTOR}
+    jwt = studio.client.post("/proxy/api/login", json=fields).json()["jwt"]
+    sign_in = pyjwt.decode(jwt, options={"verify_signature": False})["sid"]
+    assert renewed(studio, key, jwt)["sid"] == sign_in
+    again = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR).json()["jwt"]
+    with fresh_browser(studio.server, login) as browser:
+        browser.open_account()
+        assert sign_in in browser.form("/account/games/end")["ids"].split()
+        browser.submit("/account/games/end")
+    for ended in (jwt, again):
+        assert exchange(studio, key["hash"], jwt=ended, factor=FACTOR).status_code == 401
+        headers = {"Authorization": f"Bearer {ended}"}
+        assert person.call("user/info", headers=headers).status == 401
