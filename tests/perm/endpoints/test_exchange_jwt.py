@@ -52,6 +52,23 @@ def test_a_wrong_key_factor_or_token_is_401_in_the_envelope(studio: Studio, key:
         assert answer.json()["error"].startswith("invalid token")
 
 
+def test_refusal_tells_which_credential_is_missing_or_wrong(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+
+    def reason(secret: str, jwt: str, factor: str = FACTOR) -> str:
+        body = {"jwt": jwt, "factor": factor}
+        answer = studio.client.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": secret})
+        assert answer.status_code == 401
+        return str(answer.json()["error"]).removeprefix("invalid token")
+
+    missing = ": an access key is required (Authorization: Bearer <access key>)"
+    bearer = f"Bearer {key['hash']}"
+    assert reason("Bearer", person.jwt) == reason(key["hash"], person.jwt) == missing
+    assert reason("Bearer x", person.jwt) == reason(bearer, "a.b.c") == ""
+    assert reason(bearer, person.jwt, "another") == ": factor is not the one that the JWT was issued for"
+    assert reason(bearer, expired_jwt(studio.server, person.user_id, days=31)) == ": the JWT has expired"
+
+
 def renewed(studio: Studio, key: dict[str, Any], jwt: str) -> dict[str, Any]:
     """The claims of the JWT that an exchange gives."""
     answer = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR)
@@ -91,8 +108,7 @@ def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio
         "auth_time": now - 500,
         "ends": now + 100,
         "ips": ["127.0.0.0/8"],
-        "origin": "gsid",
-        "auth": "token",
+        "auth": "gsid",
     }
     first = renewed(studio, key, user_jwt(studio.server, person.user_id, **limits))
     second = renewed(studio, key, user_jwt(studio.server, person.user_id, **(first | {"kid": None})))
