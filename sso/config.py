@@ -120,6 +120,7 @@ class Settings(BaseModel):
     poll_block_s: Seconds = 60
     rate_getgsid: Count = 600
     rate_login: Count = 60
+    rate_authorize: Count = 600
     rate_account: Count = 60
     login_queue: Count = 200
     refresh_leeway_s: Count = 0

@@ -65,5 +65,6 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Two workers that the whole run shares: for tests that leave it as they found it."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
+    settings |= {"SSO_RATE_AUTHORIZE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         yield server

@@ -38,6 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_POLL_BLOCK_S": 60,
     "SSO_RATE_GETGSID": 600,
     "SSO_RATE_LOGIN": 60,
+    "SSO_RATE_AUTHORIZE": 600,
     "SSO_HTTP": "lane",
     "SSO_CONNECTIONS_PER_ADDRESS": 512,
     "SSO_AUDIT_DAYS": 400,

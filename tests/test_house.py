@@ -13,7 +13,11 @@ FILES = {path.relative_to(HOUSE).as_posix(): path for path in sorted(HOUSE.rglob
 
 # Who speaks HTTP: routes, sockets, pages, the edge, and what joins them.
 WITH_QUART = {"app.py", "health.py"}
-WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "account_pages.py", "logout_pages.py", "signin_form.py"}
+WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "logout_pages.py", "signin_form.py"} | {
+    "account_page.py",
+    "account_pages.py",
+    "factor_pages.py",
+}
 JOBS = ("oauth", "gsid", "perm")
 
 

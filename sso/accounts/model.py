@@ -1,9 +1,11 @@
 """A user, and what a login may ask for."""
 
+import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from sso.core.domains import domain_key
 from sso.core.net import Address
 
 
@@ -42,8 +44,14 @@ class User:
 
 
 def login_key(login: str) -> str:
-    """Logins are unique without regard to case."""
-    return login.casefold()
+    """The form by which logins are compared, and unique: without regard to case, the domain as an IDN."""
+    local, at, domain = stored_login(login).rpartition("@")
+    return f"{unicodedata.normalize('NFC', local.casefold())}{at}{domain_key(domain) if at else domain.casefold()}"
+
+
+def stored_login(login: str) -> str:
+    """The form in which logins are stored: NFC, so that two that look the same are the same."""
+    return unicodedata.normalize("NFC", login)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,6 @@ class Source:
     ips: tuple[str, ...] | None  # networks that derived JWTs work from; None means everywhere
     app_id: int
     gapp_id: int
-    from_game: bool
     token_digest: bytes
 
     def narrow(self, options: LoginOptions) -> LoginOptions:
@@ -94,9 +93,8 @@ class SessionTokens:
             ips = (
                 own if ips is None else tuple(map(str, intersection(map(parse_network, own), map(parse_network, ips))))
             )
-        from_game = row["auth"] == GAME_AUTH
         return Source(
-            signed_in=SignedIn(User.from_row(row), GAME_AUTH if from_game else "token"),
+            signed_in=SignedIn(User.from_row(row), GAME_AUTH if row["auth"] == GAME_AUTH else "token"),
             kind=row["kind"],
             life=row["life"],
             sign_in_id=row["sign_in"],
@@ -105,7 +103,6 @@ class SessionTokens:
             ips=ips,
             app_id=row["app_id"],
             gapp_id=row["gapp_id"],
-            from_game=from_game,
             token_digest=digest(token),
         )
 
@@ -141,9 +138,7 @@ class SessionTokens:
         moment: int = row["moment"]
         inherited = Inherited(auth_time=moment, sign_in_id=sign_in_id)
         if source:
-            inherited = Inherited(
-                source.auth_time, moment + source.life, source.ips, source.from_game, sign_in_id=sign_in_id
-            )
+            inherited = Inherited(source.auth_time, moment + source.life, source.ips, sign_in_id=sign_in_id)
         return Issued(token, stoken, life, moment, sign_in_id, inherited)
 
     def _kind_and_life(self, options: LoginOptions, source: Source | None) -> tuple[str, int]:

@@ -37,7 +37,6 @@ class Inherited:
     auth_time: int = 0  # Unix seconds of the original sign-in; 0 means now
     ends: int = 0  # Unix seconds; neither the JWT nor a renewal of it lives longer. 0 means no end of its own
     ips: tuple[str, ...] | None = None  # networks in CIDR form that the source works from; None means everywhere
-    from_game: bool = False  # the original sign-in was that of a game session
     sign_in_id: str = ""  # the JWT is void when this sign-in is ended; "" for one of an older version
 
 
@@ -101,8 +100,6 @@ class UserJwts:
             claims["sid"] = inherited.sign_in_id
         if inherited.ends:
             claims["ends"] = inherited.ends
-        if inherited.from_game and auth != GAME_AUTH:
-            claims["origin"] = GAME_AUTH
         if (ips := _addresses(options.fixed_ips, inherited.ips)) is not None:
             claims["ips"] = ips
         if options.jwt_public_key:
@@ -208,14 +205,13 @@ def inherited_from(claims: dict[str, Any]) -> Inherited:
         auth_time=claims.get("auth_time", claims["iat"]),
         ends=claims.get("ends", 0),
         ips=tuple(claims["ips"]) if "ips" in claims else None,
-        from_game=is_from_game(claims),
         sign_in_id=claims.get("sid", ""),
     )
 
 
 def is_from_game(claims: dict[str, Any]) -> bool:
-    """Whether the sign-in behind a JWT was that of a game session, also if the JWT was derived since."""
-    return GAME_AUTH in (claims.get("auth"), claims.get("origin"))
+    """Whether the sign-in behind a JWT was that of a game session. What derives from it keeps its ``auth``."""
+    return claims.get("auth") == GAME_AUTH
 
 
 def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) -> list[str] | None:

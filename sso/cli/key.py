@@ -1,5 +1,7 @@
 """sso key …"""
 
+import sys
+
 import click
 
 from sso.cli.running import Failure, record, text, with_services
@@ -9,6 +11,8 @@ from sso.core.sealed import MasterKey
 from sso.keys.reseal import Reseal
 from sso.keys.store import LEAD_S, LastKey, StoredKey
 from sso.services import Services
+
+PROGRESS_EVERY = 10_000  # values, where the output is no terminal
 
 
 @click.group()
@@ -90,23 +94,32 @@ def master() -> None:
 def reseal(ctx: click.Context, drop_old: bool) -> None:
     """Change the master key: make a new one and seal every secret in the database with it.
 
-    The service goes on meanwhile. The old key stays in the file until `sso key reseal --drop-old` finds that nothing
-    needs it. With SSO_SECRET_KEY, set it to "new,old", restart, and run this to seal everything with the new one.
+    The service goes on meanwhile. If this is interrupted, run it again: it goes on with the same new key. The old key
+    stays in the file until `sso key reseal --drop-old` finds that nothing needs it. With SSO_SECRET_KEY, set it to
+    "new,old", restart, and run this to seal everything with the new one.
     """
 
     async def work(services: Services) -> str:
         change = Reseal(services.database, services.keyring)
+        first = services.keyring.keys[0].id
+        left = await change.sealed_with_old()
         if drop_old:
-            left = await change.sealed_with_old()
             if left:
                 raise Failure(f"{left} values are still sealed with an old key: run `sso key reseal` first")
             services.keyring.keep_only_first()
             return "only the newest master key is kept"
-        if services.keyring.source is not None:
-            services.keyring.put_first(MasterKey.generate())
-        return f"{await change.run()} values are sealed with the master key {services.keyring.keys[0].id}"
+        if services.keyring.source is not None and not left:  # otherwise a change was begun and not finished
+            services.keyring.put_first(MasterKey.generate(), instead_of=first)
+        return f"{await change.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
 
     click.echo(with_services(ctx, work))
+
+
+def _progress(done: int) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r{done} values are done", err=True, nl=False)
+    elif done and done % PROGRESS_EVERY == 0:
+        click.echo(f"{done} values are done", err=True)
 
 
 def _longest_token(settings: Settings) -> int:

@@ -127,10 +127,15 @@ class Keyring:
             self._seen = _stamp(self.source)
             self.keys = tuple(_read_key_file(self.source))
 
-    def put_first(self, key: MasterKey) -> None:
-        """Write a new first key to the file; the others stay, for what they have sealed."""
+    def put_first(self, key: MasterKey, *, instead_of: str = "") -> None:
+        """Write a new first key to the file; the others stay, for what they have sealed.
+
+        With ``instead_of``, the id of the first key as it was: SealError if another process has changed it meanwhile.
+        """
         with self._alone():
             self.reload()
+            if instead_of and self.keys[0].id != instead_of:
+                raise SealError("the master key was changed meanwhile: try again")
             self._rewrite([key, *self.keys])
 
     def keep_only_first(self) -> None:

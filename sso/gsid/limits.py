@@ -11,44 +11,12 @@ from ipaddress import ip_network
 
 from sso.core.ids import digest
 from sso.core.net import Address
-from sso.db.batch import Batch
 from sso.db.bridge import Database
-from sso.db.statement import Statement
+from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.gsid.errors import TooManySessions
 
 ADDRESSES_MOST = 4096  # remembered
 REFUSALS = 100  # of one address in a minute that have a record each
-NEVER = 2**31 - 1
-
-_COUNT = Statement(
-    """
-    WITH item AS (
-        SELECT *, count(*) OVER (PARTITION BY key) AS together, row_number() OVER (PARTITION BY key ORDER BY n) AS place
-        FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[]), CAST(:blocks AS float[]))
-            WITH ORDINALITY AS item (key, most, block, n)
-    ), counted AS (
-        INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
-        SELECT DISTINCT ON (key) key, together, now(),
-            CASE WHEN together >= most THEN now() + make_interval(secs => block) ELSE '-infinity' END,
-            now() + make_interval(secs => 60 + block)
-        FROM item ORDER BY key
-        ON CONFLICT (key) DO UPDATE SET (failures, since, blocked_until, expires) = (
-            SELECT n, s, CASE WHEN n >= most THEN greatest(t.blocked_until, now() + make_interval(secs => block))
-                ELSE t.blocked_until END, excluded.expires
-            FROM (
-                SELECT most, block,
-                    CASE WHEN t.since < now() - interval '60 s' THEN 0 ELSE t.failures END + excluded.failures AS n,
-                    CASE WHEN t.since < now() - interval '60 s' THEN now() ELSE t.since END AS s
-                FROM item WHERE item.key = excluded.key LIMIT 1
-            ) x
-        )
-        RETURNING key, failures, since
-    )
-    SELECT item.n, c.failures - item.together + item.place AS count,
-        CAST(ceil(extract(epoch FROM c.since + interval '60 s' - now())) AS int) AS left_s
-    FROM item JOIN counted c USING (key)
-    """
-)
 
 
 @dataclass(frozen=True)
@@ -60,25 +28,21 @@ class Limits:
 
 class Counts:
     def __init__(self, database: Database, limits: Limits) -> None:
-        self._count = Batch(database, _COUNT)
+        self._counter = EventCounter(database)
+        self._new_sessions = RateLimiter(database, "getgsid", limits.new_sessions)
         self._limits = limits
 
     async def new_session(self, address: Address) -> None:
         """TooManySessions, beyond what an address may register in a minute."""
-        most = self._limits.new_sessions
-        if most:
-            row = await self._count(digest(f"getgsid:{network_of(address)}"), NEVER, 0.0)
-            assert row is not None
-            if row["count"] > most:
-                raise TooManySessions(max(1, row["left_s"]))
+        if wait_s := await self._new_sessions.add(address):
+            raise TooManySessions(wait_s)
 
     async def early_poll(self, key: bytes) -> None:
-        await self._count(key, self._limits.strikes, float(self._limits.block_s))
+        await self._counter.add(key, self._limits.strikes, float(self._limits.block_s))
 
     async def refused(self, key: bytes) -> bool:
         """False, beyond what is written down one by one."""
-        row = await self._count(key, NEVER, 0.0)
-        return row is not None and row["count"] <= REFUSALS
+        return (await self._counter.add(key)).number <= REFUSALS
 
 
 @dataclass(frozen=True)

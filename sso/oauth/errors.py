@@ -57,6 +57,16 @@ class Finished(Refused):
     message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
 
 
+class TooManyAuthorizations(Refused):
+    status = 429
+    code = "temporarily_unavailable"
+    message = Text("Too many sign-ins were started from your network. Please wait a minute and try again.")
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__()
+        self.headers = {"Retry-After": str(wait_s)}
+
+
 class Denied(Exception):
     """Told to the client by a redirect: ``error`` and ``error_description``."""
 

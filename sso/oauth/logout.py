@@ -40,18 +40,23 @@ class Logout:
         """NotTheirs if people would be sent to an address that is not the site's."""
         if given is None or len(given.only("state") or b"") > STATE_MOST:
             raise InvalidRequest("too many parameters, or state is too long")
+        for name in sorted(given.repeated(PARAMETERS)):
+            raise InvalidRequest(f"{name} stands there more than once")
         hint = self._tokens.read_hint(ascii_of(given, "id_token_hint"))
         named = ascii_of(given, "client_id")
         if hint and named and named != hint.client_id:
             raise NotTheirs("client_id is not the client of id_token_hint")
         client_id = hint.client_id if hint else named
         client = await self._clients.get(client_id) if client_id else None
+        if client is not None and client.disabled:
+            client = None  # it asks for nothing any more, nor do its id_tokens
         uri = ascii_of(given, "post_logout_redirect_uri")
         target = None
         if uri:
-            if client is None or client.disabled:
+            if client is None:
                 raise NotTheirs("post_logout_redirect_uri needs the client_id or id_token_hint of a client in use")
             target = judge_after_logout(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
             if target is None:
                 raise NotTheirs("post_logout_redirect_uri is not an address of the client")
-        return Leaving(hint.sub if hint else None, client.title if client else "", target, given.only("state"))
+        sub = hint.sub if hint and client else None
+        return Leaving(sub, client.title if client else "", target, given.only("state"))

@@ -7,35 +7,41 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
 
-from sso.accounts.account_pages import known
+from sso.accounts.account_page import known
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
 from sso.accounts.signin_form import signin_form
 from sso.db.errors import DatabaseError
+from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorize import Ask, Authorize, GoTo, Outcome, SignIn, told
-from sso.oauth.errors import Denied
+from sso.oauth.errors import Denied, NotTheirs, TooManyAuthorizations
 from sso.oauth.journey import PATH, SiteJourney, form_targets
 from sso.oauth.model import Pending
 from sso.oauth.request import Parameters, ui_locales
 from sso.web import browser, language
+from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
 CONTINUE = f"{PATH}<request_id>"
 
 
-def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
+def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -> Blueprint:
     routes = Blueprint("authorize", __name__)
 
     @routes.get("/proxy/oauth/authorize")
     async def begin() -> Response:
         parameters = Parameters.read(request.query_string)
         language.asked_for(ui_locales(parameters))
-        client, redirect = await authorize.recipient(parameters)
+        try:
+            client, redirect = await authorize.recipient(parameters)
+        except NotTheirs:
+            await admitted_session()  # it counts as well
+            raise
         assert parameters is not None
         try:
             wanted = authorize.check(parameters, client, redirect)
-            outcome = await authorize.begin(wanted, await visitor.session())
+            outcome = await authorize.begin(wanted, await admitted_session())
         except (Denied, DatabaseError) as error:
             return _found(told(redirect, error, parameters.only("state")))
         if isinstance(outcome, SignIn):
@@ -72,6 +78,13 @@ def authorize_pages(authorize: Authorize, visitor: Visitor) -> Blueprint:
         for rule in state.app.url_map.iter_rules():
             if rule.endpoint.startswith(f"{routes.name}.") and rule.methods:
                 rule.methods.discard("HEAD")
+
+    async def admitted_session() -> Session | None:
+        """The session of this browser. Without one, an authorization is counted before it is stored."""
+        session = await visitor.session()
+        if session is None and (wait_s := await rate.add(address())):
+            raise TooManyAuthorizations(wait_s)
+        return session
 
     async def find(request_id: str) -> Pending:
         pending = await authorize.pending(request_id)

@@ -7,6 +7,7 @@ from sso.config import Settings
 from sso.core.cores import cores
 from sso.core.sealed import Keyring
 from sso.db.bridge import Database
+from sso.db.rate_limit import RateLimiter
 from sso.keys.aside import Aside
 from sso.keys.keyset import KeySet
 from sso.oauth.access import SiteAccess
@@ -33,6 +34,7 @@ class OAuth:
     revocation: Revocation
     exchange: Exchange
     logout: Logout
+    authorize_rate: RateLimiter
 
 
 def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet, jwts: UserJwts) -> OAuth:
@@ -54,4 +56,5 @@ def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet
         revocation=Revocation(clients, grants, tokens),
         exchange=Exchange(grants, tokens, jwts, settings.id_ttl_s),
         logout=Logout(clients, tokens, any_http=any_http),
+        authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
     )

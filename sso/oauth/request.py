@@ -51,8 +51,8 @@ class Parameters:
     def has(self, name: str) -> bool:
         return name.encode() in self.values
 
-    def repeated(self) -> set[str]:
-        return {name for name in KNOWN if len(self.values.get(name.encode(), ())) > 1}
+    def repeated(self, names: Sequence[str] = KNOWN) -> set[str]:
+        return {name for name in names if len(self.values.get(name.encode(), ())) > 1}
 
     def text(self, name: str, most: int = STATE_MOST) -> str | None:
         raw = self.only(name)

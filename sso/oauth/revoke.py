@@ -19,6 +19,8 @@ class Revocation:
     async def revoke(self, given: Evidence, refresh_token: str, token: str) -> None:
         """From now on the refresh token and the access tokens of its grant are refused everywhere."""
         client = await self._client(given)
+        if refresh_token and token:
+            raise InvalidRequest("refresh_token and token: expected one of them")
         if refresh_token:
             if not await self._end(refresh_token, client, newest=True):
                 raise InvalidRequest("the refresh token is not valid or already revoked")

@@ -95,7 +95,8 @@ class Callers:
             raise _missing_jwt(evidence)
         waived = EXPIRED_FOR_S if replaced and rule.subject is Subject.USER_DATA else 0
         user_id, claims = await self._user(token, evidence.address, waived)
-        proved = evidence.factor is not None and has_factor(claims, evidence.factor)
+        # An expired JWT is good only for what waived its expiry, whatever the device proves.
+        proved = claims["exp"] > now and evidence.factor is not None and has_factor(claims, evidence.factor)
         if not proved and not replaced:
             raise _missing_factor(evidence)
         is_site = "fac" not in claims

@@ -4,7 +4,7 @@ from typing import Any
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions
-from sso.accounts.user_jwt import UserJwts, inherited_from
+from sso.accounts.user_jwt import UserJwts, has_factor, inherited_from
 from sso.core.jwt import ExpiredToken, InvalidToken
 from sso.core.net import Address
 from sso.core.refused import Forbidden, Unauthorized
@@ -23,14 +23,20 @@ class ExchangeJwt:
 
         It keeps the limits of the old one, and ends within the longest time from the original sign-in.
         """
-        key = await self._keys.presented(access_key) if access_key else None
+        if not access_key:
+            raise Unauthorized("invalid token: an access key is required (Authorization: Bearer <access key>)")
+        key = await self._keys.presented(access_key)
         if key is None:
             raise Unauthorized
         try:
-            caller = await self._jwts.verify(jwt, address, factor=factor, expired_for=EXPIRED_FOR_S)
+            caller = await self._jwts.verify(jwt, address, factor=None, expired_for=EXPIRED_FOR_S)
+        except ExpiredToken:
+            raise Unauthorized("invalid token: the JWT has expired") from None
         except InvalidToken:
             raise Unauthorized from None
         claims: dict[str, Any] = caller.claims
+        if not has_factor(claims, factor):
+            raise Unauthorized("invalid token: factor is not the one that the JWT was issued for")
         if claims.get("app_id", key.application_id) != key.application_id:
             raise Forbidden("jwt: belongs to another application")
         await self._applications.permissions(caller.user, address, (key.application_id,))

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from sso.core.domains import domain_key
 from sso.perm.errors import Invalid
 
 PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
@@ -105,8 +106,8 @@ def application_key(value: object, where: str) -> int:
 
 
 def login_domain(login: str) -> str:
-    """The whole part after the last ``@``, without regard to case; empty when there is none."""
-    return login.rpartition("@")[2].casefold() if "@" in login else ""
+    """The whole part after the last ``@``, as domains are compared; empty when there is none."""
+    return domain_key(login.rpartition("@")[2]) if "@" in login else ""
 
 
 def unique(items: Iterable[str]) -> tuple[str, ...]:

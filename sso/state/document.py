@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from sso.accounts.model import login_key, stored_login
 from sso.core.ids import is_user_id
 from sso.core.mail_address import check_mail_address
 from sso.state.place import DocumentError
@@ -53,7 +54,7 @@ class _Part(BaseModel):
 
 class UserPart(_Part):
     user_id: Annotated[str, AfterValidator(_user_id)] | None = None
-    login: Annotated[str, AfterValidator(check_mail_address)]
+    login: Annotated[str, AfterValidator(stored_login), AfterValidator(check_mail_address)]
     password: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     nick: Text | None = None
     country: Text | None = None
@@ -163,7 +164,7 @@ def _accounts(value: dict[str, Any]) -> _Accounts:
         first = error.errors(include_input=False, include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         raise DocumentError(f"{where or 'the document'}: {first['msg'].removeprefix('Value error, ')}") from None
-    _refuse_doubles("users", "login", [user.login.casefold() for user in accounts.users])
+    _refuse_doubles("users", "login", [login_key(user.login) for user in accounts.users])
     _refuse_doubles("users", "user_id", [user.user_id for user in accounts.users])
     _refuse_doubles("clients", "client_id", [client.client_id for client in accounts.clients])
     return accounts

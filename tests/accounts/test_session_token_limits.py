@@ -136,7 +136,7 @@ async def test_jwt_from_token_of_a_game_login_stays_known_as_one(services: Servi
         source = await services.session_tokens.sign_in(issued.token, HERE)
         data = await services.auth_data.issue(source.signed_in, options, source)
         claims = claims_of(data)
-        assert GAME_AUTH in (claims["auth"], claims.get("origin"))
+        assert claims["auth"] == GAME_AUTH
         issued = await services.session_tokens.issue(user, source.signed_in.auth, options, source)
 
 

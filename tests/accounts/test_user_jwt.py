@@ -11,7 +11,7 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
-from sso.accounts.user_jwt import Caller, Inherited, factor_digest, inherited_from
+from sso.accounts.user_jwt import Caller, Inherited, factor_digest
 from sso.accounts.users import end_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
@@ -98,7 +98,7 @@ async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -
         "typ": "JWT",
         "kid": services.keys.signer().kid,
     }
-    assert {"ips", "pub", "app_id", "ends", "origin"}.isdisjoint(claims_of(issue(services, user)))
+    assert {"ips", "pub", "app_id", "ends"}.isdisjoint(claims_of(issue(services, user)))
 
 
 def derive(services: Services, user: User, inherited: Inherited, auth: str = "token", **options: Any) -> dict[str, Any]:
@@ -148,16 +148,6 @@ async def test_no_expiry_is_waived_beyond_the_end_that_a_jwt_inherits(
     assert not await is_void(services, token, expired_for=30 * 86400)
     at(monkeypatch, now + 301)
     assert await is_void(services, token, expired_for=30 * 86400)
-
-
-async def test_derived_jwt_remembers_that_its_sign_in_was_that_of_a_game(services: Services) -> None:
-    user = await add_user(services)
-    assert derive(services, user, Inherited(from_game=True))["origin"] == "gsid"
-    assert "origin" not in derive(services, user, Inherited(from_game=True), auth="gsid")
-    for auth in ("token", "gsid"):
-        claims = derive(services, user, Inherited(from_game=True), auth=auth)
-        assert inherited_from(claims).from_game
-    assert not inherited_from(derive(services, user, Inherited())).from_game
 
 
 async def test_two_of_one_second_have_names_of_their_own(services: Services) -> None:

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from sso.core import jwt
 from sso.core.jwt import SKEW_S, TOKEN_MOST, InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import ALGORITHMS, GENERATE, PrivateKey, PublicKey, public_jwk, public_pem
 
@@ -438,3 +439,42 @@ def test_of_our_own_the_algorithm_is_the_keys(named: str, said: str) -> None:
         USER.verify_own(token, find_signer, NOW)
     else:
         assert is_refused_as_own(token, "InvalidAlgorithm")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_signature_has_one_spelling(algorithm: str) -> None:
+    token = Signer(KIDS[algorithm], KEYS[algorithm], algorithm).sign(claims())
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for bit in (1, 2, 4, 8):
+        assert is_refused(token[:-1] + alphabet[alphabet.index(token[-1]) ^ bit], reason="InvalidSignatureError")
+    for other in (token[:-1], token[:-4], token + "A", token + "AAAA"):
+        assert is_refused(other, reason="InvalidSignatureError")
+    USER.verify(token, find, NOW)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_payload_is_not_read_before_the_signature_is_verified(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither here nor in the library: anybody can send a long payload."""
+    head, _, signature = Signer(KIDS[algorithm], KEYS[algorithm], algorithm).sign(claims()).split(".")
+    token = f"{head}.{b64(b'[' * 11_000)}.{signature}"
+    kid_of(token)
+    decoded: list[int] = []
+    decode = base64.urlsafe_b64decode
+
+    def counted(text: bytes | str) -> bytes:
+        decoded.append(len(text))
+        return decode(text)
+
+    monkeypatch.setattr(base64, "urlsafe_b64decode", counted)
+    assert is_refused(token, reason="InvalidSignatureError")
+    assert sum(decoded) < 1000
+
+
+def test_a_header_of_more_than_a_kilobyte_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = {"alg": "RS256", "kid": KIDS["RS256"], "x": ["y"] * 300}
+    token = signed(long, claims())
+    monkeypatch.setattr(jwt, "_read_part", lambda *_: pytest.fail("the header was read"))
+    with pytest.raises(InvalidToken, match="bad header"):
+        kid_of(token)

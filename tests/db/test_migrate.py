@@ -53,6 +53,37 @@ def test_head_is_the_newest_file_and_every_file_follows_the_one_before() -> None
     assert before == HEAD
 
 
+def test_logins_are_brought_to_nfc_unless_the_new_key_is_taken(empty: str) -> None:
+    run_with_connection(empty, lambda connection: migrations._upgrade(connection, "0015"))  # the one before
+    nfd, nfc = "zoe\u0308@example.com", "zo\u00eb@example.com"
+    stored = {
+        "1": (nfd, nfd),
+        "2": ("Ann@Straße.de", "ann@strasse.de"),
+        "3": ("bjo\u0308rn@example.com", "bjo\u0308rn@example.com"),
+        "4": ("bj\u00f6rn@example.com", "bj\u00f6rn@example.com"),
+        "5": ("ASCII@example.com", "ascii@example.com"),
+    }
+
+    def insert(connection: Connection) -> None:
+        for user_id, (login, key) in stored.items():
+            values = {"user_id": user_id, "login": login, "key": key}
+            connection.execute(
+                text("INSERT INTO users (user_id, login, login_key) VALUES (:user_id, :login, :key)"), values
+            )
+        connection.commit()
+
+    def read(connection: Connection) -> Any:
+        rows = connection.execute(text("SELECT user_id, login, login_key FROM users"))
+        return {row.user_id: (row.login, row.login_key) for row in rows}
+
+    run_with_connection(empty, insert)
+    assert migrate(empty) is True
+    assert run_with_connection(empty, read) == stored | {
+        "1": (nfc, nfc),
+        "2": ("Ann@Straße.de", "ann@xn--strae-oqa.de"),
+    }
+
+
 def test_an_empty_database_is_migrated_once(empty: str) -> None:
     assert current(empty) is None
     assert migrate(empty) is True

@@ -1,17 +1,23 @@
 """Changing the master key: everything that is sealed is sealed anew, and nothing is forgotten."""
 
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
+from sqlalchemy import Connection, text
 
 from sso.accounts.mail import Outbox
 from sso.accounts.second_factor import totp_purpose
 from sso.core.sealed import Keyring, MasterKey, SealError, key_id_of, place
-from sso.db.bridge import Database
+from sso.db.bridge import Database, run_with_connection
 from sso.db.statement import Statement
 from sso.db.tables import metadata
-from sso.keys.reseal import Reseal, sealed_columns
+from sso.keys import reseal as reseal_module
+from sso.keys.reseal import Reseal, Unfinished, Value, sealed_columns
 from sso.oauth.clients import secret_purpose
 from sso.perm import email_secret
 from sso.perm.audit import Actor
@@ -154,22 +160,122 @@ async def test_the_service_works_with_the_new_key_alone(filled: Services) -> Non
     assert again.same == 2
 
 
-async def test_a_value_that_does_not_open_leaves_all_as_they_were(filled: Services) -> None:
+async def test_values_that_do_not_open_stay_as_they_are(filled: Services) -> None:
     before = await sealed_values(filled.database)
-    stranger = MasterKey.generate()
-    with pytest.raises(SealError):
-        await Reseal(filled.database, Keyring([stranger])).run()
-    # Also when only the last of them does not.
-    await filled.database.value(
-        Statement("UPDATE oauth_clients SET secret_sealed = :other WHERE client_id = 'shop'"),
-        other=Keyring([stranger]).seal("elsewhere", "x"),
-    )
-    with pytest.raises(SealError):
-        await Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys, stranger])).run()
-    after = await sealed_values(filled.database)
-    assert {name: values for name, values in after.items() if "client" not in name} == {
-        name: values for name, values in before.items() if "client" not in name
-    }
+    with pytest.raises(Unfinished, match="9 values do not open"):
+        await Reseal(filled.database, Keyring([MasterKey.generate()])).run()
+    assert await sealed_values(filled.database) == before
+
+
+@pytest.mark.parametrize("damaged", ["v1.0.0", "nonsense", "", "v1.{old}.AAAA", "v2.{old}.AAAA"])
+async def test_value_that_does_not_open_is_named_and_all_others_are_sealed_anew(filled: Services, damaged: str) -> None:
+    old, new = filled.keyring.keys[0], MasterKey.generate()
+    value = damaged.format(old=old.id)
+    change = Statement("UPDATE oauth_clients SET secret_sealed = :value WHERE client_id = 'shop'")
+    await filled.database.value(change, value=value)
+    reseal = Reseal(filled.database, Keyring([new, old]))
+    for _ in range(2):
+        with pytest.raises(Unfinished, match=r"1 values do not open, such as oauth_clients.secret_sealed:shop"):
+            await reseal.run()
+        assert await reseal.sealed_with_old() == 1
+
+
+@contextmanager
+def held_elsewhere(dsn: str, sql: str) -> Iterator[None]:
+    """Another transaction locks rows meanwhile."""
+    holding, done = threading.Event(), threading.Event()
+
+    def hold(connection: Connection) -> None:
+        connection.execute(text(sql))
+        holding.set()
+        done.wait(60)
+        connection.rollback()
+
+    thread = threading.Thread(target=run_with_connection, args=(dsn, hold))
+    thread.start()
+    try:
+        assert holding.wait(20)
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+HOLD = "SELECT 1 FROM users WHERE user_id = '9' FOR UPDATE"
+
+
+async def test_value_that_another_transaction_holds_is_done_last_and_keeps_nobody_waiting(
+    filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)
+    monkeypatch.setattr(reseal_module, "PAUSE_S", 0.01)
+    reseal = Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys]))
+    counted: list[int] = []
+    others_done = trio.Event()
+
+    def progress(done: int) -> None:
+        counted.append(done)
+        if done == 9:
+            others_done.set()
+
+    async with trio.open_nursery() as nursery:
+        with held_elsewhere(dsn, HOLD):
+            nursery.start_soon(reseal.run, progress)
+            with trio.fail_after(20):
+                await others_done.wait()
+            assert await reseal.sealed_with_old() == 1
+            assert await filled.users.use_totp_step("7", 1)  # what is done is free at once
+    assert counted == sorted(counted)
+    assert counted[-1] == 10
+    assert await reseal.sealed_with_old() == 0
+
+
+async def test_value_that_is_held_for_ever_ends_the_command_and_not_the_work(
+    filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)
+    monkeypatch.setattr(reseal_module, "PATIENCE_S", 0.0)
+    reseal = Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys]))
+    with held_elsewhere(dsn, HOLD), pytest.raises(Unfinished, match="1 values are in use all the time"):
+        await reseal.run()
+    assert await reseal.run() == 1
+
+
+async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
+    filled: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = Keyring([MasterKey.generate(), *filled.keyring.keys])
+    reseal = Reseal(filled.database, ring)
+    other = "NB2W45DFOIZA" * 2
+    real = reseal._replace
+
+    async def replace(values: list[Value], walk: Any) -> None:
+        if values[0].purpose == totp_purpose("7") and not walk.done:
+            monkeypatch.setattr(reseal, "_replace", real)
+            await filled.users.set_totp("7", filled.keyring.seal(totp_purpose("7"), other))
+        await real(values, walk)
+
+    monkeypatch.setattr(reseal_module, "PAUSE_S", 0.01)
+    users_column = next(pair for pair in sealed_columns() if pair[0].name == "users")
+    monkeypatch.setattr(reseal_module, "sealed_columns", lambda: [users_column])
+    monkeypatch.setattr(reseal, "_replace", replace)
+    assert await reseal.run() == 1
+    user = await filled.users.get("7")
+    assert user is not None
+    assert user.totp_sealed is not None
+    assert key_id_of(user.totp_sealed) == ring.keys[0].id
+    assert ring.open(totp_purpose("7"), user.totp_sealed) == other
+
+
+async def test_many_pages_and_steps_are_all_sealed_anew(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reseal_module, "PAGE", 7)
+    monkeypatch.setattr(reseal_module, "STEP", 3)
+    for number in range(100, 150):
+        secret = {"totp_secret": TOTP_SECRET} if number % 3 else {}
+        await add_user(filled, user_id=str(number), **secret)
+    new = MasterKey.generate()
+    assert await Reseal(filled.database, Keyring([new, *filled.keyring.keys])).run() == 9 + 34
+    assert await Reseal(filled.database, Keyring([new])).sealed_with_old() == 0
 
 
 async def test_values_of_several_old_keys_are_counted_and_all_sealed_anew(filled: Services) -> None:

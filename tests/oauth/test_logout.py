@@ -38,6 +38,25 @@ def test_too_long_a_state_is_refused(server: Server, oidc: Site) -> None:
     assert new_browser(server).http.get(LOGOUT, params=params).status_code == 400
 
 
+def test_logout_with_an_id_token_of_a_disabled_client_asks_for_confirmation(server: Server) -> None:
+    browser, site = new_browser(server).sign_in(), new_site(server, profile="oidc")
+    hint = site.tokens(browser)["id_token"]
+    server.sso("client", "disable", site.client_id)
+    page = browser.http.get(LOGOUT, params={"id_token_hint": hint})
+    assert page.status_code == 200
+    assert signed_in(browser)
+
+
+@pytest.mark.parametrize("name", ["id_token_hint", "client_id", "post_logout_redirect_uri", "state"])
+def test_logout_with_a_repeated_parameter_is_refused(server: Server, oidc: Site, name: str) -> None:
+    browser = new_browser(server).sign_in()
+    sent = {"id_token_hint": oidc.tokens(browser)["id_token"], "client_id": oidc.client_id, "state": "x"}
+    sent["post_logout_redirect_uri"] = BYE
+    answer = browser.http.get(LOGOUT, params=[*sent.items(), (name, sent[name])])
+    assert answer.status_code == 400
+    assert signed_in(browser)
+
+
 def test_without_one_people_are_asked(server: Server, oidc: Site) -> None:
     browser, other = new_browser(server).sign_in(), new_browser(server).sign_in()
     hint = oidc.tokens(other)["id_token"]

@@ -40,6 +40,18 @@ def test_a_bad_or_already_revoked_token_is_an_invalid_request(either: Site, brow
     assert error_of(either.revoke(new)) == (400, "invalid_request")
 
 
+def test_revocation_of_two_tokens_at_once_is_refused_and_ends_neither(either: Site, browser: Browser) -> None:
+    """One of the two would be ignored, and its holder would believe that it has ended."""
+    one, other = either.tokens(browser), either.tokens(browser)
+    body = {"client_id": either.client_id, "client_secret": either.secret}
+    body |= {"refresh_token": one["refresh_token"], "token": other["refresh_token"]}
+    answer = either.http.post(REVOKE, data=body)
+    assert error_of(answer) == (400, "invalid_request")
+    assert answer.json()["error_description"] == "refresh_token and token: expected one of them"
+    for data in (one, other):
+        assert either.userinfo(data["access_token"]).status_code == 200
+
+
 def test_another_clients_token_stays_alive(server: Server, either: Site, browser: Browser) -> None:
     data = either.tokens(browser)
     other = new_site(server, profile=either.profile)

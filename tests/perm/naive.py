@@ -5,6 +5,8 @@ looking at everything and keeping nothing. It shares no code with the engine.
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+import idna
+
 LEVELS = {"project": "project", "applications": "app", "services": "srv", "groups": "group"}
 
 
@@ -29,7 +31,7 @@ class Naive:
     def member(self, name: str, value: Any) -> bool:
         if name == "domain":
             login = self.user["login"]
-            return "@" in login and login.split("@")[-1].casefold() == value.casefold()
+            return "@" in login and self.a_label(login.split("@")[-1]) == self.a_label(value)
         if name == "uid":
             return self.user["user_id"] in value
         if name == "tag":
@@ -43,6 +45,9 @@ class Naive:
         if name == "or":
             return any(self.condition(part) for part in value)
         return name == "everyone"
+
+    def a_label(self, domain: str) -> str:
+        return ".".join(idna.alabel(label).decode() for label in domain.lower().split("."))
 
     def inside(self, cidr: str) -> bool:
         address = ip_address(self.user["ip"])
@@ -65,7 +70,7 @@ class Naive:
         )
 
     def lets_in(self, project: dict[str, Any]) -> bool:
-        domains = [domain.casefold() for domain in project["settings"].get("allowed_domains", [])]
+        domains = project["settings"].get("allowed_domains", [])
         return (
             not project["removed"]
             and (not domains or any(self.member("domain", domain) for domain in domains))

@@ -20,12 +20,15 @@ MOMENTS = (0, 0, 0, 1, NOW - 1, NOW, NOW + 1, NOW + 60, NOW + 90)
 TTLS = (0, 0, 30, 90)
 ROLE_NAMES = ("default", "admin", "Zed", "r1", "r2", "r3", "root")
 GROUPS = (GROUP_A, GROUP_B, GROUP_C)
-DOMAINS = ("example.com", "EXAMPLE.com", "other.org", "com")
+DOMAINS = ("example.com", "EXAMPLE.com", "other.org", "com", "straße.de", "strasse.de", "xn--strae-oqa.de")
 TAGS = ("t1", "t2")
 IPS = ("10.0.0.0/8", "10.1.2.3", "0.0.0.0/0", "::/0", "fd00::/8", "::ffff:10.0.0.0/104", "10.1.2.4/31")
 ADDRESSES = ("10.1.2.3", "10.1.2.3", "10.1.2.5", "8.8.8.8", "::ffff:10.1.2.3", "fd00::1", "2001:db8::1", None)
 IDS = ("1001", "1001", "1002", "2")
-LOGINS = ("u@example.com", "u@example.com", "u@Example.COM", "a@b@other.org", "x@evilexample.com", "example.com")
+LOGINS = (
+    *("u@example.com", "u@example.com", "u@Example.COM", "a@b@other.org", "x@evilexample.com", "example.com"),
+    *("u@STRASSE.de", "u@straße.de", "u@XN--strae-oqa.DE"),
+)
 # A world without anything in it.
 NOTHING: dict[str, Any] = {
     "application_id": 10,

@@ -37,7 +37,7 @@ users = Table(
     metadata,
     Column("user_id", Text, primary_key=True),
     Column("login", Text, nullable=False),
-    Column("login_key", Text, nullable=False, unique=True),  # the login without regard to case
+    Column("login_key", Text, nullable=False, unique=True),  # the login as it is compared
     Column("password_hash", Text),
     text_column("nick"),
     text_column("country"),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Condition(NamedTuple):
-    domain: str | None = None  # case-folded
+    domain: str | None = None  # as `domain_key` gives it
     uid: frozenset[str] | None = None
     tag: str | None = None
     ip: Network | None = None

@@ -18,7 +18,7 @@ class UserFacts:
     """Everything that a condition can ask about."""
 
     user_id: str
-    domain: str = ""  # case-folded; see `login_domain`
+    domain: str = ""  # see `login_domain`
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
     address: Address | None = None  # of this request; none: no ip condition holds
@@ -112,7 +112,7 @@ class ProjectFacts:
     title: str = ""
     aliases: tuple[str, ...] = ()
     removed: bool = False
-    allowed_domains: frozenset[str] = frozenset()  # case-folded
+    allowed_domains: frozenset[str] = frozenset()  # as `domain_key` gives them
     services: Mapping[int, tuple[GroupAction, ...]] = field(default_factory=dict)
     allow: tuple[str, ...] = ()  # group ids
     disallow: tuple[str, ...] = ()

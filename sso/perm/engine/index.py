@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from sso.core.domains import domain_key
 from sso.core.net import parse_network
 from sso.perm.engine.conditions import Condition, holds
 from sso.perm.engine.facts import UserFacts
@@ -116,7 +117,7 @@ def _member_needs(member: str, value: Any, uses: Mapping[Key, int]) -> Iterator[
 def _keys_of(member: str, value: Any) -> Keys | None:
     match member:
         case "domain":
-            return [("domain", value.casefold())]
+            return [("domain", domain_key(value))]
         case "uid":
             return [("uid", uid) for uid in value]
         case "tag" | "purchase":

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sso.core.domains import domain_key
 from sso.perm.engine.conditions import NOBODY, Condition
 from sso.perm.engine.facts import (
     Assignment,
@@ -82,7 +83,7 @@ def project(
         title=stored.get("title") or "",
         aliases=tuple(stored.get("aliases") or ()),
         removed=bool(stored.get("removed")),
-        allowed_domains=frozenset(domain.casefold() for domain in settings.get("allowed_domains") or ()),
+        allowed_domains=frozenset(map(domain_key, settings.get("allowed_domains") or ())),
         services=services(settings.get("services") or {}),
         allow=tuple(stored.get("allow") or ()),
         disallow=tuple(stored.get("disallow") or ()),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from sso.core.domains import domain_key
 from sso.perm.engine.compiled import Schema
 from sso.perm.engine.facts import OwnRecord
 from sso.perm.engine.tree import overlaid_values
@@ -12,5 +13,5 @@ def may_log_in(schema: Schema, own: OwnRecord, domain: str, restricted_domains: 
     said = overlaid_values(schema.login, own.login, "login", now)
     if said.get("login.can", True) is not True or said.get("login.cannot", False) is not False:
         return False
-    allowed = {name.casefold() for name in restricted_domains}
+    allowed = {domain_key(name) for name in restricted_domains}
     return not allowed or domain in allowed

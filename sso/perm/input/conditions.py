@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.core.domains import domain_key
 from sso.core.net import parse_network
 from sso.perm.engine.conditions import Condition
 from sso.perm.errors import Invalid
@@ -61,7 +62,7 @@ class _Reader:
     def _member(self, member: str, value: object, where: str, level: int) -> tuple[str, Any]:
         match member:
             case "domain":
-                return "domain", kinds.domain(value, f"{where}.domain").casefold()
+                return "domain", domain_key(kinds.domain(value, f"{where}.domain"))
             case "uid":
                 items = kinds.an_array(value, f"{where}.uid")
                 return "uid", frozenset(kinds.word(item, f"{where}.uid[{at}]", 64) for at, item in enumerate(items))

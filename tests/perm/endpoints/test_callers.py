@@ -141,6 +141,13 @@ def test_a_service_jwt_of_every_algorithm(studio: Studio, ann: Person, algorithm
     assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
 
 
+def test_a_service_jwt_of_more_than_4096_characters_is_refused(studio: Studio, ann: Person) -> None:
+    app = studio.application()
+    key = ServiceKey().trusted_by(studio, app)
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 2000)))[0] == 200
+    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 3000)))[0] == 401
+
+
 def test_a_service_jwt_with_a_costly_key_is_verified_in_the_thread(studio: Studio, ann: Person) -> None:
     app = studio.application()
     key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)

@@ -8,6 +8,8 @@ import jwt as pyjwt
 import pytest
 
 from tests.faults import sql
+from tests.kit.browser import fresh_browser, query
+from tests.kit.builders import PASSWORD
 from tests.perm.endpoints.conftest import FACTOR, Studio
 from tests.perm.endpoints.tokens import expired_jwt, user_jwt
 
@@ -50,6 +52,23 @@ def test_a_wrong_key_factor_or_token_is_401_in_the_envelope(studio: Studio, key:
         assert answer.json()["error"].startswith("invalid token")
 
 
+def test_refusal_tells_which_credential_is_missing_or_wrong(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+
+    def reason(secret: str, jwt: str, factor: str = FACTOR) -> str:
+        body = {"jwt": jwt, "factor": factor}
+        answer = studio.client.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": secret})
+        assert answer.status_code == 401
+        return str(answer.json()["error"]).removeprefix("invalid token")
+
+    missing = ": an access key is required (Authorization: Bearer <access key>)"
+    bearer = f"Bearer {key['hash']}"
+    assert reason("Bearer", person.jwt) == reason(key["hash"], person.jwt) == missing
+    assert reason("Bearer x", person.jwt) == reason(bearer, "a.b.c") == ""
+    assert reason(bearer, person.jwt, "another") == ": factor is not the one that the JWT was issued for"
+    assert reason(bearer, expired_jwt(studio.server, person.user_id, days=31)) == ": the JWT has expired"
+
+
 def renewed(studio: Studio, key: dict[str, Any], jwt: str) -> dict[str, Any]:
     """The claims of the JWT that an exchange gives."""
     answer = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR)
@@ -89,8 +108,7 @@ def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio
         "auth_time": now - 500,
         "ends": now + 100,
         "ips": ["127.0.0.0/8"],
-        "origin": "gsid",
-        "auth": "token",
+        "auth": "gsid",
     }
     first = renewed(studio, key, user_jwt(studio.server, person.user_id, **limits))
     second = renewed(studio, key, user_jwt(studio.server, person.user_id, **(first | {"kid": None})))
@@ -132,3 +150,21 @@ def test_nobody_gets_a_jwt_for_where_they_may_not_log_in(studio: Studio) -> None
     key = studio.root.call("accessKey", action="save", application_id=closed, data={}).data
     answer = exchange(studio, key["hash"], jwt=studio.person().jwt, factor=FACTOR)
     assert (answer.status_code, answer.json()["error"]) == (403, "login not allowed")
+
+
+def test_renewed_jwt_belongs_to_the_same_sign_in_and_ends_with_it(studio: Studio, key: dict[str, Any]) -> None:
+    person = studio.person()
+    login = query(studio.server, "SELECT login FROM users WHERE user_id = $1", person.user_id)[0]["login"]
+    fields = {"login": login, "password": PASSWORD, "factor": FACTOR}
+    jwt = studio.client.post("/proxy/api/login", json=fields).json()["jwt"]
+    sign_in = pyjwt.decode(jwt, options={"verify_signature": False})["sid"]
+    assert renewed(studio, key, jwt)["sid"] == sign_in
+    again = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR).json()["jwt"]
+    with fresh_browser(studio.server, login) as browser:
+        browser.open_account()
+        assert sign_in in browser.form("/account/games/end")["ids"].split()
+        browser.submit("/account/games/end")
+    for ended in (jwt, again):
+        assert exchange(studio, key["hash"], jwt=ended, factor=FACTOR).status_code == 401
+        headers = {"Authorization": f"Bearer {ended}"}
+        assert person.call("user/info", headers=headers).status == 401

@@ -70,11 +70,10 @@ def test_jwt_of_a_game_administers_only_where_games_may(
 ) -> None:
     body = call.body(office)
     root = studio.root.user_id
-    for claims in ({"auth": "gsid"}, {"auth": "token", "origin": "gsid"}):
-        of_game = user_jwt(studio.server, root, **claims)
-        assert send(studio.client, call.path, of_game, **body)[0] in PASSED
-        answer = send(strict, call.path, of_game, **body)
-        assert answer[0] in PASSED if is_harmless(call) else answer == REFUSED
+    of_game = user_jwt(studio.server, root, auth="gsid")
+    assert send(studio.client, call.path, of_game, **body)[0] in PASSED
+    answer = send(strict, call.path, of_game, **body)
+    assert answer[0] in PASSED if is_harmless(call) else answer == REFUSED
     for auth in ("login", "otp", "token"):
         assert send(strict, call.path, user_jwt(studio.server, root, auth=auth), **body)[0] in PASSED
 
@@ -102,9 +101,8 @@ def test_unused_action_does_not_make_a_write_harmless(studio: Studio, office: Of
 def test_renewed_jwt_of_a_game_stays_one(studio: Studio, strict: httpx.Client) -> None:
     app = studio.application()
     key = studio.root.call("accessKey", action="save", application_id=app, data={}).data["hash"]
-    for claims in ({"auth": "gsid"}, {"auth": "token", "origin": "gsid"}):
-        body = {"jwt": user_jwt(studio.server, studio.root.user_id, **claims), "factor": FACTOR}
-        answer = strict.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": f"Bearer {key}"})
-        renewed = answer.json()["jwt"]
-        assert pyjwt.decode(renewed, options={"verify_signature": False})["auth"] == claims["auth"]
-        assert send(strict, "publish", renewed, project="Of a game") == REFUSED
+    body = {"jwt": user_jwt(studio.server, studio.root.user_id, auth="gsid"), "factor": FACTOR}
+    answer = strict.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": f"Bearer {key}"})
+    renewed = answer.json()["jwt"]
+    assert pyjwt.decode(renewed, options={"verify_signature": False})["auth"] == "gsid"
+    assert send(strict, "publish", renewed, project="Of a game") == REFUSED

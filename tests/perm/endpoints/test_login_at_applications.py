@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 import time
 from typing import Any
 
@@ -77,6 +78,41 @@ def test_restricted_domains_are_the_only_ones_that_may_log_in(studio: Studio, lo
     saved = studio.root.call("application", action="save", data={"application_id": tanks, "settings": settings})
     assert saved.status == 200
     assert login(studio, studio.person(login=login_name), app_id=tanks)[0] == status
+
+
+def test_restricted_domains_are_compared_as_idn(studio: Studio) -> None:
+    tanks = studio.application()
+    settings = {"restricted_domains": ["straße.example"]}
+    saved = studio.root.call("application", action="save", data={"application_id": tanks, "settings": settings})
+    assert saved.data["application_id"] == tanks
+    for login_name, status in (("a@strasse.example", 403), ("b@Straße.example", 200), ("c@xn--strae-oqa.example", 200)):
+        assert login(studio, studio.person(login=login_name), app_id=tanks)[0] == status
+
+
+def test_role_conditions_and_project_domains_are_compared_as_idn(studio: Studio) -> None:
+    project = studio.project(studio.person())
+    app = studio.application(project)
+    studio.role(app, "staff", "enter", condition={"domain": "straße.example"})
+    studio.role(app, "guest", "look")
+    group = studio.group(project, conditions=[{"title": "all", "condition": {"everyone": True}}])
+    services = {str(app): {"groups": [{"group_id": group, "role": "guest", "action": "grant"}]}}
+    settings = {"services": services, "allowed_domains": ["STRAßE.example", "example.com"]}
+    assert studio.root.call("project", action="save", data={"id": project, "settings": settings}).status == 200
+    other, same = studio.person(login="d@strasse.example"), studio.person(login="d@straße.example")
+    assert studio.rules_of(other, app) == []
+    assert studio.rules_of(same, app) == ["enter", "look"]
+
+
+def test_a_login_is_stored_in_nfc_and_found_in_every_form(studio: Studio) -> None:
+    composed, decomposed = "zo\u00eb@example.com", "zoe\u0308@example.com"
+    user_id = studio.person(login=decomposed).user_id
+    assert studio.person(login=composed).user_id == user_id
+    for name in (composed, decomposed, composed.upper(), decomposed.upper()):
+        body = {"login": name, "password": PASSWORD, "factor": FACTOR}
+        answer = studio.client.post("/proxy/api/login", json=body)
+        assert (answer.status_code, answer.json().get("user_id")) == (200, user_id)
+    shown = studio.server.sso("user", "show", decomposed).stdout
+    assert json.loads(shown)["login"] == composed
 
 
 def test_with_email_equal_to_the_secret_of_the_application_shows_the_login(studio: Studio) -> None:

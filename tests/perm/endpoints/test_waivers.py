@@ -55,6 +55,22 @@ def test_a_service_jwt_waives_the_expiry_for_both_actions(shop: Shop, days: floa
     assert shop.call(headers, "save", data=data).status == status
 
 
+@pytest.mark.parametrize("action", ["get", "save"])
+def test_service_jwt_waives_no_expiry_at_other_applications_even_beside_the_factor(
+    studio: Studio, shop: Shop, action: str
+) -> None:
+    """Otherwise the owner of any application could use the old JWT of a lost device everywhere."""
+    stranger = studio.application()
+    data = {"user_id": studio.root.user_id}
+    for jwt, elsewhere in (
+        (expired_jwt(studio.server, studio.root.user_id, 0.01), 403),
+        (user_jwt(studio.server, studio.root.user_id), 200),
+    ):
+        headers = shop.service | {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+        assert shop.call(headers, action, application_id=stranger, data=data).status == elsewhere
+        assert shop.call(headers, action, data=data).status == 200
+
+
 @pytest.mark.parametrize(("days", "status"), [(0.01, 200), (29.9, 200), (30.1, 401)])
 def test_an_access_key_waives_the_expiry_for_get(shop: Shop, days: float, status: int) -> None:
     answer = shop.call(shop.with_key, jwt=shop.expired(days))

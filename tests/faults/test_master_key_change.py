@@ -1,0 +1,84 @@
+"""The master key is changed while people sign in, and the change is interrupted."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sso.core.sealed import Keyring
+from tests.faults import open_folder, serving
+from tests.keys.test_reseal import held_elsewhere
+from tests.kit.browser import App, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.postgres import Postgres
+from tests.kit.server import Server, clean_environment, until
+
+LOGIN = "/proxy/api/login"
+USERS = 20
+OLD = "SELECT count(*) FROM users WHERE split_part(totp_sealed, '.', 2) <> $1"
+
+
+@pytest.fixture
+def server(postgres_server: Postgres) -> Iterator[Server]:
+    dsn = postgres_server.fresh()
+    with open_folder() as folder, serving(folder, SSO_DATABASE_URL=dsn) as server:
+        users = [
+            {"user_id": str(n), "login": f"u{n}@example.com", "password": PASSWORD, "totp_secret": TOTP_SECRET}
+            for n in range(1, USERS + 1)
+        ]
+        server.apply({"users": users})
+        yield server
+    postgres_server.drop(dsn)
+
+
+def start_reseal(server: Server) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "sso", "key", "reseal"],
+        env=clean_environment(**server.settings),
+        cwd=server.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def key_ids(path: Path) -> list[str]:
+    return [key.id for key in Keyring.from_file(path).keys]
+
+
+def sealed_with_other_than(server: Server, key_id: str) -> int:
+    ((count,),) = query(server, OLD, key_id)
+    return int(count)
+
+
+def test_sign_ins_go_on_while_the_master_key_changes_and_an_interrupted_change_goes_on_with_the_same_key(
+    server: Server,
+) -> None:
+    path = server.folder / "data" / "secret.key"
+    (old,) = key_ids(path)
+    held = f"SELECT 1 FROM users WHERE user_id = '{USERS}' FOR UPDATE"
+    with held_elsewhere(server.settings["SSO_DATABASE_URL"], held):  # so that the change cannot end
+        reseal = start_reseal(server)
+        assert until(lambda: len(key_ids(path)) == 2, 30)
+        new = key_ids(path)[0]
+        assert until(lambda: sealed_with_other_than(server, new) == 1, 30)
+        code = App(TOTP_SECRET).code()
+        with server.client() as client:
+            for number in range(1, 6):
+                fields = {"login": f"u{number}@example.com", "password": PASSWORD, "otp": code}
+                assert client.post(LOGIN, json=fields).json()["auth"] == "otp"
+        assert reseal.poll() is None, "it is not done yet"
+        reseal.kill()
+        reseal.communicate(timeout=20)
+    assert sealed_with_other_than(server, new) == 1
+    said = server.sso("key", "reseal").stdout
+    assert said.endswith(f"values are sealed with the master key {new}\n")
+    assert key_ids(path) == [new, old]
+    assert sealed_with_other_than(server, new) == 0
+    server.sso("key", "reseal", "--drop-old")
+    assert key_ids(path) == [new]
+    fields = {"login": f"u{USERS}@example.com", "password": PASSWORD, "otp": App(TOTP_SECRET).code()}
+    with server.client() as client:
+        assert client.post(LOGIN, json=fields).json()["auth"] == "otp"
