@@ -53,6 +53,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_SMTP_URL": None,
     "SSO_SMTP_CA_FILE": None,
     "SSO_METRICS_BIND": None,
+    "SSO_USER": None,
     "SSO_ARGON2_TIME": 2,
     "SSO_ARGON2_KIB": 19456,
 }
@@ -97,6 +98,7 @@ GIVEN = {
     "SSO_RATE_LOGIN": ("0", 0),
     "SSO_SMTP_URL": ("smtp+starttls://u:p@mail", SecretStr("smtp+starttls://u:p@mail")),
     "SSO_METRICS_BIND": ("127.0.0.1:9000", "127.0.0.1:9000"),
+    "SSO_USER": ("nobody", "nobody"),
 }
 
 
@@ -197,6 +199,7 @@ WRONG = {
     "SSO_SMTP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
     "SSO_MAIL_FROM": ["x", "@example.com", "a@", "grp:;@example.com", "a@[1.2.3.4", "a@b.c, d@e.f", "a@b.c\nBcc: d"],
     "SSO_METRICS_BIND": ["x", "9000", "unix:/run/m.sock", "127.0.0.1:x"],
+    "SSO_USER": ["root", "no-such-account", "65534", "a:b", "nobody\0"],
     "SSO_LOG_LEVEL": ["verbose"],
     "SSO_LOG_FORMAT": ["xml"],
 }  # fmt: skip

@@ -89,7 +89,10 @@ class Server:
     def workers(self) -> list[int]:
         """The pids of the workers that live now."""
         assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        try:
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        except OSError:  # it has ended
+            return []
         return [int(pid) for pid in children if _name(pid).startswith("sso-worker")]
 
     def sso(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
