@@ -12,6 +12,21 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from sso.core.refused import Refused
 from sso.web.hosts import AllowedHosts
 
+# Headers that show who a client is, or whom it speaks for.
+CREDENTIALS = {
+    title.lower().encode(): title
+    for title in (
+        "Authorization",
+        "Factor",
+        "Ip",
+        "Location",
+        "Public-Key",
+        "Request-Sign",
+        "Service-Jwt",
+        "Sign",
+        "Signature",
+    )
+}
 ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # checks by address, from load balancers and the like
 
 
@@ -19,8 +34,11 @@ class WrongHost(Refused):
     message = "Host: expected the host of the base URL, an address of this server, or a name in SSO_HOSTS"
 
 
-class RepeatedAuthorization(Refused):
-    message = "Authorization: expected one header, got several"
+class RepeatedHeader(Refused):
+    """Readers of a request differ in which one they take."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name}: expected one header, got several")
 
 
 class RequestRules:
@@ -29,14 +47,14 @@ class RequestRules:
 
     def problem(self, scope: Any) -> Exception | None:
         """Returns what is wrong with the head of the request, or None."""
-        host, credentials = b"", 0
+        host, credentials = b"", set()
         for name, value in scope["headers"]:
             if name == b"host":
                 host = value
-            elif name == b"authorization":
-                credentials += 1
-        if credentials > 1:
-            return RepeatedAuthorization()
+            elif name in CREDENTIALS:
+                if name in credentials:
+                    return RepeatedHeader(CREDENTIALS[name])
+                credentials.add(name)
         if not self._hosts.allows(host, scope.get("server")) and scope["path"] not in ANY_HOST:
             return WrongHost()
         return None
