@@ -94,7 +94,6 @@ def test_commands_of_sso_app_and_sso_key_are_audited(sso: Sso, latest: Latest, t
     assert latest()["operation"] == "signing_key.rotate"
 
 
-
 def test_changes_of_sso_apply_are_audited(sso: Sso, latest: Latest, tmp_path: Path) -> None:
     def apply(**document: Any) -> None:
         file = tmp_path / "state.json"

@@ -14,6 +14,7 @@ from sso.perm import role_store
 from sso.perm.audit import Actor
 from sso.perm.user_data import save_record
 from sso.services import open_services
+from tests.kit.browser import App
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -60,11 +61,10 @@ class Studio:
         number = next(_numbers)
         login = fields.pop("login", f"perm{number}@example.com")
         more = {"totp_secret": TOTP_SECRET} if second_factor else {}
-        self.server.apply({"users": [{"login": login, "password": PASSWORD, **fields}]})
-        answer = self.client.post("/proxy/api/login", json={"login": login, "password": PASSWORD, "factor": FACTOR})
-        data = answer.json()
-        if more:
-            self.server.apply({"users": [{"login": login, **more}]})
+        self.server.apply({"users": [{"login": login, "password": PASSWORD, **more, **fields}]})
+        otp = {"otp": App(TOTP_SECRET).code()} if second_factor else {}
+        body = {"login": login, "password": PASSWORD, "factor": FACTOR, **otp}
+        data = self.client.post("/proxy/api/login", json=body).json()
         return Person(self.client, data["user_id"], login, data["jwt"])
 
     def give_roles(self, person: Person, *roles: str) -> None:
