@@ -7,13 +7,11 @@ from typing import Any
 
 from quart.globals import _cv_app
 from quart.wrappers.base import BaseRequestWebsocket
-from werkzeug.exceptions import MethodNotAllowed, NotFound, RequestHeaderFieldsTooLarge
+from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from sso.core.refused import Refused
 from sso.web.hosts import AllowedHosts
-from sso.web.wire import LEAN
 
-HEAD_MOST = 32 * 1024
 # Headers that show who a client is, or whom it speaks for.
 CREDENTIALS = {
     title.lower().encode(): title
@@ -59,14 +57,7 @@ class RequestRules:
                 credentials.add(name)
         if not self._hosts.allows(host, scope.get("server")) and scope["path"] not in ANY_HOST:
             return WrongHost()
-        return RequestHeaderFieldsTooLarge() if is_head_too_long(scope) else None
-
-
-def is_head_too_long(scope: Any) -> bool:
-    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
-    if LEAN in (scope.get("extensions") or {}):
-        return False
-    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
+        return None
 
 
 def check_path(request: BaseRequestWebsocket) -> None:
