@@ -60,11 +60,13 @@ class Studio:
         """A new user, signed in."""
         number = next(_numbers)
         login = fields.pop("login", f"perm{number}@example.com")
-        more = {"totp_secret": TOTP_SECRET} if second_factor else {}
-        self.server.apply({"users": [{"login": login, "password": PASSWORD, **more, **fields}]})
-        otp = {"otp": App(TOTP_SECRET).code()} if second_factor else {}
-        body = {"login": login, "password": PASSWORD, "factor": FACTOR, **otp}
-        data = self.client.post("/proxy/api/login", json=body).json()
+        code: dict[str, str] = {}
+        if second_factor:
+            fields["totp_secret"] = TOTP_SECRET
+            code = {"otp": App(TOTP_SECRET).code()}
+        self.server.apply({"users": [{"login": login, "password": PASSWORD, **fields}]})
+        said = {"login": login, "password": PASSWORD, "factor": FACTOR, **code}
+        data = self.client.post("/proxy/api/login", json=said).json()
         return Person(self.client, data["user_id"], login, data["jwt"])
 
     def give_roles(self, person: Person, *roles: str) -> None:
