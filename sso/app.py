@@ -9,7 +9,9 @@ from quart.json.provider import JSONProvider
 from quart_trio import QuartTrio
 from werkzeug.exceptions import NotFound
 
+from sso.accounts.account_page import AccountPage
 from sso.accounts.account_pages import account_pages
+from sso.accounts.factor_pages import Enrolments, factor_pages
 from sso.accounts.journey import AnyJourneys
 from sso.accounts.pages import Visitor, signin_pages
 from sso.accounts.routes import login_routes
@@ -102,9 +104,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.devices, s.auth_data, s.applications))
     journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.devices, journeys, life_s))
-    app.register_blueprint(
-        account_pages(visitor, s.signin, s.users, s.sessions, s.factors, s.keyring, s.oauth.sites, s.games, life_s)
-    )
+    account = AccountPage(visitor, s.signin, s.sessions, s.games, s.oauth.sites, life_s)
+    app.register_blueprint(account_pages(account, s.users, s.sessions, s.games, s.oauth.sites))
+    app.register_blueprint(factor_pages(account, s.factors, s.factor_changes, Enrolments(s.keyring)))
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))

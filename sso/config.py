@@ -5,6 +5,7 @@ unknown one stops the start with a line that names it.
 """
 
 import os
+import pwd
 import re
 import ssl
 import tomllib
@@ -132,6 +133,7 @@ class Settings(BaseModel):
     smtp_ca_file: Path | None = None
     mail_from: str = ""
     metrics_bind: str | None = None
+    user: str | None = None
     http: Literal["lane", "hypercorn"] = "lane"
     connections_per_address: Count = 512
     argon2_time: int = Field(default=2, ge=1, le=100)
@@ -145,6 +147,17 @@ class Settings(BaseModel):
     def _listen_at(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and any(bind.path for bind in parse_binds(value)) and info.field_name != "bind":
             raise ValueError("must be host:port")
+        return value
+
+    @field_validator("user")
+    @classmethod
+    def _account(cls, value: str | None) -> str | None:
+        try:
+            uid = pwd.getpwnam(value).pw_uid if value else None
+        except (KeyError, ValueError):
+            raise ValueError("must be the name of an account on this machine") from None
+        if uid == 0:
+            raise ValueError("must be an account without root's privileges")
         return value
 
     @field_validator("base_url", "ws_url")

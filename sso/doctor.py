@@ -39,6 +39,7 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     if usable:
         yield from _keys(settings, dsn)
     yield from _files(settings)
+    yield _account()
     yield from _addresses(settings)
     yield from _proxies(settings, dsn if usable else None)
     denied = settings.gsid_admin == "deny"
@@ -121,6 +122,17 @@ def _files(settings: Settings) -> Iterator[Finding]:
     for path in (settings.key_file, settings.data_dir / "mail", *settings.data_dir.glob("keys/*.pem")):
         if path.exists() and (path != settings.key_file or settings.secret_key is None):
             yield _mode(path)
+
+
+def _account() -> Finding:
+    is_root = os.geteuid() == 0
+    return Finding(
+        "account",
+        not is_root,
+        "this command runs as root" if is_root else f"this command runs as uid {os.geteuid()}",
+        "set SSO_USER to an account of its own: root is needed only to listen on ports below 1024",
+        warning=True,
+    )
 
 
 def _mode(path: Path) -> Finding:

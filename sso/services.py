@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.auth_data import AuthData
 from sso.accounts.devices import Devices
+from sso.accounts.factor_changes import FactorChanges
 from sso.accounts.games import Games
 from sso.accounts.mail import Outbox, Postman
 from sso.accounts.second_factor import SecondFactors
@@ -50,6 +51,7 @@ class Services:
     sessions: SessionStore
     hasher: Hasher
     factors: SecondFactors
+    factor_changes: FactorChanges
     signin: SignIn
     devices: Devices
     session_tokens: SessionTokens
@@ -91,7 +93,8 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     key_store = KeyStore(database, ring)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
-    factors = SecondFactors(database, users, ring, Outbox(ring), SERVICE_NAME)
+    outbox = Outbox(ring)
+    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
     verifications = VerificationPool()
@@ -123,6 +126,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         factors=factors,
+        factor_changes=FactorChanges(database, outbox, SERVICE_NAME),
         signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
         devices=Devices(database, ring),
         session_tokens=tokens,

@@ -38,6 +38,8 @@ DEFAULTS: dict[str, Any] = {
     "SSO_POLL_BLOCK_S": 60,
     "SSO_RATE_GETGSID": 600,
     "SSO_RATE_LOGIN": 60,
+    "SSO_RATE_ACCOUNT": 60,
+    "SSO_LOGIN_QUEUE": 200,
     "SSO_RATE_AUTHORIZE": 600,
     "SSO_HTTP": "lane",
     "SSO_CONNECTIONS_PER_ADDRESS": 512,
@@ -51,6 +53,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_SMTP_URL": None,
     "SSO_SMTP_CA_FILE": None,
     "SSO_METRICS_BIND": None,
+    "SSO_USER": None,
     "SSO_ARGON2_TIME": 2,
     "SSO_ARGON2_KIB": 19456,
 }
@@ -95,6 +98,7 @@ GIVEN = {
     "SSO_RATE_LOGIN": ("0", 0),
     "SSO_SMTP_URL": ("smtp+starttls://u:p@mail", SecretStr("smtp+starttls://u:p@mail")),
     "SSO_METRICS_BIND": ("127.0.0.1:9000", "127.0.0.1:9000"),
+    "SSO_USER": ("nobody", "nobody"),
 }
 
 
@@ -187,12 +191,15 @@ WRONG = {
     "SSO_JWT_TTL_S": ["0", "1.5", "99999999999"],
     "SSO_POLL_STRIKES": ["0"],
     "SSO_RATE_LOGIN": ["-1", "x"],
+    "SSO_RATE_ACCOUNT": ["-1", "x"],
+    "SSO_LOGIN_QUEUE": ["-1", "x"],
     "SSO_ARGON2_TIME": ["0"],
     "SSO_ARGON2_KIB": ["7", "99999999"],
     "SSO_SMTP_URL": ["x", "http://mail", "smtp://[mail"],
     "SSO_SMTP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
     "SSO_MAIL_FROM": ["x", "@example.com", "a@", "grp:;@example.com", "a@[1.2.3.4", "a@b.c, d@e.f", "a@b.c\nBcc: d"],
     "SSO_METRICS_BIND": ["x", "9000", "unix:/run/m.sock", "127.0.0.1:x"],
+    "SSO_USER": ["root", "no-such-account", "65534", "a:b", "nobody\0"],
     "SSO_LOG_LEVEL": ["verbose"],
     "SSO_LOG_FORMAT": ["xml"],
 }  # fmt: skip

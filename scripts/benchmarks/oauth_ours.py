@@ -26,7 +26,12 @@ CLIENT = {
 # A hash that takes as long as the 1,000 rounds of PBKDF2 that peers are set up with, 0.4 ms. No limit, and no line in
 # the log, for the one address that all of it comes from.
 HASH = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "512"}
-NO_LIMITS = {"SSO_CONNECTIONS_PER_ADDRESS": "0", "SSO_RATE_LOGIN": "0", "SSO_RATE_AUTHORIZE": "0"}
+NO_LIMITS = {
+    "SSO_CONNECTIONS_PER_ADDRESS": "0",
+    "SSO_RATE_LOGIN": "0",
+    "SSO_RATE_ACCOUNT": "0",
+    "SSO_RATE_AUTHORIZE": "0",
+}
 SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 

@@ -7,6 +7,7 @@ the ``factor`` with which it has signed in.
 
 import base64
 import re
+from dataclasses import dataclass
 
 from sso.accounts.model import User
 from sso.core.ids import secret_token
@@ -41,6 +42,20 @@ _REMEMBER = Statement(
 )
 
 
+@dataclass(frozen=True)
+class FactorDevice:
+    """A client that sent a factor, or none."""
+
+    digest: bytes
+    is_known: bool
+    is_to_be_remembered: bool
+
+    @property
+    def name(self) -> str:
+        """As with browsers: "" if the device is not known."""
+        return self.digest.hex() if self.is_known else ""
+
+
 class Devices:
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
@@ -61,20 +76,16 @@ class Devices:
             macs = [own, *macs][:MAX_ACCOUNTS]
         return ".".join([name, *macs])
 
-    async def known_factor(self, account: str, factor: str) -> str:
-        """Returns the name of the device if this account has signed in with the factor, else ""."""
+    async def known_factor(self, account: str, factor: str) -> FactorDevice:
         digest = self._factor_digest(account, factor)
-        return digest.hex() if factor and await self._known(digest, float(FACTOR_S)) else ""
+        row = await self._known(digest, float(FACTOR_S)) if factor else None
+        return FactorDevice(digest, row is not None, bool(factor) and (row is None or row["is_stale"]))
 
-    async def remember_factor(self, user: User, factor: str) -> None:
+    async def remember(self, user: User, device: FactorDevice) -> None:
         """After a completed sign-in. Writes at most once a day for each factor; the oldest of too many end."""
-        if not factor:
-            return
-        digest = self._factor_digest(user.login_key, factor)
-        row = await self._known(digest, float(FACTOR_S))
-        if row is None or row["is_stale"]:
+        if device.is_to_be_remembered:
             await self._database.value(
-                _REMEMBER, digest=digest, user_id=user.user_id, life=float(FACTOR_S), others=MAX_FACTORS - 1
+                _REMEMBER, digest=device.digest, user_id=user.user_id, life=float(FACTOR_S), others=MAX_FACTORS - 1
             )
 
     def _is_for(self, account: str, name: str, mac: str) -> bool:

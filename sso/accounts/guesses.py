@@ -25,7 +25,7 @@ _TO_NOTIFY = Statement(
     """UPDATE factor_guesses SET owner_notified = true
     WHERE user_id = :user_id AND attempts >= :most AND NOT owner_notified RETURNING factor"""
 )
-_FORGET = Statement("DELETE FROM factor_guesses WHERE user_id = :user_id")
+_FORGET = Statement("DELETE FROM factor_guesses WHERE user_id = :user_id AND CAST(:factor AS text) IN ('', factor)")
 
 
 class Guesses:
@@ -54,6 +54,6 @@ async def claim_notice(tx: Runner, user_id: str) -> bool:
     return await tx.value(_TO_NOTIFY, user_id=user_id, most=MAX_GUESSES) is not None
 
 
-async def forget_guesses(tx: Runner, user_id: str) -> None:
-    """Unblocks all factors of the user."""
-    await tx.value(_FORGET, user_id=user_id)
+async def forget_guesses(tx: Runner, user_id: str, factor: str = "") -> None:
+    """Unblocks one factor of the user, or all of them."""
+    await tx.value(_FORGET, user_id=user_id, factor=factor)

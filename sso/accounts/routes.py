@@ -50,15 +50,15 @@ def login_routes(
         # What somebody says of an address counts for no limit: attempts are counted where they come from.
         device = await devices.known_factor(login_key(form.login), form.factor)
         with wire().watched():  # no password is hashed for a client that has gone
-            outcome = await signin.with_password(form.login, form.password, real, device)
+            outcome = await signin.with_password(form.login, form.password, real, device.name)
         if isinstance(outcome, SecondFactorNeeded):
             if not form.otp:
                 if "email" in outcome.user.ways:
                     language.known_to_read(outcome.user.lang)
                     await factors.send_code(outcome.user)
                 raise OtpRequired(outcome.user.ways)
-            outcome = await signin.with_code(outcome.user, form.otp, real, device)
-        await devices.remember_factor(outcome.user, form.factor)
+            outcome = await signin.with_code(outcome.user, form.otp, real, device.name)
+        await devices.remember(outcome.user, device)
         return reply(await auth_data.issue(outcome, options))
 
     return routes

@@ -108,13 +108,9 @@ class SecondFactors:
     def seal_totp(self, user_id: str, secret: str) -> str:
         return self._keyring.seal(totp_purpose(user_id), secret)
 
-    async def enrol_totp(self, user: User, secret: str, code: str) -> bool:
-        """True if the code proves that the app has the secret; it then counts from now on."""
-        step = _matching_step(secret, code)
-        if step is None:
-            return False
-        await self._users.set_totp(user.user_id, self.seal_totp(user.user_id, secret), step)
-        return True
+    def proves_totp(self, secret: str, code: str) -> int | None:
+        """Returns the time step of the code if it shows that an app has the secret."""
+        return _matching_step(secret, code)
 
     async def _is_totp(self, user: User, code: str) -> bool:
         if user.totp_sealed is None:

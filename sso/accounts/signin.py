@@ -64,7 +64,7 @@ class SignIn:
     async def _confirm(self, user: User, password: str, attempt: Attempt) -> bool:
         await self._throttle.admit(attempt)
         if await self._hasher.matches(user.password_hash, password):
-            await self._throttle.succeeded(attempt)
+            await self._throttle.succeeded(attempt, clears=not user.ways)
             return True
         await self._throttle.failed(attempt)
         return False

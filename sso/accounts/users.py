@@ -41,15 +41,10 @@ _VOID = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
     WHERE user_id = :user_id"""
 )
-_SET_TOTP = Statement(
-    """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step
-    WHERE user_id = :user_id RETURNING user_id"""
-)
 _USE_TOTP_STEP = Statement(
     """UPDATE users SET totp_last_step = :step
     WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
 )
-_SET_EMAIL_2FA = Statement("UPDATE users SET email_2fa = :on WHERE user_id = :user_id RETURNING user_id")
 # Rows are locked in the order of their keys, as a batch of sign-ins does that replaces several sessions of one user.
 _END_OTHER_SESSIONS = Statement(
     """DELETE FROM browser_sessions WHERE digest IN (
@@ -117,7 +112,7 @@ class UserStore:
         async def work(tx: Transaction) -> User:
             await tx.value(_SET_PASSWORD, user_id=user_id, password_hash=password_hash)
             await end_everything(tx, user_id)
-            return User.from_row(await tx.row(_BY_ID, user_id=user_id))
+            return await by_id(tx, user_id)
 
         return await self._database.transaction(work)
 
@@ -152,15 +147,14 @@ class UserStore:
         row = await self._vouch(user.user_id, user.valid_from, sign_in_id)
         return row["moment"] if row else None
 
-    async def set_totp(self, user_id: str, totp_sealed: str | None, step: int = 0) -> None:
-        await self._database.value(_SET_TOTP, user_id=user_id, totp_sealed=totp_sealed, step=step)
-
     async def use_totp_step(self, user_id: str, step: int) -> bool:
         """False if this step or a later one has been used: a code works once."""
         return await self._database.value(_USE_TOTP_STEP, user_id=user_id, step=step) is not None
 
-    async def set_email_2fa(self, user_id: str, on: bool) -> None:
-        await self._database.value(_SET_EMAIL_2FA, user_id=user_id, on=on)
+
+async def by_id(tx: Runner, user_id: str) -> User:
+    """Returns a user that exists."""
+    return User.from_row(await tx.row(_BY_ID, user_id=user_id))
 
 
 async def end_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:

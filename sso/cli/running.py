@@ -20,6 +20,7 @@ from sso.db.errors import DatabaseError, Unavailable
 from sso.db.migrate import migrate
 from sso.perm import audit
 from sso.perm.audit import Actor
+from sso.serve.account import switch_account
 from sso.serve.sockets import BindError
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ FAILURES = (Failure, Refused, ConfigError, SealError, EmbeddedError, DatabaseErr
 def settings_of(ctx: click.Context) -> Settings:
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
-    log.set_up(settings.log_format, settings.log_level if ctx.info_name == "serve" else "error")
+    serves = ctx.info_name == "serve"
+    log.set_up(settings.log_format, settings.log_level if serves else "error")
+    if not serves:  # which first opens its sockets
+        switch_account(settings.user, settings.data_dir)
     return settings
 
 

@@ -22,6 +22,7 @@ from sso.cli.running import FAILURES, database, settings_of
 from sso.config import ConfigError, Settings, load
 from sso.core.sealed import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
+from sso.serve.account import switch_account
 from sso.serve.child import ReadyPipe, Role
 from sso.serve.lane.places import Places
 from sso.serve.sockets import Bind, listening, parse_binds
@@ -54,12 +55,14 @@ def command(ctx: click.Context, document: Path | None) -> int:
             raise ConfigError(f"SSO_BIND: {error}") from None
         sockets = stack.enter_context(listening(binds))
         settings = _with_real_port(settings, binds[0].bound(sockets[0]))
-        if settings.metrics_bind:
+        meters = stack.enter_context(listening(parse_binds(settings.metrics_bind))) if settings.metrics_bind else ()
+        switch_account(settings.user, settings.data_dir, binds)
+        if meters:
             stack.callback(shutil.rmtree, metrics.prepare(), ignore_errors=True)
         dsn = stack.enter_context(database(settings, meanwhile=_import_worker))
         if document is not None:
             _apply_first(ctx, document)
-        return _supervise(settings, ctx.find_root().obj, dsn, sockets)
+        return _supervise(settings, ctx.find_root().obj, dsn, sockets, meters)
 
 
 def _apply_first(ctx: click.Context, document: Path) -> None:
@@ -88,7 +91,9 @@ def _import_worker() -> None:
     gc.freeze()
 
 
-def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket]) -> int:
+def _supervise(
+    settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket], meters: Sequence[socket]
+) -> int:
     from sso.server import run_worker
     from sso.services import keyring
 
@@ -98,6 +103,9 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
     def workers(current: Settings) -> Role:
         def run(ready: ReadyPipe, number: int) -> None:
             gc.enable()
+            _leave_on_sigterm()  # before it serves, and after: a further signal must not change its exit code
+            for listener in meters:
+                listener.close()
             place = places.place(number, current.workers)
             try:
                 trio.run(partial(run_worker, current, dsn, sockets, ready, place))
@@ -110,6 +118,10 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
         for listener in sockets:
             listener.close()
 
+    def stop_listening() -> None:
+        close_sockets()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a further one must not change the exit code
+
     def aside(name: str, work: Callable[[ReadyPipe], None]) -> Role:
         """It answers no requests, so it must not hold the listeners open when those who do have closed them."""
 
@@ -121,7 +133,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
 
     def roles(current: Settings) -> list[Role]:
         minder = [] if current.database_url else [aside("database", partial(_mind_database, current.data_dir))]
-        meter = [aside("metrics", partial(_serve_metrics, current.metrics_bind))] if current.metrics_bind else []
+        meter = [aside("metrics", partial(_serve_metrics, meters))] if meters else []
         return [*minder, *meter, workers(current)]
 
     def announce() -> None:
@@ -130,7 +142,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, sockets: 
     def reload() -> list[Role]:
         return roles(load(config_file).model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
 
-    return Supervisor(roles(settings), on_ready=announce, on_stop=close_sockets, reload=reload).run()
+    return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -168,9 +180,9 @@ def _revive(embedded: Embedded) -> None:
         log.info("the embedded PostgreSQL is back")
 
 
-def _serve_metrics(bind: str, ready: ReadyPipe) -> None:
+def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:
     _leave_on_sigterm()
-    metrics.serve(bind, ready)
+    metrics.serve(sockets, ready)
 
 
 def _leave_on_sigterm() -> None:

@@ -121,13 +121,11 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
 @ID_OR_LOGIN
 @click.pass_context
 def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
-    """Take all second factors from a user, for somebody who has lost theirs."""
+    """Remove all second factors of a user who has lost theirs; sessions and tokens end, and the user gets a mail."""
 
     async def work(services: Services, user: User) -> None:
         await record(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
-        await services.users.set_totp(user.user_id, None)
-        await services.users.set_email_2fa(user.user_id, on=False)
-        await forget_guesses(services.database, user.user_id)
+        await services.factor_changes.reset(user)
 
     user = _change(ctx, id_or_login, work)
     click.echo(f"{user.login} signs in with the password alone")

@@ -59,29 +59,28 @@ async def run(
     while True:
         await trio.sleep(EVERY_S * random.uniform(0.5, 1.5))  # noqa: S311 - workers spread out
         try:
-            await sweep(database)
-            if audit_days:
-                await sweep_audit(database, audit_days)
+            await sweep(database, audit_days)
         except DatabaseError as error:
             log.warning("cleaner.not_done", reason=str(error))
 
 
-async def sweep(database: Database) -> int:
-    """Delete what has expired; returns the number of rows. A table that cannot be cleaned does not stop the others."""
+async def sweep(database: Database, audit_days: int = 0) -> int:
+    """Delete what has expired, and audit entries after so many days; 0 keeps them. Returns the number of rows.
+
+    A table that cannot be cleaned does not stop the others.
+    """
     total = 0
-    for table, statement in _SWEEP.items():
+    sweeps: list[tuple[str, Statement, dict[str, int]]] = [(name, statement, {}) for name, statement in _SWEEP.items()]
+    if audit_days:
+        sweeps.append(("audit", _OLD_AUDIT, {"days": audit_days}))
+    for table, statement, values in sweeps:
         try:
-            total += await _in_batches(database, statement)
+            total += await _in_batches(database, statement, **values)
         except DatabaseError:
             raise
         except Exception as error:
             log.error("cleaner.table_failed", table=table, reason=type(error).__name__)
     return total
-
-
-async def sweep_audit(database: Database, days: int) -> int:
-    """Delete audit entries that are older than so many days."""
-    return await _in_batches(database, _OLD_AUDIT, days=days)
 
 
 async def _in_batches(database: Database, statement: Statement, **values: int) -> int:

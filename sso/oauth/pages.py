@@ -7,7 +7,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
 
-from sso.accounts.account_pages import known
+from sso.accounts.account_page import known
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
 from sso.accounts.signin_form import signin_form

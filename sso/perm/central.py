@@ -4,9 +4,12 @@ Root rules are over the whole service. Generic rules have a meaning only where a
 or one of its applications, services or groups.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.input.schema import completed
 from sso.perm.names import ROOT_ROLE
 
 NAME = "Central"
@@ -74,6 +77,19 @@ NEW_SECRET_DATA: dict[str, Any] = {
         "secret": _levels("none", "none"),
     },
 }
+
+
+def complete_schema(stored: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> Schema:
+    """A stored schema with the sections that are given in place of its own.
+
+    The rules of ``login`` and ``secret_data`` that the service itself reads are always there: those that are not given
+    stay as they are stored, or get their defaults.
+    """
+    sections = {name: given.get(name, stored[name]) for name in ("login", "public_data", "private_data", "secret_data")}
+    for name, defaults in (("login", NEW_LOGIN), ("secret_data", NEW_SECRET_DATA)):
+        sections[name] = completed(sections[name], stored[name], defaults)
+    return Schema(**sections)
+
 
 SCHEMA = Schema(
     private_data={

@@ -22,9 +22,18 @@ from sso.perm.engine.rights import ALL, Rights, secret_rights
 from sso.perm.errors import Conflict
 from sso.perm.facts_store import read_application, read_facts
 from sso.perm.names import CENTRAL
-from sso.perm.project_state import KnownUser, Member, ProjectState, lock_project, read_people, read_states
+from sso.perm.project_state import (
+    KnownUser,
+    Member,
+    ProjectState,
+    belongings,
+    lock_project,
+    read_people,
+    read_states,
+)
 
 NOT_HELD = "role %s: only those who hold all its rules may give it or take it away"
+NOT_GRANTABLE = "this gives or takes away a role of an application that you do not hold there"  # its name may be hidden
 SHUT_OUT = "this changes the access of members with roles that you do not hold"
 
 
@@ -49,8 +58,7 @@ class Delegation:
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
         """Lock the project. Applications whose roles the write names are locked first, as everywhere."""
-        for application_id in sorted({CENTRAL, *applications}):
-            await role_store.keep_application(tx, application_id)
+        await role_store.keep_applications(tx, {CENTRAL, *applications})
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
         central = await read_application(tx, CENTRAL)
@@ -71,7 +79,8 @@ class Delegation:
         self.administered = has_administrator(self.central, self.before, people, self.caller.now)
         self.inside = {user_id: _lets_in(self.before, people, user_id) for user_id in foreign}
         if not self.rights.is_root:
-            for application_id in {*applications, *self.before.facts.services}:
+            own = (await belongings(self.tx, self.project_id)).applications  # others are refused by the write itself
+            for application_id in own & {*applications, *self.before.facts.services}:
                 self.grantable[application_id] = await self._grantable(application_id)
 
     async def _grantable(self, application_id: int) -> frozenset[str]:
@@ -94,7 +103,7 @@ class Delegation:
         """Members with a role that the caller does not hold."""
         if self.rights.is_root:
             return frozenset()
-        return frozenset(member.user_id for member in self.before.members if not self._may_hand_out(member, None))
+        return frozenset(member.user_id for member in self.before.members if not self._may_take(member))
 
     async def judge(self) -> None:
         after = (await read_states(self.tx, [self.project_id]))[self.project_id]
@@ -109,15 +118,18 @@ class Delegation:
 
     def _judge_members(self, after: ProjectState) -> None:
         for member in self.before.members - after.members:
-            if not self._may_hand_out(member, None):
+            if not self._may_take(member):
                 raise Forbidden(NOT_HELD % member.role)
         for member in after.members - self.before.members:
-            if not self._may_hand_out(member, until(member.assignment)):
+            if not self._holds(member, until(member.assignment)):
                 raise Forbidden(NOT_HELD % member.role)
 
-    def _may_hand_out(self, member: Member, lasting: int | None) -> bool:
+    def _may_take(self, member: Member) -> bool:
+        return member.assignment.ended(self.caller.now) or self._holds(member, None)
+
+    def _holds(self, member: Member, lasting: int | None) -> bool:
         role = self.central.roles.get(member.role)
-        if role is None or member.assignment.ended(self.caller.now):
+        if role is None:
             return True  # it gives nothing
         place = (member.role, member.level, member.resource, lasting)
         if place not in self.judged:  # once for all members with the same role
@@ -129,11 +141,8 @@ class Delegation:
         changed = set(self.before.actions ^ after.actions)
         if self.before.entry != after.entry:
             changed |= {item for item in self.before.actions | after.actions if item.action.action == "grant"}
-        for application_id in sorted({item.application_id for item in changed}):
-            names = sorted({item.action.role for item in changed if item.application_id == application_id})
-            for name in names:
-                if name not in self.grantable.get(application_id, ()):
-                    raise Forbidden(NOT_HELD % name)
+        if any(item.action.role not in self.grantable.get(item.application_id, ()) for item in changed):
+            raise Forbidden(NOT_GRANTABLE)
 
     async def _judge_access(self, after: ProjectState) -> None:
         if self.before.entry == after.entry:

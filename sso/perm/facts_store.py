@@ -13,8 +13,9 @@ from sso.core.net import Address
 from sso.db.batch import Batch
 from sso.db.bridge import Database, Row, Runner
 from sso.db.statement import Statement
+from sso.perm.central import complete_schema
 from sso.perm.engine import load
-from sso.perm.engine.compiled import Application, RoleRecord, Schema, compile_application
+from sso.perm.engine.compiled import Application, RoleRecord, compile_application
 from sso.perm.engine.facts import Facts, Group, ProjectApplication, ProjectFacts, UserFacts
 
 REMEMBERED = 1000  # applications
@@ -121,7 +122,7 @@ async def read_application(runner: Runner, application_id: int) -> Application |
     row = await runner.row(_APPLICATION, application_id=application_id)
     if row is None:
         return None
-    schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
+    schema = complete_schema(row)
     records = [RoleRecord(**role) for role in row["roles"]]
     return compile_application(application_id, row["revision"], schema, records)
 

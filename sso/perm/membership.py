@@ -106,7 +106,7 @@ async def save_membership(
     tx: Transaction, actor: Actor, wanted: str, data: dict[str, Any], warnings: list[str]
 ) -> dict[str, Any]:
     """Each part that is given replaces the old one; what it names must be the project's own."""
-    await role_store.keep_application(tx, CENTRAL)
+    await role_store.keep_applications(tx, [CENTRAL])
     await lock_project(tx, wanted)
     has = await belongings(tx, wanted)
     before = await read_membership(tx, wanted)

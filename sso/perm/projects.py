@@ -22,7 +22,7 @@ from sso.perm.input import kinds
 from sso.perm.input.project import check_services, read_project_settings
 from sso.perm.names import CENTRAL, aliases, project_id, project_key, segment
 from sso.perm.project_state import belongings, lock_project
-from sso.perm.role_store import keep_application
+from sso.perm.role_store import keep_applications
 from sso.perm.user_limits import count_holders, require_limits
 
 REMOVED_MAX = 100  # removed projects of one author: each keeps its names for ever
@@ -184,7 +184,7 @@ async def create_project(
     tx: Transaction, actor: Actor, made: str, given: dict[str, Any], author: str, admins: list[str]
 ) -> Row:
     """The project with its administrators, or nothing."""
-    await keep_application(tx, CENTRAL)
+    await keep_applications(tx, [CENTRAL])
     row = await tx.row(
         _CREATE,
         id=made,
@@ -206,8 +206,7 @@ async def create_project(
 
 
 async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[str, Any]) -> Row:
-    for application_id in _named_applications(given):
-        await keep_application(tx, application_id)
+    await keep_applications(tx, _named_applications(given))
     old = await lock_project(tx, wanted)
     if old["removed"]:
         raise Forbidden("removed")
@@ -226,7 +225,7 @@ async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[s
 
 
 def _named_applications(given: dict[str, Any]) -> list[int]:
-    return sorted(int(key) for key in given.get("settings", {}).get("services", ()))
+    return [int(key) for key in given.get("settings", {}).get("services", ())]
 
 
 async def remove_project(tx: Transaction, actor: Actor, wanted: str) -> None:

@@ -3,6 +3,7 @@
 Each change raises the version that If-Match compares, and the revision that compiled ones are kept under.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from sso.db.bridge import Row, Runner
@@ -15,7 +16,10 @@ MOVED = "the application was moved to another project meanwhile: try again"
 FIELDS = ("meta", "description", "protected", "default", "condition", "user_limit", "params")
 
 _LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
-_KEEP = Statement("SELECT 1 FROM applications WHERE application_id = :application_id FOR SHARE")
+_KEEP = Statement(
+    """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
+    ORDER BY application_id FOR SHARE"""
+)
 _READ = Statement("SELECT * FROM applications WHERE application_id = :application_id")
 # Roles are part of the schema record, so a change of one is a new version of it: If-Match then sees every change.
 _RAISE = Statement(
@@ -64,10 +68,10 @@ async def lock_application(tx: Runner, application_id: int, project_id: object =
     return row
 
 
-async def keep_application(tx: Runner, application_id: int) -> None:
-    """Schema and roles stay as they are until the end of the transaction. To be asked for before a project is locked:
+async def keep_applications(tx: Runner, application_ids: Iterable[int]) -> None:
+    """Schemas and roles stay as they are until the end of the transaction. To be asked for before a project is locked:
     whoever changes a role locks its application first, and then the projects that it is taken from."""
-    await tx.value(_KEEP, application_id=application_id)
+    await tx.rows(_KEEP, ids=sorted(application_ids))
 
 
 async def read_row(runner: Runner, application_id: int) -> Row:

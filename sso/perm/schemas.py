@@ -8,7 +8,7 @@ from sso.perm import audit, role_store
 from sso.perm.administrators import administered_through, require_administrators
 from sso.perm.audit import Actor
 from sso.perm.call import Call
-from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
+from sso.perm.central import complete_schema
 from sso.perm.desk import Desk
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
@@ -16,7 +16,7 @@ from sso.perm.errors import Conflict, Invalid
 from sso.perm.input import kinds
 from sso.perm.input.protected import check_schema
 from sso.perm.input.roles import read_role
-from sso.perm.input.schema import completed, read_schema
+from sso.perm.input.schema import read_schema
 from sso.perm.roles import refuse_root, save_role, shown
 
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
@@ -62,7 +62,7 @@ class Schemas:
             old = await role_store.lock_application(tx, wanted)
             if expected is not None and old["version"] != expected:
                 raise Conflict(f"the schema is at version {old['version']}")
-            schema = with_sections(old, given)
+            schema = complete_schema(old, given)
             known = await role_store.read_roles(tx, wanted)
             names = [role["name"] for role in roles]
             administered = await administered_through(tx, wanted, names, call.caller.now)
@@ -87,18 +87,6 @@ def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[
         found.append(given)
         warnings += more
     return found, warnings
-
-
-def with_sections(old: Row, given: dict[str, Any]) -> Schema:
-    """The schema as it will be: each section that is given replaces the old one.
-
-    The rules of ``login`` and ``secret_data`` that the service itself reads are always there: those that are not given
-    stay as they are stored, or get their defaults.
-    """
-    sections = {name: given.get(name, old[name]) for name in SECTIONS}
-    for name, defaults in (("login", NEW_LOGIN), ("secret_data", NEW_SECRET_DATA)):
-        sections[name] = completed(sections[name], old[name], defaults)
-    return Schema(**sections)
 
 
 async def save_schema(tx: Transaction, actor: Actor, old: Row, schema: Schema, known: dict[str, RoleRecord]) -> Row:
@@ -129,9 +117,10 @@ def _version(if_match: str | None) -> int | None:
 
 
 def _shown(row: Row, roles: dict[str, RoleRecord]) -> dict[str, Any]:
+    schema = complete_schema(row)
     return {
         "application_id": row["application_id"],
-        **{name: row[name] for name in SECTIONS},
+        **{name: getattr(schema, name) for name in SECTIONS},
         "roles": {name: shown(role) for name, role in sorted(roles.items())},
         "version": row["version"],
         "updated_at": row["updated_at"],

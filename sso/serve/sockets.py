@@ -14,6 +14,7 @@ from pathlib import Path
 # Names may hold an underscore: container networks give such names to their services.
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
 _LOOKS_V4 = re.compile(r"[0-9.]+")
+BACKLOG = 4096
 _UNIX_PATH_MAX = 107  # bytes in sockaddr_un, without the closing NUL
 
 # The group is meant for the reverse proxy; everybody else stays out, whatever the umask says.
@@ -108,7 +109,7 @@ def _port(text: str, port: str) -> int:
     return int(port)
 
 
-def listen(bind: Bind, backlog: int = 4096) -> socket.socket:
+def listen(bind: Bind, backlog: int = BACKLOG) -> socket.socket:
     """A non-blocking socket that already listens. The kernel caps the backlog at net.core.somaxconn."""
     try:
         return _listen_unix(bind.path, backlog) if bind.path else _listen_tcp(bind, backlog)
@@ -120,7 +121,7 @@ def listen(bind: Bind, backlog: int = 4096) -> socket.socket:
 
 
 @contextmanager
-def listening(binds: Sequence[Bind], backlog: int = 4096) -> Iterator[tuple[socket.socket, ...]]:
+def listening(binds: Sequence[Bind], backlog: int = BACKLOG) -> Iterator[tuple[socket.socket, ...]]:
     """The listeners of all addresses, or BindError and none of them; files of unix sockets are gone afterwards.
 
     Forked children never leave this block (they end in os._exit), so only the process that opened it tidies up.

@@ -24,6 +24,8 @@ _BACK_OFF_S = (0.1, 10.0)
 _REFUSALS = 3  # failures in a row before the first start is given up
 _READY_S = 15.0  # for the newcomer of a reload
 _KILL_S = 1.0
+# While it stops, a second SIGTERM changes nothing: all is told, and the time is bounded. Ctrl-C again hurries.
+_HEARD_STOPPING = frozenset({signal.SIGCHLD, signal.SIGINT})
 _LAST_WORD = 0.05  # share of the drain kept for each role still to be told, so that a stuck worker cannot eat it all
 
 _log = structlog.get_logger()
@@ -176,10 +178,10 @@ class Supervisor:
                     if not child.told:  # a reload may have; the second time could mean "at once" to it
                         child.tell(signal.SIGTERM)
                 left = end - time.monotonic() - still_to_tell * _LAST_WORD * self._drain_s
-                if not self._wait_gone(group, left):
+                if not self._wait_gone(group, left, _HEARD_STOPPING):
                     self._kill(group)
         except _Stop:
-            _log.warning("told twice to stop, not waiting any longer")
+            _log.warning("interrupted twice, not waiting any longer")
             self._kill(everyone)
         return all(child.left_well for child in everyone)
 
@@ -193,7 +195,7 @@ class Supervisor:
 
     # Waiting
 
-    def _wait_gone(self, children: Sequence[Child], timeout: float, hear: frozenset[signal.Signals] = HEARD) -> bool:
+    def _wait_gone(self, children: Sequence[Child], timeout: float, hear: frozenset[signal.Signals]) -> bool:
         return self._wait(lambda: all(child.gone for child in children), timeout, hear)
 
     def _wait(

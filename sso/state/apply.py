@@ -149,7 +149,7 @@ class Applier:
         await tx.value(Statement(update(users).where(users.c.user_id == user_id).values(**changed)))
         before = {name: getattr(old, name) for name in changed}
         await self._record(tx, "user.save", user_id, _audited_user(before), _audited_user(changed))
-        if "password_hash" in changed or changed.get("disabled"):
+        if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
             await end_everything(tx, user_id)
         return "changed"
 

@@ -7,13 +7,26 @@ from typing import Any
 
 from quart.globals import _cv_app
 from quart.wrappers.base import BaseRequestWebsocket
-from werkzeug.exceptions import MethodNotAllowed, NotFound, RequestHeaderFieldsTooLarge
+from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from sso.core.refused import Refused
 from sso.web.hosts import AllowedHosts
-from sso.web.wire import LEAN
 
-HEAD_MOST = 32 * 1024
+# Headers that show who a client is, or whom it speaks for.
+CREDENTIALS = {
+    title.lower().encode(): title
+    for title in (
+        "Authorization",
+        "Factor",
+        "Ip",
+        "Location",
+        "Public-Key",
+        "Request-Sign",
+        "Service-Jwt",
+        "Sign",
+        "Signature",
+    )
+}
 ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # checks by address, from load balancers and the like
 
 
@@ -21,8 +34,11 @@ class WrongHost(Refused):
     message = "Host: expected the host of the base URL, an address of this server, or a name in SSO_HOSTS"
 
 
-class RepeatedAuthorization(Refused):
-    message = "Authorization: expected one header, got several"
+class RepeatedHeader(Refused):
+    """Readers of a request differ in which one they take."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name}: expected one header, got several")
 
 
 class RequestRules:
@@ -31,24 +47,17 @@ class RequestRules:
 
     def problem(self, scope: Any) -> Exception | None:
         """Returns what is wrong with the head of the request, or None."""
-        host, credentials = b"", 0
+        host, credentials = b"", set()
         for name, value in scope["headers"]:
             if name == b"host":
                 host = value
-            elif name == b"authorization":
-                credentials += 1
-        if credentials > 1:
-            return RepeatedAuthorization()
+            elif name in CREDENTIALS:
+                if name in credentials:
+                    return RepeatedHeader(CREDENTIALS[name])
+                credentials.add(name)
         if not self._hosts.allows(host, scope.get("server")) and scope["path"] not in ANY_HOST:
             return WrongHost()
-        return RequestHeaderFieldsTooLarge() if is_head_too_long(scope) else None
-
-
-def is_head_too_long(scope: Any) -> bool:
-    """What reads the head has a limit of its own, but hypercorn's is only for a head that comes in pieces."""
-    if LEAN in (scope.get("extensions") or {}):
-        return False
-    return sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEAD_MOST
+        return None
 
 
 def check_path(request: BaseRequestWebsocket) -> None:

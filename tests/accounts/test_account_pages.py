@@ -99,7 +99,7 @@ def test_an_app_is_set_up_with_what_the_page_shows(browser: Browser, server: Ser
     assert "<svg" in browser.page.text
     answer = browser.submit("/account/totp", otp=code, current_password=PASSWORD)
     browser.follow(answer)
-    assert browser.notice == "Two-step sign-in with your app is on."
+    assert browser.notice == "Two-step sign-in with your app is on. You are signed out everywhere else."
     with Browser(server) as other:
         assert other.follow(other.sign_in(login)).status_code == 200
         assert other.submit("/login/code", otp=code).status_code == 401  # it has been used, here
@@ -168,12 +168,13 @@ def test_removing_the_app_needs_the_password(server: Server) -> None:
         browser.submit("/login/code", otp=app.code())
         browser.open_account()
         assert browser.submit("/account/totp/remove").status_code == 422
-        assert browser.submit("/account/totp/remove", current_password="wrong").status_code == 422
+        code = app.code()
+        answer = browser.submit("/account/totp/remove", current_password="wrong", present_otp=code)
+        assert answer.status_code == 422
         assert browser.problem == "Your current password is not right."
         with Browser(server) as other:
             assert other.sign_in(login).headers["Location"] == "/login/code"
-        browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD))
-        assert browser.notice == "The authenticator app is removed."
+        browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=code))
         with Browser(server) as other:
             assert other.sign_in(login).headers["Location"] == "/account"
 
@@ -183,13 +184,13 @@ def test_mailed_codes_are_turned_on_and_off_with_the_password(browser: Browser, 
     with Browser(server) as other:
         assert other.sign_in(login).headers["Location"] == "/account"
     browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD))
-    assert browser.notice == "Your choice is saved."
     with Browser(server) as other:
         other.follow(other.sign_in(login))
-        assert other.submit("/login/code", otp=mailed_codes(server, login)[0]).status_code == 303
-    browser.open_account()
-    assert browser.submit("/account/email-2fa", current_password="wrong").status_code == 422
-    browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD))
+        code = mailed_codes(server, login)[0]
+        browser.open_account()
+        answer = browser.submit("/account/email-2fa", current_password="wrong", present_otp=code)
+        assert answer.status_code == 422
+    browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD, present_otp=code))
     with Browser(server) as other:
         assert other.sign_in(login).headers["Location"] == "/account"
 

@@ -135,8 +135,14 @@ def test_setting_up_an_app_and_removing_it(page: Page, server: Server, login: st
     expect(form).to_be_visible()
     assert_fits(page)
     form.get_by_label("Current password").fill(PASSWORD)
+    form.get_by_label("Current code").fill(app.wrong())
     form.get_by_role("button").click()
-    expect(page.get_by_role("status")).to_have_text("The authenticator app is removed.")
+    expect(form.locator("..").get_by_role("alert")).to_have_text("That code is not right, or it has been used.")
+    assert_fits(page)
+    form.get_by_label("Current password").fill(PASSWORD)
+    form.get_by_label("Current code").fill(app.code())
+    form.get_by_role("button").click()
+    expect(page.get_by_role("status")).to_contain_text("The authenticator app is removed.")
 
 
 def test_turning_mailed_codes_on(page: Page, server: Server, login: str) -> None:
@@ -150,8 +156,24 @@ def test_turning_mailed_codes_on(page: Page, server: Server, login: str) -> None
     assert_fits(page)
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_have_text("Your choice is saved.")
+    expect(page.get_by_role("status")).to_contain_text("Your choice is saved.")
     expect(row.locator(".badge")).to_have_text("On")
+
+
+def test_turning_mailed_codes_off(page: Page, server: Server, with_mail: str) -> None:
+    sign_in(page, server, with_mail)
+    page.get_by_label("Code").fill(mailed_codes(server, with_mail)[0])
+    page.get_by_role("button", name="Continue").click()
+    row = page.locator(".row").filter(has_text="Codes by e-mail")
+    row.locator("summary").click()
+    row.get_by_role("button", name="Send me a code by e-mail").click()
+    expect(row.get_by_role("status")).to_have_text("A code was sent. Look into your mailbox.")
+    assert_fits(page)
+    row.get_by_label("Current password").fill(PASSWORD)
+    row.get_by_label("Current code").fill(mailed_codes(server, with_mail, 2)[1])
+    row.get_by_role("button", name="Turn off e-mail codes").click()
+    expect(page.get_by_role("status")).to_contain_text("Your choice is saved.")
+    expect(row.locator(".badge")).to_have_text("Off")
 
 
 def test_changing_the_password(page: Page, server: Server, login: str) -> None:
@@ -241,7 +263,7 @@ def test_the_session_is_hidden_from_scripts(page: Page, chromium: Browser, serve
     """And with JavaScript on, nothing on our pages is blocked that they would need."""
     window = Window(chromium)
     sign_in(window.page, server, login)
-    assert [cookie["name"] for cookie in window.context.cookies()] == [SESSION]
+    assert {cookie["name"] for cookie in window.context.cookies()} == {SESSION, "sso_device"}
     assert window.page.evaluate("document.cookie") == ""
     for path in ("/account", "/account/totp", "/nothing", "/static/logo.svg"):
         window.page.goto(f"{server.base_url}{path}")

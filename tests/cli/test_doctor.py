@@ -165,3 +165,13 @@ def test_addresses_that_are_not_for_the_public_are_worth_a_note(installed: Setti
     assert "proxies" not in notes(SSO_BASE_URL="https://sso.example.com", SSO_TRUSTED_PROXIES="10.0.0.1")
     assert "mail" in notes()
     assert "mail" not in notes(SSO_SMTP_URL="smtp://localhost")
+
+
+@pytest.mark.parametrize(("uid", "good"), [(0, False), (1000, True)])
+def test_service_account_other_than_root_is_recommended(
+    installed: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch, uid: int, good: bool
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    finding = look(installed, dsn)["account"]
+    assert (finding.good, finding.warning) == (good, True)
+    assert "SSO_USER" in finding.advice

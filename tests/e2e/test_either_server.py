@@ -1,8 +1,11 @@
 """The program with either HTTP server: the same pages, data, refusals and end."""
 
+import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -78,8 +81,14 @@ def test_ambiguous_request_is_refused_and_ends_the_connection(either: Server) ->
 
 
 def test_it_ends_when_it_is_told_to(either: Server) -> None:
-    """The last of this module: a connection that does nothing does not keep it."""
+    """The last of this module: a connection that does nothing does not keep it, nor do more signals change its end."""
     host, port = either.base_url.removeprefix("http://").split(":")
+    assert either.process is not None
     with socket.create_connection((host, int(port))) as idle:
-        assert either.stop(signal.SIGTERM) == 0
+        while either.process.poll() is None:
+            for pid in (either.process.pid, *either.workers()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            time.sleep(0.005)
+        assert either.stop() == 0
         assert idle.recv(1) == b""

@@ -13,6 +13,7 @@ from sso.accounts.model import LoginOptions, User
 from sso.core.keys import public_pem
 from sso.db.bridge import Database
 from sso.db.errors import Unavailable
+from sso.db.wakeups import notify
 from sso.gsid.errors import Violation
 from sso.gsid.limits import AddressKeys
 from sso.gsid.model import Cancelled, Claimed, Failed, Outcome, Ready, Retry, Turn
@@ -56,6 +57,22 @@ async def new_turn(services: Services, gsid: str) -> Turn:
     turn = await services.game.polls._store.extend(gsid)
     assert turn is not None
     return turn
+
+
+async def all_woken(services: Services) -> None:
+    """Every notification that was sent until now has arrived: they come in order."""
+    with services.wakeups.watch("all woken") as signals, trio.fail_after(20):
+        await notify(services.database, "all woken")
+        await signals.receive()
+
+
+async def until_polled(services: Services, gsid: str, number: int) -> None:
+    with trio.fail_after(20):
+        while True:
+            (row,) = await services.database.run_sql("SELECT poll FROM game_sessions WHERE gsid = $1", [gsid])
+            if row["poll"] >= number:
+                return
+            await trio.sleep(0.01)
 
 
 async def poll(game: GameLogin, gsid: str) -> Outcome:
@@ -219,7 +236,7 @@ async def test_a_claim_of_which_nobody_knows_is_found_by_the_same_poll(
 ) -> None:
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
-    await trio.sleep(0.1)  # nobody is woken by it any more
+    await all_woken(services)  # nobody is woken by it any more
     Doubtful(game, monkeypatch, 1)
     outcomes: list[Outcome] = []
 
@@ -241,7 +258,7 @@ async def test_a_claim_of_which_nobody_knows_is_given_back_when_its_client_leave
 ) -> None:
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
-    await trio.sleep(0.1)  # nobody is woken by it any more
+    await all_woken(services)  # nobody is woken by it any more
     Doubtful(game, monkeypatch, 1)
     with trio.move_on_after(0.3) as left:
         await game.polls.wait_for_result(gsid, KEY)
@@ -254,7 +271,7 @@ async def test_a_claim_of_which_nobody_knows_is_given_back_when_the_hold_is_over
 ) -> None:
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
-    await trio.sleep(0.1)  # nobody is woken by it any more
+    await all_woken(services)  # nobody is woken by it any more
     Doubtful(game, monkeypatch, 2)
     monkeypatch.setattr(game.polls, "_hold_s", 0.3)
     assert isinstance(await poll(game, gsid), Retry)
@@ -363,7 +380,7 @@ async def test_a_cancel_counts_for_polls_that_were_there_and_not_for_later_ones(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one)
-        await trio.sleep(0.2)
+        await until_polled(services, gsid, 1)
         await game.socket_store.cancel(gsid, "another")
         await trio.sleep(0.1)
         assert outcomes == []
@@ -371,6 +388,6 @@ async def test_a_cancel_counts_for_polls_that_were_there_and_not_for_later_ones(
     assert isinstance(outcomes.pop(), Cancelled)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one)
-        await trio.sleep(0.1)
+        await until_polled(services, gsid, 2)
         assert await game.sessions.confirm(gsid, user)
     assert isinstance(outcomes.pop(), Ready)

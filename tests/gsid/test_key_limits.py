@@ -151,25 +151,33 @@ def test_a_request_carries_at_most_one_piece_of_evidence_of_each_kind(player: Ga
         for second in found:
             if first[1] == second[1] == "Authorization":
                 continue  # two Authorization headers are refused in general
-            assert send(session, what, body, first, second) == (400, f"{kind}: expected at most one, in one place")
-    assert send(session, what, body, *found[:1] * 50) == (400, f"{kind}: expected at most one, in one place")
+            assert_refused(send(session, what, body, first, second), kind)
+    assert_refused(send(session, what, body, *found[:1] * 50), kind)
+
+
+def assert_refused(answer: tuple[int, str], kind: str) -> None:
+    """In two places, or in two headers of one name."""
+    status, error = answer
+    assert status == 400
+    assert error == f"{kind}: expected at most one, in one place" or error.endswith(
+        ": expected one header, got several"
+    )
 
 
 def test_a_request_carries_at_most_one_key(player: Game) -> None:
     session = closed(player)
-    expected = (400, "public_key: expected at most one, in one place")
     key = ("header", "Public-Key", public_text(rsa_key()))
     body = orjson.dumps({"gsid": session.gsid})
     signed = places(session, body)["Request-Sign"][0]
     assert send(session, "getGsidResult", body, signed, key)[0] == 200
-    assert send(session, "getGsidResult", body, signed, key, key) == expected
-    assert send(session, "getGsid", body, key, key) == expected
+    assert_refused(send(session, "getGsidResult", body, signed, key, key), "public_key")
+    assert_refused(send(session, "getGsid", body, key, key), "public_key")
     body = orjson.dumps({"gsid": session.gsid, "public_key": public_text(rsa_key())})
     signed = places(session, body)["Request-Sign"][0]
     assert send(session, "getGsidResult", body, signed)[0] == 200
-    assert send(session, "getGsidResult", body, signed, key) == expected
+    assert_refused(send(session, "getGsidResult", body, signed, key), "public_key")
     before = sessions_of(player)
-    assert send(session, "getGsid", body, key) == expected
+    assert_refused(send(session, "getGsid", body, key), "public_key")
     assert sessions_of(player) == before
 
 
@@ -185,5 +193,4 @@ def test_a_request_carries_at_most_one_signature_of_an_address(player: Game) -> 
     session = closed(player)
     body = orjson.dumps({"gsid": session.gsid})
     twice = [("header", "Signature", f"{letter}:1:{letter * 64}") for letter in "ab"]
-    expected = (400, "Signature: expected at most one, in one place")
-    assert send(session, "getGsidResult", body, *twice) == expected
+    assert_refused(send(session, "getGsidResult", body, *twice), "Signature")

@@ -98,7 +98,7 @@ async def test_a_login_on_one_worker_is_told_by_a_poll_on_the_other(server: Serv
         await player.confirm_all(games, at_once=3)  # on whichever
         answers = await receive_all(polls)
         assert [answer.told for answer in answers] == ["OK"] * 3
-        assert trio.current_time() - began < 3
+        assert trio.current_time() - began < 5  # sooner than by the slow look
 
 
 # Too early, too often

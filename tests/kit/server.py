@@ -21,7 +21,8 @@ from sso.state.apply import Applier
 from sso.state.document import parse
 
 START_S = 30
-QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8"}  # the cheapest hash, for tests that are not about it
+# The cheapest hash and no limit of right passwords, for tests that are not about them.
+QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8", "SSO_RATE_ACCOUNT": "0"}
 _SSO = (sys.executable, "-m", "sso")
 _of_this_run: dict[str, str] = {}
 
@@ -88,7 +89,10 @@ class Server:
     def workers(self) -> list[int]:
         """The pids of the workers that live now."""
         assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        try:
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        except OSError:  # it has ended
+            return []
         return [int(pid) for pid in children if _name(pid).startswith("sso-worker")]
 
     def sso(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:

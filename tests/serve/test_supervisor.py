@@ -262,13 +262,35 @@ sys.exit(Supervisor(roles, drain_s=1.0, on_ready=lambda: note("ready")).run())
     assert show.diary("database", "gone")  # it still had its turn
 
 
-def test_second_sigterm_kills_at_once(stage: Stage) -> None:
-    show = stage('sys.exit(Supervisor([Role("worker", stuck("worker"))], on_ready=lambda: note("ready")).run())')
+def test_second_sigterm_changes_neither_the_drain_nor_the_exit_code(stage: Stage) -> None:
+    show = stage("""
+def slow(ready, number):
+    terms = []
+    signal.signal(signal.SIGTERM, lambda *_: (terms.append(1), note("slow", "term")))
+    ready()
+    while not Path("go").exists():
+        time.sleep(0.01)
+sys.exit(Supervisor([Role("worker", slow)], on_ready=lambda: note("ready")).run())
+""")
     show.until(lambda: show.diary("ready"))
     show.tell(signal.SIGTERM)
+    show.until(lambda: show.diary("slow", "term"))
+    for _ in range(3):
+        show.tell(signal.SIGTERM)
+    (show.folder / "go").touch()
+    assert show.process.wait(10) == 0
+    assert len(show.diary("slow", "term")) == 1
+    assert "killing" not in show.log
+
+
+def test_second_ctrl_c_kills_at_once(stage: Stage) -> None:
+    show = stage('sys.exit(Supervisor([Role("worker", stuck("worker"))], on_ready=lambda: note("ready")).run())')
+    show.until(lambda: show.diary("ready"))
+    show.tell(signal.SIGINT)
     show.until(lambda: show.diary("worker", "term"))
     before = time.monotonic()
-    assert show.stop() == 1
+    show.tell(signal.SIGINT)
+    assert show.process.wait(10) == 1
     assert time.monotonic() - before < 2.0
 
 

@@ -346,6 +346,46 @@ async def test_a_limit_of_users_holds(services: Services) -> None:
     assert (await refused(services, document)).startswith("permissions[1].data.roles: captain has 1 users")
 
 
+async def test_a_limit_of_users_counts_memberships(services: Services) -> None:
+    document = studio()
+    document["roles"]["1"] = [{"name": "viewer", "user_limit": 1}]
+    document["memberships"][0]["users"].append({"user_id": ANN, "roles": {"project": ["viewer"]}})
+    assert (await refused(services, document)).startswith("memberships[0].roles: viewer can have at most 1 users")
+
+
+async def test_members_must_exist(services: Services) -> None:
+    document = studio()
+    document["memberships"][0]["users"].append({"user_id": "5009", "roles": {"project": ["viewer"]}})
+    assert await refused(services, document) == "memberships[0].users: there is no user 5009"
+
+
+async def test_the_operator_may_leave_a_project_without_an_administrator(services: Services) -> None:
+    await apply(services, studio())
+    await apply(services, {"memberships": [{"id": "red_dawn", "users": []}]})
+    assert (await read_membership(services.database, "red_dawn"))["users"] == []
+
+
+async def test_settings_of_an_application_are_merged_per_key(services: Services) -> None:
+    await apply(services, studio())
+    gdpr = {"char_sources": ["https://a.example.com"]}
+    document = {"applications": [{"application_id": 40, "settings": {"gdpr": gdpr}}]}
+    assert (await apply(services, document)).changed == 1
+    row = await read_row(services.database, 40)
+    assert row is not None
+    assert row["settings"] == {"gdpr": gdpr, "restricted_domains": ["example.com"]}
+    assert (await apply(services, document)).same == 1
+
+
+async def test_a_move_ends_access_keys_but_those_that_the_document_names(services: Services) -> None:
+    await apply(services, studio())
+    target = {"projects": [{"title": "Blue Dusk"}]}
+    await apply(services, target | {"applications": [{"application_id": 40, "project_id": "blue_dusk"}]})
+    assert await services.database.rows(_KEYS) == []
+    moved = {"applications": [{"application_id": 40, "project_id": "red_dawn"}]}
+    await apply(services, moved | {"access_keys": [{"application_id": 40, "hash": SECRET}]})
+    assert [tuple(row) for row in await services.database.rows(_KEYS)] == [(40, "", False)]
+
+
 async def test_the_demo_data_can_be_tried(services: Services) -> None:
     document = orjson.loads((Path(__file__).parents[2] / "scripts" / "demo.json").read_bytes())
     await apply(services, document)

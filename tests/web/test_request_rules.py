@@ -127,6 +127,15 @@ def test_two_authorization_headers_get_400(either: Server, path: str) -> None:
     assert status_of(either, path, two[0]) != 400
 
 
+@pytest.mark.parametrize("name", ["Factor", "Service-Jwt", "Ip", "Signature", "Request-Sign", "Sign", "Public-Key"])
+@pytest.mark.parametrize("path", ["/proxy/oauth/userinfo", "/api/permissions/user/info", "/proxy/api/login"])
+def test_credential_header_that_is_sent_twice_gets_400(either: Server, path: str, name: str) -> None:
+    """Which of the two counts must not depend on what stands between the client and the service."""
+    assert status_of(either, path, f"{name}: a", f"{name.lower()}: b") == 400
+    assert status_of(either, path, f"{name}: a", f"{name}: a") == 400
+    assert status_of(either, path, f"{name}: a") != 400
+
+
 def test_websocket_with_two_authorization_headers_gets_400(either: Server) -> None:
     head = "GET /ws/gameSession/refresh/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n"
     assert send(either, f"{head}{SOCKET}\r\n").startswith(b"HTTP/1.1 400")

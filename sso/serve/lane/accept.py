@@ -3,12 +3,13 @@
 import errno
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 
 import structlog
 import trio
 
-from sso.core.net import contains, parse_address
+from sso.core.net import Address, client_networks, contains, parse_address
 from sso.serve.lane.places import Place
 from sso.serve.limits import Limits
 from sso.serve.rate_limited_log import RateLimitedLog
@@ -17,6 +18,7 @@ AT_ONCE = 40  # of a listener: fewer than may begin in a round (turns.py), so th
 BACK_OFF_S = 0.1
 POLITE_S = 0.001  # an idle worker is there before, unless the machine has no time for it
 PATIENCE = 6
+NAMES_KEPT = 4096
 _OURS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EFAULT})  # trying again would not help
 _log = structlog.get_logger()
 
@@ -30,17 +32,17 @@ class Door:
         self.place = place or Place()
         self._most = limits.per_address
         self._exempt = limits.exempt
-        self._inside: Counter[str] = Counter()
+        self._inside: Counter[Hashable] = Counter()
         self._log = RateLimitedLog()
 
     def enter(self, client: tuple[str, int] | None) -> bool:
         """Proxies speak for many, and who comes by a Unix socket is one of ours."""
         if self._most and client is not None:
-            host = client[0]
-            if self._inside[host] >= self._most and not contains(self._exempt, parse_address(host.partition("%")[0])):
-                self.say("too many connections of one address", address=host)
+            name = _counted_as(client[0])
+            if self._inside[name] >= self._most and not contains(self._exempt, _address(client[0])):
+                self.say("too many connections of one address", address=client[0])
                 return False
-            self._inside[host] += 1
+            self._inside[name] += 1
         self.place.enter()
         return True
 
@@ -48,12 +50,23 @@ class Door:
         self.place.leave()
         if not self._most or client is None:
             return
-        self._inside[client[0]] -= 1
-        if not self._inside[client[0]]:
-            del self._inside[client[0]]
+        name = _counted_as(client[0])
+        self._inside[name] -= 1
+        if not self._inside[name]:
+            del self._inside[name]
 
     def say(self, event: str, **more: object) -> None:
         self._log(_log.warning, event, **more)
+
+
+def _address(host: str) -> Address:
+    return parse_address(host.partition("%")[0])
+
+
+@lru_cache(NAMES_KEPT)
+def _counted_as(host: str) -> Hashable:
+    """An IPv4 address counts alone; a client that has one IPv6 address has the whole /64."""
+    return client_networks(_address(host))[0] if ":" in host else host
 
 
 async def accept(listener: socket.socket, door: Door, welcome: Welcome) -> None:

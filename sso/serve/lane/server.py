@@ -13,7 +13,7 @@ from hypercorn.trio.lifespan import Lifespan
 
 from sso.serve.hypercorn_app import configuration
 from sso.serve.hypercorn_connection import Rules
-from sso.serve.lane.accept import AT_ONCE, Door, accept, take
+from sso.serve.lane.accept import Door, accept, take
 from sso.serve.lane.clock import Clock
 from sso.serve.lane.connection import Connection, Doing
 from sso.serve.lane.handover import Other
@@ -23,6 +23,7 @@ from sso.serve.lane.turns import Turns
 from sso.serve.lane.watch import Watcher
 from sso.serve.limits import Limits
 from sso.serve.rate_limited_log import RateLimitedLog
+from sso.serve.sockets import BACKLOG
 
 
 async def serve(
@@ -99,8 +100,7 @@ class Lane:
         self.door.place.give_up()
         for listener in sockets:
             with suppress(OSError):
-                while take(listener, welcome, AT_ONCE) == AT_ONCE:  # who came before the end is let in
-                    pass
+                take(listener, welcome, BACKLOG)  # who came before the end is let in
             listener.close()
 
     def _welcome(self, inside: trio.Nursery, sock: socket.socket, client: tuple[str, int] | None) -> None:

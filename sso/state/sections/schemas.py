@@ -13,7 +13,7 @@ from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
 from sso.perm.names import CENTRAL, application_key
 from sso.perm.roles import save_role, shown
-from sso.perm.schemas import SECTIONS, read_schema_roles, save_schema, with_sections
+from sso.perm.schemas import SECTIONS, read_schema_roles, save_schema
 from sso.state.place import DocumentError, Once, by_key, checked, joined, records, said_at
 from sso.state.sections.applications import LIVING, living
 from sso.state.tally import CHANGED, CREATED, Tally
@@ -75,7 +75,7 @@ async def apply(tx: Transaction, actor: Actor, tally: Tally, parts: list[SchemaP
         with tally.at(part.first):
             old = await living(tx, part.id, prefix="")
         known = await role_store.read_roles(tx, part.id)
-        schema = with_sections(old, part.given)
+        schema = central.complete_schema(old, part.given)
         for place, role in part.roles:
             with tally.at(place):
                 before = known.get(role["name"])

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from sso.config import load
-from sso.db.cleaner import sweep_audit
+from sso.db.cleaner import sweep
 from sso.db.statement import Statement
 from sso.services import open_services
 from tests.perm.endpoints.conftest import Answer, Person, Studio
@@ -172,12 +172,14 @@ def test_entries_older_than_the_retention_are_deleted_in_batches(studio: Studio)
         async with open_services(load(None, studio.server.settings), studio.dsn) as services:
             await services.database.value(Statement(statement))
             left = Statement("SELECT count(*) FROM audit WHERE target = 'retention'")
-            kept = await sweep_audit(services.database, 400), await services.database.value(left)
-            deleted = await sweep_audit(services.database, 9)
-            assert kept == (0, 2500)
+            for days in (0, 400):
+                await sweep(services.database, days)
+                assert await services.database.value(left) == 2500
+            deleted = await sweep(services.database, 9)
             young: int = await services.database.value(Statement("SELECT count(*) FROM audit"))
             return deleted, await services.database.value(left), young
 
     deleted, left, young = trio.run(run)
-    assert (deleted, left) == (2500, 0)
+    assert deleted >= 2500
+    assert left == 0
     assert young > 0

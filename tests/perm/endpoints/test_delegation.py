@@ -28,6 +28,7 @@ def expiring(name: str) -> dict[str, Any]:
         {"manager": ["manager", expiring("admin")]},
         {"stranger": ["admin"]},
         {"stranger": [{"name": "admin", "ttl": 60}]},
+        {"stranger": [{"name": "admin", "expired": 5}]},
         {"owner": None},
         {"owner": ["viewer"]},
         {"owner": ["admin", "viewer"], "manager": ["admin"]},
@@ -48,12 +49,18 @@ def test_project_manager_cannot_give_or_take_the_role_admin(crew: Crew, changes:
         {"viewer": None},
         {"manager": None},
         {"developer": [expiring("developer")]},
-        {"stranger": [{"name": "admin", "expired": 5}]},  # it has ended already
     ],
 )
 def test_project_manager_gives_and_takes_roles_whose_rules_it_holds(crew: Crew, changes: dict[str, Any]) -> None:
     made = crew.project()
     assert made.save_members(crew.manager, *made.members(**changes)).status == 200
+
+
+def test_roles_that_have_ended_are_taken_away_by_anybody_who_manages_the_project(crew: Crew) -> None:
+    made = crew.project()
+    ended = made.members(stranger=[{"name": "admin", "expired": 5}])
+    assert made.save_members(crew.studio.root, *ended).status == 200
+    assert made.save_members(crew.manager, *made.members()).status == 200
 
 
 def test_role_at_one_resource_counts_with_the_rules_of_that_level_only(crew: Crew) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
+from tests.kit.browser import query
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 
 
@@ -102,6 +103,19 @@ def test_schema_save_keeps_login_and_secret_rules_that_it_leaves_out(studio: Stu
     assert secret["meta"]["roles"] == roles
     assert secret["application"]["canRead"] == {"value": True}
     assert save(studio.root, app, login={}).data["login"] == data["login"]
+
+
+def test_incomplete_schema_of_an_older_version_is_shown_complete(studio: Studio) -> None:
+    app, ann = studio.application(), studio.person()
+    statement = """UPDATE applications SET login = '{}', revision = revision + 1,
+        secret_data = '{"application": {"canRead": {"value": true}}, "meta": {}}' WHERE application_id = $1"""
+    query(studio.server, statement, app)
+    data = get(studio.root, app).data
+    assert data["login"] == NEW_LOGIN
+    application = NEW_SECRET_DATA["application"] | {"canRead": {"value": True}}
+    assert data["secret_data"] == NEW_SECRET_DATA | {"application": application}
+    tree = studio.rules_of(ann, app, "tree")
+    assert (tree["login"], tree["secret_data"]) == (data["login"], data["secret_data"])
 
 
 def test_stale_schema_save_after_a_role_change_is_refused(studio: Studio) -> None:

@@ -45,6 +45,25 @@ async def test_proxies_have_as_many_as_they_like(kind: str, exempt: str) -> None
             assert (await raw.answer()).status == 200
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_connections_of_ipv6_clients_are_counted_per_64(first: str, second: str, is_same: bool) -> None:
+    door = Door(Limits(per_address=1))
+    assert door.enter((first, 1))
+    assert door.enter((second, 2)) is not is_same
+    door.leave((first, 1))
+    assert door.enter((first, 3))
+
+
 async def test_a_unix_socket_has_no_address_and_no_cap(tmp_path: Path) -> None:
     seen: list[Any] = []
 

@@ -1,0 +1,41 @@
+"""Password managers and screen readers find the account's name in every form that asks for a password."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.kit.browser import App, Browser, new_user
+from tests.kit.builders import TOTP_SECRET
+from tests.kit.server import Server
+
+
+class Fields(HTMLParser):
+    """The input fields of each form, in their order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.forms: list[list[dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "form":
+            self.forms.append([])
+        elif tag == "input" and self.forms:
+            self.forms[-1].append(dict(attrs))
+
+
+@pytest.mark.parametrize("path", ["/login", "/account", "/account/totp"])
+def test_password_forms_have_a_username_field_before_the_password(server: Server, path: str) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with Browser(server) as browser:
+        if path != "/login":
+            browser.follow(browser.sign_in(login))
+            browser.submit("/login/code", otp=app.code())
+        page = browser.get(path)
+    kinds = [[field.get("type") for field in form] for form in Fields(page.text).forms]
+    names = [[field.get("autocomplete") for field in form] for form in Fields(page.text).forms]
+    with_password = [position for position, types in enumerate(kinds) if "password" in types]
+    assert len(with_password) == {"/login": 1, "/account": 3, "/account/totp": 1}[path]
+    for position in with_password:
+        assert names[position].index("username") < kinds[position].index("password")
+        assert kinds[position][names[position].index("username")] in ("text", "email")

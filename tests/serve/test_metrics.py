@@ -1,0 +1,60 @@
+"""The listener of /metrics answers whatever other connections do."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running
+
+
+@pytest.fixture(scope="module")
+def metered(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        bind = f"127.0.0.1:{free.getsockname()[1]}"
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_METRICS_BIND": bind}
+    with running(tmp_path_factory.mktemp("metered"), **settings) as server:
+        yield server, bind
+
+
+def test_metrics_count_the_requests_of_all_workers(metered: tuple[Server, str]) -> None:
+    server, bind = metered
+    for _ in range(8):
+        with server.client() as client:
+            assert client.get("/healthz").status_code == 200
+    answer = httpx.get(f"http://{bind}/metrics", timeout=10)
+    assert (answer.status_code, answer.headers["Content-Type"].split(";")[0]) == (200, "text/plain")
+    (count,) = [line for line in answer.text.splitlines() if line.startswith("sso_request_seconds_count")]
+    assert 'route="/healthz",status="200"' in count
+    assert float(count.rpartition(" ")[2]) >= 8
+
+
+def test_metrics_are_answered_beside_idle_and_unfinished_connections(metered: tuple[Server, str]) -> None:
+    _, bind = metered
+    host, _, port = bind.rpartition(":")
+    with ExitStack() as stack:
+        for sent in (b"", b"GET /met", b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"):
+            other = stack.enter_context(socket.create_connection((host, int(port))))
+            other.sendall(sent)
+        assert httpx.get(f"http://{bind}/metrics", timeout=10).status_code == 200
+
+
+def test_metrics_listener_refuses_what_the_service_refuses(metered: tuple[Server, str]) -> None:
+    _, bind = metered
+    with httpx.Client(base_url=f"http://{bind}", timeout=10) as client:
+        assert client.get("/").status_code == 404
+        assert client.post("/metrics").status_code == 405
+        assert client.head("/metrics").content == b""
+        assert client.get("/metrics", headers={"X": "a" * 40_000}).status_code == 431
+        assert client.get("/metrics", headers={f"X-{number}": "a" for number in range(200)}).status_code == 431
+
+
+def test_metrics_listener_has_a_limit_of_connections_per_address(metered: tuple[Server, str]) -> None:
+    _, bind = metered
+    host, _, port = bind.rpartition(":")
+    with ExitStack() as stack:
+        others = [stack.enter_context(socket.create_connection((host, int(port)), timeout=10)) for _ in range(65)]
+        assert others[-1].recv(100).startswith(b"HTTP/1.1 429 ")

@@ -1,0 +1,34 @@
+"""The documentation names the settings that exist, with the defaults that they have."""
+
+import re
+from pathlib import Path
+
+from sso.config import Settings
+
+ROOT = Path(__file__).parents[1]
+DOCS = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.rst"))}
+SETTINGS = {f"SSO_{name.upper()}": field for name, field in Settings.model_fields.items()}
+# Settings that are documented as a family: ``SSO_POLL_*``.
+NAME = re.compile(r"SSO_[A-Z0-9_]*[A-Z0-9](?!\*)\b(?!_\*)")
+
+
+def test_every_setting_is_documented() -> None:
+    text = "".join(DOCS.values())
+    assert [name for name in SETTINGS if f"``{name}``" not in text and f"``{name}=" not in text] == []
+
+
+def test_every_documented_setting_exists() -> None:
+    unknown = (
+        {name for text in DOCS.values() for name in NAME.findall(text)} - SETTINGS.keys() - {"SSO_PEERS"}
+    )  # of the benchmarks
+    assert {name for name in unknown if not any(known.startswith(f"{name}_") for known in SETTINGS)} == set()
+
+
+def test_throttles_have_the_documented_defaults() -> None:
+    rows = re.findall(r"   \* - (.+)\n     - (.+)\n     - (.+)\n", DOCS["security.rst"].partition("Throttles")[2])
+    settings = [(re.findall(r"``(SSO_\w+)``", source), default) for _, default, source in rows]
+    checked = [(name, default) for names, default in settings for name in names]
+    assert len(checked) >= 7
+    for name, default in checked:
+        numbers = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", default)}
+        assert SETTINGS[name].default in numbers, name
