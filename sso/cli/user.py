@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import click
 import orjson
 
-from sso.accounts.guesses import forget_guesses
+from sso.accounts.guesses import Guesses, forget_guesses
 from sso.accounts.model import User
 from sso.accounts.users import facts
 from sso.cli.running import Failure, console, record, text, with_services
@@ -75,8 +75,15 @@ def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
 @click.pass_context
 def show(ctx: click.Context, id_or_login: str) -> None:
     """Show all that is known of a user, as JSON."""
-    user = _change(ctx, id_or_login, _nothing)
+    blocked: list[str] = []
+
+    async def work(services: Services, user: User) -> None:
+        blocked.extend(sorted(await Guesses(services.database).blocked(user.user_id)))
+
+    user = _change(ctx, id_or_login, work)
     more = {"second_factors": list(user.ways), "reg_time": int(user.reg_time.timestamp()), "disabled": user.disabled}
+    if blocked:
+        more["blocked_factors"] = blocked
     click.echo(orjson.dumps(facts(user) | more, option=orjson.OPT_INDENT_2))
 
 
@@ -157,10 +164,6 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
 
     user = _change(ctx, id_or_login, work)
     click.echo(f"{user.login} is signed out everywhere")
-
-
-async def _nothing(_services: Services, _user: User) -> None:
-    pass
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> User:

@@ -3,6 +3,7 @@
 from email import message_from_string
 from email.policy import default
 
+import orjson
 import pytest
 
 from tests.kit.browser import App, Browser, mailed_codes, new_user, query
@@ -88,7 +89,9 @@ def test_operator_ends_the_block(server: Server, verb: str) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     guess_wrong(server, login, MAX_GUESSES)
     end_waits(server)
+    assert orjson.loads(server.sso("user", "show", login).stdout)["blocked_factors"] == ["totp"]
     server.sso("user", verb, login)
+    assert "blocked_factors" not in orjson.loads(server.sso("user", "show", login).stdout)
     with server.client() as client:
         body = {"login": login, "password": PASSWORD, "otp": app.code()}
         assert client.post(LOGIN, json=body).status_code == 200

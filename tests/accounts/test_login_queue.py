@@ -122,7 +122,7 @@ async def test_waiting_login_that_is_cancelled_is_never_hashed(services: Service
 def slow(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Each password check takes a good part of a second on any machine; failures of an address are counted."""
     settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "100000"}
-    settings |= {"SSO_ARGON2_TIME": "40"}
+    settings |= {"SSO_ARGON2_TIME": "20"}
     with running(tmp_path_factory.mktemp("slow"), **settings) as server:
         yield server
 
