@@ -58,6 +58,7 @@ class Exchange:
         self.begun = trio.Event()  # part of the answer was written, or never will be
         self.over = trio.Event()  # the next request may be handed on, unless the connection is closed
         self.wanted = trio.Event()  # the application waits for more of the body
+        self.reading = trio.CancelScope()  # cancelled when the application has answered without it
         self.has_unread_body = False
 
 
@@ -117,6 +118,7 @@ class Connection(TCPServer):
         self._closed = True
         for event in (self._exchange.begun, self._exchange.over, self._exchange.wanted):
             event.set()
+        self._exchange.reading.cancel()
 
     async def _write(self, data: bytes) -> None:
         async with self.send_lock:
@@ -125,7 +127,9 @@ class Connection(TCPServer):
                     await self.stream.send_all(data)
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError):
                 self.lost = True
+                self._end_exchange()
                 await self.protocol.handle(Closed())
+                await trio.aclose_forcefully(self.stream)  # the client may still be there, and say nothing
 
     async def _receive(self, most: int) -> bytes:
         """Returns nothing at the end of the stream."""
@@ -180,9 +184,14 @@ class Connection(TCPServer):
                 due = trio.current_time() + self._rules.limits.body_s
                 if head.expects_continue and not self._reader.has_rest:
                     await self._write(CONTINUE)
-            piece = await self._reader.body_piece(body, due)
+            piece = b""
+            with exchange.reading:
+                piece = await self._reader.body_piece(body, due)
+            if exchange.reading.cancelled_caught:
+                await self._linger()
             if not piece:
                 return False
+            exchange.reading = trio.CancelScope()
             exchange.wanted = trio.Event()
             exchange.has_unread_body = not body.done
             await self.protocol.handle(RawData(piece))
@@ -191,7 +200,7 @@ class Connection(TCPServer):
     async def _refuse(self, refused: Refused) -> None:
         self._rules.log(_log.debug, "http.request_refused", status=refused.status, reason=refused.reason)
         self._muted = True
-        if not self._exchange.begun.is_set() or self._exchange.over.is_set():
+        if not self._closed and (self._exchange.over.is_set() or not self._exchange.begun.is_set()):
             await self._write(self._rules.refusal(refused))
         await self.protocol.handle(Closed())
         await self._linger()

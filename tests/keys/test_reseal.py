@@ -252,7 +252,8 @@ async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
     async def replace(values: list[Value], walk: Any) -> None:
         if values[0].purpose == totp_purpose("7") and not walk.done:
             monkeypatch.setattr(reseal, "_replace", real)
-            await filled.users.set_totp("7", filled.keyring.seal(totp_purpose("7"), other))
+            sealed = filled.keyring.seal(totp_purpose("7"), other)
+            await filled.database.run_sql("UPDATE users SET totp_sealed = $1 WHERE user_id = '7'", [sealed])
         await real(values, walk)
 
     monkeypatch.setattr(reseal_module, "PAUSE_S", 0.01)

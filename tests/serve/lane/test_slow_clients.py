@@ -79,6 +79,7 @@ async def test_who_does_not_read_is_not_waited_for(kind: str, monkeypatch: pytes
         await raw.send(HEAD)
         with trio.fail_after(5):
             await ended.wait()
+        assert await raw.rest()  # to the end of the connection
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -102,3 +103,17 @@ async def test_a_handler_may_take_longer_than_any_limit(kind: str) -> None:
 
     async with serving(kind, think, SHORT) as server:
         assert (await server.ask(HEAD)).body == b"42"
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_answer_before_the_end_of_a_slow_body_ends_the_connection(kind: str) -> None:
+    async def impatient(scope: Any, receive: Any, send: Any) -> None:
+        with trio.move_on_after(0.1):
+            await body_of(receive)
+        await reply(send, b"too slow", 408)
+
+    async with serving(kind, impatient) as server, await server.open() as raw:
+        await raw.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+        answer = await raw.answer()
+        assert (answer.status, answer.headers["connection"]) == (408, "close")
+        assert await raw.is_closed()
