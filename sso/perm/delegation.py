@@ -64,7 +64,7 @@ class Delegation:
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
         central = await read_application(tx, CENTRAL)
-        facts = await read_facts(tx, caller.user_id, CENTRAL, caller.address)
+        facts = await read_facts(tx, caller.user_id, CENTRAL, caller.own_address)
         assert central is not None
         assert facts is not None
         rights = Rights(compute(central, facts, caller.now))
@@ -88,7 +88,7 @@ class Delegation:
     async def _grantable(self, application_id: int) -> frozenset[str]:
         """Roles of an application that the caller may grant to groups, and revoke from them."""
         application = await read_application(self.tx, application_id)
-        facts = await read_facts(self.tx, self.caller.user_id, application_id, self.caller.address)
+        facts = await read_facts(self.tx, self.caller.user_id, application_id, self.caller.own_address)
         if application is None or facts is None:
             return frozenset()
         secret = secret_rights(application.schema, facts.own, self.caller.now)

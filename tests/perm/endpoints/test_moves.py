@@ -10,7 +10,7 @@ import pytest
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 from tests.perm.endpoints.crew import Crew, member, refused
-from tests.perm.endpoints.tokens import ServiceKey
+from tests.perm.endpoints.tokens import ServiceKey, ip_headers
 
 
 def move(caller: Person, app: int, project_id: str | None, **fields: Any) -> Answer:
@@ -106,6 +106,23 @@ def test_move_takes_away_only_roles_that_the_caller_holds(crew: Crew) -> None:
     assert here.save_members(studio.root, *users).status == 200
     refused(here, lambda made: move(crew.developer, made.app, there.id))
     assert move(crew.manager, here.app, there.id).status == 200
+
+
+def test_signed_address_does_not_help_to_take_roles_away(crew: Crew) -> None:
+    here, there = crew.project(), crew.project()
+    studio = crew.studio
+    studio.role(1, "mover", project={"can_manage_applications": {"value": True}})
+    keys = {"can_manage_app_api_keys": {"value": True}, "can_view_app": {"value": True}}
+    studio.role(1, "office_apps", app=keys, condition={"ip": "10.0.0.0/8"})
+    users = [
+        *here.members(developer=["mover", "office_apps"]),
+        member(crew.stranger, applications={str(here.app): ["app_admin"]}),
+    ]
+    assert here.save_members(studio.root, *users).status == 200
+    key = studio.root.call("accessKey", action="save", application_id=here.app, data={}).data
+    data = {"application_id": here.app, "project_id": there.id}
+    signed = ip_headers(key, "10.1.2.3")
+    refused(here, lambda _: crew.developer.call("application", signed, action="save", data=data))
 
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
