@@ -44,8 +44,8 @@ def account_pages(
         hashed = await account.new_password_hash(session, form)
         if isinstance(hashed, Problem):
             return await account.show(session, hashed, "password")
-        user = await users.set_password(session.user.user_id, hashed)
-        return await account.renewed(session, user, session.auth, "password")
+        user = await users.set_password(session.user.user_id, hashed, session.user.valid_from)
+        return await account.renewed(session, user, session.auth, "password") if user else see_other("/account")
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:

@@ -1,6 +1,6 @@
 """Proving who you are: the one way to a session or a token, for the login operation, pages and game sessions alike."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 from sso.accounts.errors import InvalidCredentials, SignInBusy
@@ -9,7 +9,7 @@ from sso.accounts.second_factor import SecondFactors
 from sso.accounts.throttle import Attempt, Throttle
 from sso.accounts.users import UserStore
 from sso.core.fair_queue import QueueFull
-from sso.core.net import Address, client_networks
+from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher
 
 BUSY_S = 2
@@ -75,9 +75,16 @@ class SignIn:
 
         Networks and accounts take turns. A known device does not share its account's turns with strangers.
         """
-        network, _ = client_networks(attempt.address)
         try:
-            async with self._hasher.queue.slot(network, attempt.counter):
+            async with self._hasher.queue.slot(attempt.counter, *_network_lanes(attempt.address)):
                 yield
         except QueueFull:
             raise SignInBusy(BUSY_S) from None
+
+
+def _network_lanes(address: Address) -> tuple[Hashable, ...]:
+    """An IPv4 address or an IPv6 /64. All the /64 of one /48 have no more than ``SITE_FACTOR`` turns at a time."""
+    network, site = client_networks(address)
+    if site is None:
+        return (network,)
+    return network, (site, (int(address) >> 64) % SITE_FACTOR)

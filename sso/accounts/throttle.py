@@ -13,7 +13,7 @@ import trio
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.model import User
 from sso.core.ids import digest
-from sso.core.net import Address, client_networks
+from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.db.batch import Batch
 from sso.db.bridge import Database
 from sso.db.statement import Statement
@@ -21,7 +21,6 @@ from sso.db.statement import Statement
 FREE_FAILURES = 5  # per account, before each further one must wait
 LONGEST_WAIT_S = 60
 FORGET_S = 900
-SITE_FACTOR = 10  # an IPv6 /48 may fail so many times as often as a /64 of it
 
 # A key is NULL where its limit is off.
 _ADMIT = Statement(
@@ -133,6 +132,11 @@ class Attempt:
     def counter(self) -> str:
         return f"device:{self.account}:{self.device}" if self.device else f"account:{self.account}"
 
+    @property
+    def logins_counter(self) -> str:
+        """Known devices have one of their own: a password without its second factor must not use up the owner's."""
+        return f"known logins:{self.account}" if self.device else f"logins:{self.account}"
+
 
 class Throttle:
     def __init__(self, database: Database, per_address: int, logins_per_account: int) -> None:
@@ -144,7 +148,7 @@ class Throttle:
 
     async def admit(self, attempt: Attempt) -> User | None:
         """Returns the user of the account, if there is one. Raises TooManyAttempts if a counter is blocked."""
-        logins_key = digest(f"logins:{attempt.account}") if self._logins_per_account else None
+        logins_key = digest(attempt.logins_counter) if self._logins_per_account else None
         row = await self._admit(attempt.account, digest(attempt.counter), logins_key, *self._networks(attempt))
         assert row is not None
         _refuse(row["wait"])
@@ -176,7 +180,7 @@ class Throttle:
         Raises TooManyAttempts if a counter is blocked: then it was a guess too many, and no success.
         """
         limit = self._logins_per_account
-        logins_key = digest(f"logins:{attempt.account}") if limit else None
+        logins_key = digest(attempt.logins_counter) if limit else None
         row = await self._succeeded(digest(attempt.counter), logins_key, *self._networks(attempt), clears, limit)
         assert row is not None
         _refuse(row["wait"])

@@ -31,7 +31,10 @@ _HOLDERS = Statement(
     JOIN users u ON u.user_id = item.id
     WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)"""
 )
-_SET_PASSWORD = Statement("UPDATE users SET password_hash = :password_hash WHERE user_id = :user_id")
+_SET_PASSWORD = Statement(
+    """UPDATE users SET password_hash = :password_hash
+    WHERE user_id = :user_id AND coalesce(CAST(:valid_from AS bigint), valid_from) = valid_from RETURNING user_id"""
+)
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
@@ -106,11 +109,17 @@ class UserStore:
         found = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", most=most, skip=skip)
         return [User.from_row(row) for row in found]
 
-    async def set_password(self, user_id: str, password_hash: str) -> User:
-        """From now on only the new password works, and everything issued before is void. The user as they are now."""
+    async def set_password(self, user_id: str, password_hash: str, valid_from: int | None = None) -> User | None:
+        """From now on only the new password works, and everything issued before is void. The user as they are now.
 
-        async def work(tx: Transaction) -> User:
-            await tx.value(_SET_PASSWORD, user_id=user_id, password_hash=password_hash)
+        ``valid_from`` names the state of the user that the change was decided by. None, and no change, if everything of
+        the user has ended since: a change that waited must not undo the one that ended it.
+        """
+
+        async def work(tx: Transaction) -> User | None:
+            values = {"user_id": user_id, "password_hash": password_hash, "valid_from": valid_from}
+            if await tx.value(_SET_PASSWORD, **values) is None:
+                return None
             await end_everything(tx, user_id)
             return await by_id(tx, user_id)
 

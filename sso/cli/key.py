@@ -106,10 +106,12 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         if drop_old:
             if left:
                 raise Failure(f"{left} values are still sealed with an old key: run `sso key reseal` first")
+            await record(services, "master_key.drop_old", first, {"kept": first})
             services.keyring.keep_only_first()
             return "only the newest master key is kept"
         if services.keyring.source is not None and not left:  # otherwise a change was begun and not finished
             services.keyring.put_first(MasterKey.generate(), instead_of=first)
+        await record(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
         return f"{await change.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
 
     click.echo(with_services(ctx, work))

@@ -14,6 +14,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 MAX_FIXED_NETWORKS = 64
+SITE_FACTOR = 10  # an IPv6 /48 may do so many times as much as a /64 of it
 
 # RFC 1918 and RFC 4193, and nothing else: `is_private` also counts documentation, benchmark and link-local ranges.
 PRIVATE: tuple[Network, ...] = (

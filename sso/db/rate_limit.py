@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from sso.core.ids import digest
-from sso.core.net import Address, client_networks
+from sso.core.net import SITE_FACTOR, Address, Network, client_networks
 from sso.db.batch import Batch
 from sso.db.bridge import Database
 from sso.db.statement import Statement
@@ -58,7 +58,10 @@ class EventCounter:
 
 
 class RateLimiter:
-    """So many events of one kind per minute and client: an IPv4 address or an IPv6 /64. 0 means no limit."""
+    """So many events of one kind per minute and client: an IPv4 address or an IPv6 /64. 0 means no limit.
+
+    All the /64 of one IPv6 /48 have ``SITE_FACTOR`` times as many.
+    """
 
     def __init__(self, database: Database, name: str, per_minute: int) -> None:
         self._counter = EventCounter(database)
@@ -69,5 +72,12 @@ class RateLimiter:
         """Counts an event. Returns 0 if it is within the limit, otherwise the seconds to wait."""
         if not self._per_minute:
             return 0
-        count = await self._counter.add(digest(f"{self._name}:{client_networks(address)[0]}"))
-        return count.seconds_left if count.number > self._per_minute else 0
+        network, site = client_networks(address)
+        wait_s = await self._count(network, self._per_minute)
+        if site is None or wait_s:
+            return wait_s
+        return await self._count(site, self._per_minute * SITE_FACTOR)
+
+    async def _count(self, network: Address | Network, limit: int) -> int:
+        count = await self._counter.add(digest(f"{self._name}:{network}"))
+        return count.seconds_left if count.number > limit else 0

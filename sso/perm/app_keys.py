@@ -35,6 +35,7 @@ _REMOVE = Statement(
     """DELETE FROM application_keys WHERE application_id = :application_id AND id = :id AND source = 'custom'
     RETURNING id"""
 )
+_END = Statement("DELETE FROM application_keys WHERE application_id = :application_id RETURNING id")
 
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)  # anything else names no key, and is looked up nowhere
 
@@ -53,6 +54,10 @@ class ApplicationKeys:
             return _usable(pem)
         in_file = await self._files.of(application_id)
         return in_file.key if in_file is not None and in_file.id == kid else None
+
+    async def has_file(self, application_id: int) -> bool:
+        """Whether the operator gave the application a usable key in a file."""
+        return await self._files.of(application_id) is not None
 
     async def find_pem(self, kid: str) -> str | None:
         """The public part of a key by its id alone: anybody may ask, and it decides nothing."""
@@ -101,6 +106,11 @@ async def set_from_meta(tx: Runner, application_id: int, public_key: str) -> Non
     except UnusableKey:
         return
     await _put(tx, application_id, key, "meta")
+
+
+async def end_signing_keys(tx: Runner, application_id: int) -> list[str]:
+    """Delete all keys that are not in files; their ids."""
+    return sorted(row["id"] for row in await tx.rows(_END, application_id=application_id))
 
 
 def _usable(pem: str) -> PublicKey | None:

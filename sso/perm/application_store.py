@@ -11,7 +11,7 @@ from sso.db.errors import Duplicate
 from sso.db.statement import Statement
 from sso.perm import audit
 from sso.perm.access_keys import end_keys
-from sso.perm.app_keys import set_from_meta
+from sso.perm.app_keys import end_signing_keys, set_from_meta
 from sso.perm.audit import Actor
 from sso.perm.cascade import Cascade
 from sso.perm.central import NEW_LOGIN, NEW_SECRET_DATA
@@ -96,8 +96,10 @@ async def save_application(
     project_id = given.get("project_id", old["project_id"])
     if wanted == CENTRAL and project_id is not None:
         raise Conflict("project_id: the central application belongs to no project")
+    kept_meta = old["service_meta"]
     if project_id != old["project_id"]:
         await lock_projects(tx, (project_id, old["project_id"]))
+        kept_meta = _without_keys(kept_meta)
     await _check_project(tx, project_id)
     meta = given.get("service_meta", {})
     row = await tx.row(
@@ -107,19 +109,20 @@ async def save_application(
         description=given.get("description", old["description"]),
         project_id=project_id,
         settings=old["settings"] | given.get("settings", {}),
-        service_meta=old["service_meta"] | _without_private(meta),
+        service_meta=kept_meta | _without_private(meta),
     )
     if project_id != old["project_id"]:
         await _leave_project(tx, actor, old, f"application.save {wanted}")
         await _audit_move(tx, actor, old, row)
         await _end_access_keys(tx, actor, old)
+        await _end_signing_keys(tx, actor, old)
     await _keep_keys(tx, keyring, wanted, meta)
     await _audit(tx, actor, "application.save", old, row, meta)
     return row
 
 
-async def remove_application(tx: Transaction, actor: Actor, wanted: int) -> None:
-    old = await lock_application(tx, wanted)
+async def remove_application(tx: Transaction, actor: Actor, wanted: int, judged_in: object = ANY_PROJECT) -> None:
+    old = await lock_application(tx, wanted, judged_in)
     await lock_projects(tx, (old["project_id"],))
     await tx.value(_REMOVE, application_id=wanted)
     await _leave_project(tx, actor, old, f"application.delete {wanted}")
@@ -146,6 +149,16 @@ async def _end_access_keys(tx: Transaction, actor: Actor, old: Row) -> None:
     about = {"project_id": old["project_id"], "application_id": old["application_id"]}
     for key in await end_keys(tx, old["application_id"]):
         await audit.write(tx, actor, "access_key.delete", key["id"], key, None, **about)
+
+
+async def _end_signing_keys(tx: Transaction, actor: Actor, old: Row) -> None:
+    """A service JWT is valid for all applications of a project: whoever has a key from before the move was never
+    trusted with those of the new project."""
+    wanted = old["application_id"]
+    about = {"project_id": old["project_id"], "application_id": wanted}
+    await tx.value(_SET_PRIVATE_KEY, application_id=wanted, sealed=None)
+    for kid in await end_signing_keys(tx, wanted):
+        await audit.write(tx, actor, "application.key.remove", f"{wanted}/{kid}", {"kid": kid}, None, **about)
 
 
 async def written(database: Database, work: Callable[[Transaction], Awaitable[Row]]) -> Row:
@@ -215,6 +228,11 @@ async def _audit(
 
 def _without_private(meta: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in meta.items() if name != "private_key"}
+
+
+def _without_keys(meta: dict[str, Any]) -> dict[str, Any]:
+    """The member stays, empty: an application with any metadata is a service."""
+    return meta | {"public_key": ""} if meta.get("public_key") else meta
 
 
 def _audited(row: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 from sso.core.refused import Forbidden
 from sso.core.sealed import Keyring
 from sso.db.bridge import Database, Row, Transaction
+from sso.perm.app_keys import ApplicationKeys
 from sso.perm.application_store import (
     create_application,
     read_row,
@@ -14,12 +15,15 @@ from sso.perm.application_store import (
     written,
 )
 from sso.perm.call import Call, application_id
+from sso.perm.delegation import Delegation
 from sso.perm.desk import Desk, Standing
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import Conflict, Invalid
 from sso.perm.input import kinds
 from sso.perm.input.service import read_application_fields, read_tags
 from sso.perm.names import CENTRAL
+from sso.perm.project_state import lock_projects
+from sso.perm.role_store import keep_applications, lock_application
 
 # Sent back as get gave them, or owned by other endpoints: a save ignores them silently.
 READ_ONLY = frozenset(("application_id", "removed", "created", "version", "updated_at"))
@@ -28,10 +32,11 @@ OPTIONS = frozenset(("full",))
 
 
 class Applications:
-    def __init__(self, database: Database, desk: Desk, keyring: Keyring) -> None:
+    def __init__(self, database: Database, desk: Desk, keyring: Keyring, keys: ApplicationKeys) -> None:
         self._database = database
         self._desk = desk
         self._keyring = keyring
+        self._keys = keys
 
     async def handle(self, call: Call) -> dict[str, Any]:
         match call.action("get", "save", "delete"):
@@ -85,10 +90,12 @@ class Applications:
         # Keys decide who speaks for the application: they are more than the description of a service.
         if given.keys() != {"service_meta"} or given["service_meta"].keys() & {"public_key", "private_key"}:
             standing.require_here(Operation.APPLICATION_SAVE)
-        if given.get("project_id", standing.application.project_id) != standing.application.project_id:
+        if _moves(standing, given):
             if not call.caller.has_factor:
                 raise Forbidden("moving an application to another project needs the header Factor")
             self._may_move(standing, given["project_id"])
+            if await self._keys.has_file(wanted):
+                raise Conflict("the application has a key file, which would be valid in the other project: remove it")
         return call.answer(data=shown(await self._update(call, standing, wanted, given)))
 
     def _may_move(self, standing: Standing, project_id: str | None) -> None:
@@ -118,8 +125,20 @@ class Applications:
     async def _update(self, call: Call, standing: Standing, wanted: int, given: dict[str, Any]) -> Row:
         judged_in = standing.application.project_id
 
-        async def work(tx: Transaction) -> Row:
+        async def save(tx: Transaction) -> Row:
             return await save_application(tx, call.caller.actor, self._keyring, wanted, given, judged_in)
+
+        async def work(tx: Transaction) -> Row:
+            if judged_in is None or not _moves(standing, given):
+                return await save(tx)
+            # In the order in which everybody locks: applications, the central one first, then projects.
+            await keep_applications(tx, [CENTRAL])
+            await lock_application(tx, wanted, judged_in)
+            await lock_projects(tx, (judged_in, given["project_id"]))
+            delegation = await Delegation.begin(tx, call.caller, judged_in, [wanted])
+            row = await save(tx)
+            await delegation.judge()
+            return row
 
         return await written(self._database, work)
 
@@ -129,5 +148,12 @@ class Applications:
         standing.require_here(Operation.APPLICATION_DELETE)
         if wanted == CENTRAL:
             raise Conflict("the central application cannot be removed")
-        await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted))
+        judged_in = standing.application.project_id
+        await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted, judged_in))
         return call.answer()
+
+
+def _moves(standing: Standing, given: dict[str, Any]) -> bool:
+    """Whether a save takes the application to another project, or out of its own."""
+    here = standing.application.project_id
+    return bool(given.get("project_id", here) != here)

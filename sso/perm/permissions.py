@@ -71,7 +71,7 @@ def build_permissions(
         access_keys=access_keys,
         application_keys=application_keys,
         service_jwts=service_jwts,
-        applications=Applications(database, desk, keyring),
+        applications=Applications(database, desk, keyring, application_keys),
         roles=Roles(database, desk),
         schemas=Schemas(database, desk),
         user_data=UserData(database, desk),

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from quart import Blueprint, Response, request
 
@@ -15,20 +15,29 @@ from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.names import application_key
 from sso.perm.permissions import Permissions
 from sso.perm.service_jwt import app_id_of
+from sso.perm.signed_address import key_id_of
 from sso.web.fields import Request, at_most
 from sso.web.gate import MAX_SCHEMA_VALUES, MAX_VALUES
 from sso.web.http import address, body, read, reply, text_header
 
-SCHEMA_MOST = 1024 * 1024
 Handler = Callable[[Call], Awaitable[dict[str, Any]]]
+
+
+class BodyLimit(NamedTuple):
+    max_bytes: int = 256 * 1024
+    max_values: int = MAX_VALUES
+
+
+SMALL = BodyLimit()
+MEMBERS = BodyLimit(max_values=MAX_SCHEMA_VALUES)  # a save lists every member of a project
+SCHEMA = BodyLimit(1024 * 1024, MAX_SCHEMA_VALUES)
 
 
 def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str | None]) -> Blueprint:
     routes = Blueprint("permissions", __name__, url_prefix="/api/permissions")
 
-    async def answer(path: str, handler: Handler, max_bytes: int) -> Response:
-        max_values = MAX_SCHEMA_VALUES if max_bytes == SCHEMA_MOST else MAX_VALUES
-        fields = (await body(forms=False, max_bytes=max_bytes, max_values=max_values)).fields
+    async def answer(path: str, handler: Handler, limit: BodyLimit) -> Response:
+        fields = (await body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
         rule = ENDPOINTS[path]
         caller = await perm.callers.identify(await evidence(rule, fields), rule, fields)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
@@ -47,25 +56,27 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
         about = rule.application_of(fields, app_id_of(found.service_jwt))
         signature = request.headers.get("Signature")
         counting = await perm.addresses.resolve(found.address, _said_address(), signature, (about,))
-        return replace(found, address=counting, vouched=counting != found.address)
+        if signature is None or counting == found.address:
+            return found
+        return replace(found, address=counting, vouched_by=key_id_of(signature))
 
-    for path, handler, most in (
-        ("/application", perm.applications.handle, 256 * 1024),
-        ("/application/tags", perm.applications.tags, 256 * 1024),
-        ("/user/info", perm.projects.info, 256 * 1024),
-        ("/publish", perm.projects.publish, 256 * 1024),
-        ("/project", perm.projects.handle, 256 * 1024),
-        ("/project/membership", perm.memberships.handle, 256 * 1024),
-        ("/group", perm.groups.handle, 256 * 1024),
-        ("/group/access", perm.groups.access, 256 * 1024),
-        ("/group/tags", perm.groups.tags, 256 * 1024),
-        ("/accessKey", perm.key_calls.handle, 256 * 1024),
-        ("/roles", perm.roles.handle, SCHEMA_MOST),
-        ("/meta/schema", perm.schemas.handle, SCHEMA_MOST),
-        ("/meta/data", perm.user_data.handle, SCHEMA_MOST),
-        ("/audit", perm.audit.handle, 256 * 1024),
+    for path, handler, limit in (
+        ("/application", perm.applications.handle, SMALL),
+        ("/application/tags", perm.applications.tags, SMALL),
+        ("/user/info", perm.projects.info, SMALL),
+        ("/publish", perm.projects.publish, SMALL),
+        ("/project", perm.projects.handle, SMALL),
+        ("/project/membership", perm.memberships.handle, MEMBERS),
+        ("/group", perm.groups.handle, SMALL),
+        ("/group/access", perm.groups.access, SMALL),
+        ("/group/tags", perm.groups.tags, SMALL),
+        ("/accessKey", perm.key_calls.handle, SMALL),
+        ("/roles", perm.roles.handle, SCHEMA),
+        ("/meta/schema", perm.schemas.handle, SCHEMA),
+        ("/meta/data", perm.user_data.handle, SCHEMA),
+        ("/audit", perm.audit.handle, SMALL),
     ):
-        _add(routes, path, answer, handler, most)
+        _add(routes, path, answer, handler, limit)
 
     @routes.get("/application/publicKeys/<app_id>")
     async def public_keys(app_id: str) -> Response:
@@ -106,12 +117,12 @@ def exchange_routes(exchange: ExchangeJwt) -> Blueprint:
 def _add(
     routes: Blueprint,
     path: str,
-    answer: Callable[[str, Handler, int], Awaitable[Response]],
+    answer: Callable[[str, Handler, BodyLimit], Awaitable[Response]],
     handler: Handler,
-    most: int,
+    limit: BodyLimit,
 ) -> None:
     async def route() -> Response:
-        return await answer(path, handler, most)
+        return await answer(path, handler, limit)
 
     routes.add_url_rule(path, endpoint=path.strip("/").replace("/", "_"), view_func=route, methods=["POST"])
 

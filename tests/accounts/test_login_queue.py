@@ -9,17 +9,18 @@ import orjson
 import pytest
 import trio
 
-from sso.accounts.errors import SignInBusy, TooManyAttempts
+from sso.accounts.errors import InvalidCredentials, SignInBusy, TooManyAttempts
 from sso.accounts.model import User
-from sso.core.net import Address, parse_address
+from sso.core.net import SITE_FACTOR, Address, parse_address
 from sso.core.passwords import Hasher
 from sso.services import Services
-from tests.kit.browser import Browser, new_user, query
-from tests.kit.builders import PASSWORD, add_user
+from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
 LOGIN = "/proxy/api/login"
+DEVICE = "sso_device"
 HERE, THERE = parse_address("192.0.2.1"), parse_address("192.0.2.2")
 FLOOD = 150
 
@@ -102,6 +103,35 @@ async def test_full_queue_answers_busy_and_lets_other_users_in(services: Service
     assert "bob's password" in hashes.order
 
 
+async def test_one_ipv6_site_with_many_accounts_cannot_fill_the_queue(services: Services, hashes: SlowHashes) -> None:
+    """A /48 has 65,536 networks, and names of accounts cost nothing."""
+    ann, bob = await add_user(services), await add_user(services)
+    queue, refused = services.hasher.queue, 0
+
+    async def flood(number: int) -> None:
+        nonlocal refused
+        try:
+            address = parse_address(f"2001:db8:1:{number:x}::1")
+            await services.signin.with_password(f"nobody{number}@example.com", "flood", address)
+        except SignInBusy:
+            refused += 1
+        except InvalidCredentials:
+            pass
+
+    async with trio.open_nursery() as nursery:
+        for number in range(queue.slots + queue.max_waiting):
+            nursery.start_soon(flood, number)
+        await until_waiting(services, queue.max_waiting)
+        nursery.start_soon(attempt, services, ann, "ann's password", THERE)
+        nursery.start_soon(attempt, services, bob, "bob's password", parse_address("2001:db8:2::1"))
+        with trio.fail_after(10):
+            while refused < 2:  # noqa: ASYNC110 - the last of the flood make room
+                await trio.sleep(0.01)
+        hashes.begin.set()
+    found = [hashes.order.index(password) for password in ("ann's password", "bob's password")]
+    assert max(found) <= queue.slots + 2 * SITE_FACTOR + 2
+
+
 async def test_waiting_login_that_is_cancelled_is_never_hashed(services: Services, hashes: SlowHashes) -> None:
     ann, bob = await add_user(services), await add_user(services)
     slots = services.hasher.queue.slots
@@ -162,6 +192,27 @@ def test_right_passwords_without_their_code_are_limited_as_well(postgres_server:
         login = new_user(server, email_2fa=True)
         statuses = [client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(4)]
         assert statuses == [401, 401, 401, 429]
+
+
+def test_password_alone_cannot_use_up_the_logins_of_known_devices(postgres_server: Postgres, tmp_path: Path) -> None:
+    """Somebody who knows the password and has no code must not keep the owner from signing in and from changing it."""
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "3"}
+    with running(tmp_path, **settings) as server, server.client() as thief, Browser(server) as owner:
+        login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+        owner.follow(owner.sign_in(login))
+        owner.follow(owner.submit("/login/code", otp=app.code()))
+        statuses = [thief.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(5)]
+        assert statuses[-1] == 429
+        with Browser(server) as known:
+            known.plant(owner.cookie(DEVICE) or "", DEVICE)
+            assert known.sign_in(login).status_code == 303
+        owner.open_account()
+        fields = {"current_password": PASSWORD, "new_password": "a better one", "repeat_password": "a better one"}
+        assert owner.submit("/account/password", **fields).status_code == 303
+        with Browser(server) as known:
+            fields = {"password": "a better one"}
+            known.plant(owner.cookie(DEVICE) or "", DEVICE)
+            assert [known.sign_in(login, **fields).status_code for _ in range(4)][-1] == 429  # they have a limit, too
 
 
 def test_oldest_browser_session_ends_beyond_fifty(server: Server) -> None:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import trio
 
+from tests.accounts.test_account_pages import shown_secret
 from tests.kit.browser import App, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
@@ -87,9 +88,11 @@ def by_code_of_the_login_operation(browser: Browser, login: str) -> Iterator[htt
 def by_form(action: str, *fields: str) -> Failing:
     def failing(browser: Browser, login: str) -> Iterator[httpx.Response]:
         browser.sign_in(login)
-        browser.get("/account/totp" if action == "/account/totp" else "/account")
+        is_setup = action == "/account/totp"  # its password is judged only beside a code of the new app
+        browser.get(action if is_setup else "/account")
+        code = {"otp": App(shown_secret(browser)).code()} if is_setup else {}
         while True:
-            more = dict.fromkeys(fields, "another one, longer")
+            more = dict.fromkeys(fields, "another one, longer") | code
             yield browser.submit(action, current_password="wrong", **more)
 
     return failing

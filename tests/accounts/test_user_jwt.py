@@ -341,6 +341,7 @@ async def test_a_clock_that_is_off_lets_no_token_survive_a_password_change(
     token = await login(services, user)
     assert not await is_void(services, token)
     changed = await services.users.set_password(user.user_id, "hash")
+    assert changed
     assert await is_void(services, token)
     assert not await is_void(services, await login(services, changed))
 

@@ -21,6 +21,7 @@ ANSWER_S = 30.0  # far beyond every promise: a request that hangs shall be seen 
 REQUESTS_MOST = 5000  # per person
 REUSES = 10  # of a connection, so that a worker that comes back gets its share
 CHECKERS = 4
+NEWEST = 15  # tokens of a user: with those that trying them gives, far fewer than a user may have
 LATER_S = 0.05  # before the next attempt, after one that was not answered
 
 
@@ -101,18 +102,33 @@ class Connection:
         self.close()
 
 
+class Token(str):
+    """A session token of a user."""
+
+    __slots__ = ("user_id",)
+    user_id: str
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> "Token":
+        token = cls(data["token"])
+        token.user_id = data["user_id"]
+        return token
+
+
 class Journal:
     """What was asked and answered, in the order of the answers."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.tokens: list[str] = []  # acknowledged: each of them signs its owner in from now on
+        self.tokens: list[
+            str
+        ] = []  # acknowledged: each of them signs its owner in, until there are too many newer ones
         self.secrets: set[str] = set()
 
     def learn(self, data: dict[str, Any]) -> None:
         self.secrets |= {data[name] for name in ("token", "stoken", "jwt") if data.get(name)}
         if "token" in data:
-            self.tokens.append(data["token"])
+            self.tokens.append(Token.of(data))
 
     def answered(self, *statuses: int) -> list[Entry]:
         return [entry for entry in list(self.entries) if entry.status in statuses]
@@ -224,7 +240,11 @@ class Load:
 
 
 def lost(base_url: str, tokens: Sequence[str]) -> list[str]:
-    """Which of these acknowledged tokens do not sign in."""
+    """Which of these acknowledged tokens do not sign in. Only the newest of each user are tried: old ones end."""
+    by_user: dict[str, list[str]] = {}
+    for token in tokens:
+        by_user.setdefault(getattr(token, "user_id", ""), []).append(token)
+    tokens = [token for own in by_user.values() for token in own[-NEWEST:]]
 
     def check(some: Sequence[str]) -> list[str]:
         with Connection(base_url) as connection:

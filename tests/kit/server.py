@@ -80,7 +80,9 @@ class Server:
             self._log.close()
 
     def log(self) -> str:
-        return (self.folder / "server.log").read_text()
+        """The lines that are complete: another may be on its way."""
+        written = (self.folder / "server.log").read_text()
+        return written[: written.rfind("\n") + 1]
 
     def log_events(self, event: str) -> list[dict[str, Any]]:
         lines = [line for line in self.log().splitlines() if line.startswith("{")]

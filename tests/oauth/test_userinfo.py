@@ -56,7 +56,7 @@ def test_anything_but_a_live_access_token_is_refused(site: Site, browser: Browse
 def test_two_authorization_headers_are_refused(site: Site, browser: Browser) -> None:
     token = site.tokens(browser)["access_token"]
     headers = httpx.Headers([("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")])
-    assert site.http.get(USERINFO, headers=headers).status_code == 401
+    assert site.http.get(USERINFO, headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["openid-configuration", "oauth-authorization-server"])

@@ -60,10 +60,14 @@ async def apply(tx: Transaction, actor: Actor, keyring: Keyring, tally: Tally, p
 
 
 def _changes(keyring: Keyring, old: Row, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields that differ, and of settings and service_meta the members that do."""
+    """The fields that differ, and of settings and service_meta the members that do. A move ends the keys of an
+    application, so those that the document names are given to it again."""
     merged = {"settings": old["settings"], "service_meta": old["service_meta"]}
     merged["service_meta"] = merged["service_meta"] | {"private_key": private_key(keyring, old)}
     changes = {name: value for name, value in given.items() if name not in merged and value != old[name]}
+    if "project_id" in changes:
+        ended = {"public_key", "private_key"}
+        merged["service_meta"] = {name: value for name, value in merged["service_meta"].items() if name not in ended}
     for field, now in merged.items():
         members = {name: value for name, value in given.get(field, {}).items() if value != now.get(name)}
         changes |= {field: members} if members else {}

@@ -179,3 +179,10 @@ def test_an_assignment_that_has_ended_gives_nothing(studio: Studio) -> None:
     project, ann = studio.project(), studio.person()
     studio.join(project, ann, project=[{"name": "viewer", "expired": int(time.time()) - 5}])
     assert ann.call("project", action="get", data={"id": project}).status == 403
+
+
+def test_membership_of_thousands_fits_in_one_save(studio: Studio) -> None:
+    """Other calls may have 10,000 values; a membership save lists every member of a project."""
+    users = [{"user_id": str(number), "roles": {"project": ["viewer"]}} for number in range(1, 2501)]
+    answer = studio.root.call("project/membership", action="save", data={"id": "no_such_project", "users": users})
+    assert (answer.status, answer.body["error"]) == (404, "project not found")

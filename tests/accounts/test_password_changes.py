@@ -1,0 +1,69 @@
+"""Of several concurrent changes of a password one succeeds: whoever decided by the old state of the user does not."""
+
+import asyncio
+import threading
+
+import asyncpg
+
+from sso.core.ids import digest
+from tests.kit.browser import Browser, fresh_browser, new_user, query
+from tests.kit.builders import PASSWORD
+from tests.kit.server import Server, until
+
+OWNERS, THIEFS = "the owner's new one", "the thief's new one"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+class HeldRow:
+    """A counter that is locked by a transaction, in a thread of its own, until it is released."""
+
+    def __init__(self, server: Server, key: bytes) -> None:
+        self._dsn = server.settings["SSO_DATABASE_URL"]
+        self._key = key
+        self._locked, self._release = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._hold()))
+
+    def __enter__(self) -> "HeldRow":
+        self._thread.start()
+        assert self._locked.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._release.set()
+        self._thread.join()
+
+    async def _hold(self) -> None:
+        connection = await asyncpg.connect(self._dsn)
+        async with connection.transaction():
+            assert await connection.fetch("SELECT FROM throttle WHERE key = $1 FOR UPDATE", self._key)
+            self._locked.set()
+            await asyncio.to_thread(self._release.wait, 30)
+        await connection.close()
+
+
+def change(browser: Browser, new: str) -> int:
+    fields = {"current_password": PASSWORD, "new_password": new, "repeat_password": new}
+    return browser.submit("/account/password", **fields).status_code
+
+
+def test_password_change_that_was_decided_by_the_old_password_does_not_undo_a_newer_one(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as thief, fresh_browser(server, login) as owner:
+        thief.open_account()
+        thief.submit("/account/password", current_password="wrong", new_password=THIEFS, repeat_password=THIEFS)
+        ((session_id,),) = query(
+            server, "SELECT id FROM browser_sessions WHERE digest = $1", digest(thief.cookie() or "")
+        )
+        answers: list[int] = []
+        late = threading.Thread(target=lambda: answers.append(change(thief, THIEFS)))
+        with HeldRow(server, digest(f"device:{login}:session {session_id}")):
+            late.start()
+            until(lambda: query(server, WAITING)[0][0])  # the old password was found right, and is being counted
+            owner.open_account()
+            assert change(owner, OWNERS) == 303
+        late.join()
+        assert not thief.is_signed_in
+        assert owner.is_signed_in
+    with Browser(server) as browser:
+        assert browser.sign_in(login, THIEFS).status_code == 401
+        assert browser.sign_in(login, OWNERS).status_code == 303
