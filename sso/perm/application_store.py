@@ -121,8 +121,8 @@ async def save_application(
     return row
 
 
-async def remove_application(tx: Transaction, actor: Actor, wanted: int) -> None:
-    old = await lock_application(tx, wanted)
+async def remove_application(tx: Transaction, actor: Actor, wanted: int, judged_in: object = ANY_PROJECT) -> None:
+    old = await lock_application(tx, wanted, judged_in)
     await lock_projects(tx, (old["project_id"],))
     await tx.value(_REMOVE, application_id=wanted)
     await _leave_project(tx, actor, old, f"application.delete {wanted}")

@@ -148,7 +148,8 @@ class Applications:
         standing.require_here(Operation.APPLICATION_DELETE)
         if wanted == CENTRAL:
             raise Conflict("the central application cannot be removed")
-        await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted))
+        judged_in = standing.application.project_id
+        await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted, judged_in))
         return call.answer()
 
 

@@ -29,7 +29,7 @@ class Evidence:
     factor: str | None = None
     service_jwt: str = ""
     jwt: str = ""  # of the body
-    vouched: bool = False  # the address was signed by an application, and is not that of the connection
+    vouched_by: str = ""  # the access key that signed the address, if that is not the address of the connection
 
     @classmethod
     def collect(
@@ -61,11 +61,17 @@ class Caller:
     has_factor: bool = False  # the device proved itself; otherwise a service JWT or the access key made up for it
     key_replaces_factor: bool = False
     is_site: bool = False  # a token without factor, which a web site got for an access token
-    vouched: bool = False  # the address is what an application says of its client
+    vouched_by: str = ""  # the access key with which an application says that this is the address of its client
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.user_id, self.service_id, str(self.address), self.key.id if self.key else None)
+        key_id = self.key.id if self.key else self.vouched_by or None
+        return Actor(self.user_id, self.service_id, str(self.address), key_id)
+
+    @property
+    def own_address(self) -> Address | None:
+        """None if only an application vouches for the address: what it says counts for the application alone."""
+        return None if self.vouched_by else self.address
 
 
 class Callers:
@@ -90,7 +96,13 @@ class Callers:
         if not token:
             if replaced and rule.subject is Subject.USER_DATA and _reads_roles(fields):
                 return Caller(
-                    "", evidence.address, service_id, key, now, key_replaces_factor=key_reads, vouched=evidence.vouched
+                    "",
+                    evidence.address,
+                    service_id,
+                    key,
+                    now,
+                    key_replaces_factor=key_reads,
+                    vouched_by=evidence.vouched_by,
                 )
             raise _missing_jwt(evidence)
         waived = EXPIRED_FOR_S if replaced and rule.subject is Subject.USER_DATA else 0
@@ -104,7 +116,7 @@ class Callers:
             raise Forbidden("a token that was exchanged for a web site only reads meta/data")
         if is_from_game(claims) and not self._game_admin and _is_administrative(rule, fields, user_id):
             raise Forbidden("a sign-in to a game is not enough for administrative calls")
-        return Caller(user_id, evidence.address, service_id, key, now, proved, key_reads, is_site, evidence.vouched)
+        return Caller(user_id, evidence.address, service_id, key, now, proved, key_reads, is_site, evidence.vouched_by)
 
     async def _service(self, evidence: Evidence) -> int | None:
         if not evidence.service_jwt:

@@ -19,6 +19,8 @@ from sso.perm.engine.facts import UserFacts
 from sso.perm.engine.groups import closed
 from sso.perm.engine.holdings import Held, Holdings, includes, until
 from sso.perm.engine.rights import ALL, Rights, secret_rights
+from sso.perm.engine.roles import ASSIGNMENT
+from sso.perm.engine.rules import Source
 from sso.perm.errors import Conflict
 from sso.perm.facts_store import read_application, read_facts
 from sso.perm.names import CENTRAL
@@ -62,7 +64,7 @@ class Delegation:
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
         central = await read_application(tx, CENTRAL)
-        facts = await read_facts(tx, caller.user_id, CENTRAL, caller.address)
+        facts = await read_facts(tx, caller.user_id, CENTRAL, caller.own_address)
         assert central is not None
         assert facts is not None
         rights = Rights(compute(central, facts, caller.now))
@@ -86,7 +88,7 @@ class Delegation:
     async def _grantable(self, application_id: int) -> frozenset[str]:
         """Roles of an application that the caller may grant to groups, and revoke from them."""
         application = await read_application(self.tx, application_id)
-        facts = await read_facts(self.tx, self.caller.user_id, application_id, self.caller.address)
+        facts = await read_facts(self.tx, self.caller.user_id, application_id, self.caller.own_address)
         if application is None or facts is None:
             return frozenset()
         secret = secret_rights(application.schema, facts.own, self.caller.now)
@@ -159,15 +161,23 @@ def _lets_in(state: ProjectState, people: dict[str, KnownUser], user_id: str) ->
 def _holds(effective: Effective, role: Role, self_written: frozenset[str]) -> bool:
     """Whether the caller has every rule of an application's role, for good; also those that the role denies.
 
-    Data that the caller may write itself proves nothing.
+    Data and roles that the caller may write itself prove nothing.
     """
     for rule in role.rules:
         section = rule.path.partition(".")[0]
         held = [
             Held(source.params, source.ends)
             for source in effective.rules.get(rule.path, ())
-            if source.layer != rules.OWN or section not in self_written
+            if not _is_self_written(effective, source, section, self_written)
         ]
         if not (includes(held, rule.source.params, 0) if rule.listed else held):
             return False
     return True
+
+
+def _is_self_written(effective: Effective, source: Source, section: str, self_written: frozenset[str]) -> bool:
+    """Whether a source of a rule is one that the caller may have made itself."""
+    if source.layer == rules.ROLE:
+        origins = effective.roles[source.role].origins
+        return "roles" in self_written and all(origin.kind == ASSIGNMENT for origin in origins)
+    return source.layer == rules.OWN and section in self_written

@@ -74,11 +74,9 @@ class Desk:
 
         async def look(wanted: int) -> None:
             # An application vouches for addresses of its own clients: they activate no condition of a central role.
-            vouched_elsewhere = caller.vouched and wanted != application_id
+            address = caller.address if wanted == application_id else caller.own_address
             try:
-                found[wanted] = await self.facts.load(
-                    caller.user_id, wanted, None if vouched_elsewhere else caller.address
-                )
+                found[wanted] = await self.facts.load(caller.user_id, wanted, address)
             except DatabaseError as error:
                 failed.append(error)  # a nursery would wrap it, and the edge knows it bare
 

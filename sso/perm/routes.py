@@ -15,6 +15,7 @@ from sso.perm.exchange_jwt import ExchangeJwt
 from sso.perm.names import application_key
 from sso.perm.permissions import Permissions
 from sso.perm.service_jwt import app_id_of
+from sso.perm.signed_address import key_id_of
 from sso.web.fields import Request, at_most
 from sso.web.gate import MAX_SCHEMA_VALUES, MAX_VALUES
 from sso.web.http import address, body, read, reply, text_header
@@ -55,7 +56,9 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
         about = rule.application_of(fields, app_id_of(found.service_jwt))
         signature = request.headers.get("Signature")
         counting = await perm.addresses.resolve(found.address, _said_address(), signature, (about,))
-        return replace(found, address=counting, vouched=counting != found.address)
+        if signature is None or counting == found.address:
+            return found
+        return replace(found, address=counting, vouched_by=key_id_of(signature))
 
     for path, handler, limit in (
         ("/application", perm.applications.handle, SMALL),

@@ -49,3 +49,8 @@ class SignedAddresses:
         if not hmac.compare_digest(made, parts[3].lower()):
             raise Forbidden("Signature is not valid")
         return key.application_id
+
+
+def key_id_of(signature: str) -> str:
+    """The access key that a valid signature was made with."""
+    return signature.strip().partition(":")[0]

@@ -143,7 +143,7 @@ class UserData:
             raise Forbidden("removed")
 
         async def work(tx: Transaction) -> dict[str, Any]:
-            row = await role_store.lock_application(tx, wanted)
+            row = await role_store.lock_application(tx, wanted, here.project_id)  # it decides which services may save
             roles = await role_store.read_roles(tx, wanted)
             schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
             if "public_data" in given and "private_data" not in writable:

@@ -294,6 +294,16 @@ def test_signed_address_needs_a_key_of_the_application_that_the_endpoint_reads(
     assert office.send(path, signed, **_call(path, **body).body(office)).status == 403
 
 
+def test_audit_names_the_key_that_signed_an_address(studio: Studio, office: Office) -> None:
+    headers, fields = CREDENTIALS["factor"](office)
+    data = {"user_id": office.bob.user_id, "public_data": {"seen": {"value": "from there"}}}
+    signed = (headers | ip_headers(office.key, "10.1.2.3"), fields)
+    body = {"action": "save", "application_id": office.own, "data": data}
+    assert office.send("meta/data", signed, **body).status == 200
+    entry = studio.root.call("audit", data={"application_id": office.own, "most": 1}).data[0]
+    assert (entry["address"], entry["key_id"]) == ("10.1.2.3", office.key["id"])
+
+
 def test_signed_address_activates_no_condition_of_a_central_role(studio: Studio, office: Office) -> None:
     """An application vouches for its own clients' addresses, not for who is in the administrators' network."""
     role = "office_network"

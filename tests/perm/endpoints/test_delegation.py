@@ -148,6 +148,15 @@ def test_a_rule_in_data_that_its_owner_may_write_is_not_held(crew: Crew) -> None
     refused(made, lambda made: made.save_actions(crew.manager, ("guard", "grant")))
 
 
+@pytest.mark.parametrize("kind", ["grant", "revoke"])
+def test_a_role_that_its_owner_may_assign_to_itself_is_not_held(crew: Crew, kind: str) -> None:
+    made = crew.project()
+    crew.studio.give_secret(crew.manager, made.app, roles={"canWrite": "self"})
+    mine = {"user_id": crew.manager.user_id, "roles": ["guard"]}
+    assert crew.manager.call("meta/data", action="save", application_id=made.app, data=mine).status == 200
+    refused(made, lambda made: made.save_actions(crew.manager, ("guard", kind)))
+
+
 def test_holder_of_a_role_that_ends_cannot_grant_it(crew: Crew) -> None:
     made = crew.project()
     crew.studio.save_data(crew.manager, made.app, roles=[expiring("guard")])

@@ -1,13 +1,16 @@
 """What an application loses when it moves to another project, and who may take that away."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 from tests.perm.endpoints.crew import Crew, member, refused
-from tests.perm.endpoints.tokens import ServiceKey
+from tests.perm.endpoints.tokens import ServiceKey, ip_headers
 
 
 def move(caller: Person, app: int, project_id: str | None, **fields: Any) -> Answer:
@@ -103,3 +106,69 @@ def test_move_takes_away_only_roles_that_the_caller_holds(crew: Crew) -> None:
     assert here.save_members(studio.root, *users).status == 200
     refused(here, lambda made: move(crew.developer, made.app, there.id))
     assert move(crew.manager, here.app, there.id).status == 200
+
+
+def test_signed_address_does_not_help_to_take_roles_away(crew: Crew) -> None:
+    here, there = crew.project(), crew.project()
+    studio = crew.studio
+    studio.role(1, "mover", project={"can_manage_applications": {"value": True}})
+    keys = {"can_manage_app_api_keys": {"value": True}, "can_view_app": {"value": True}}
+    studio.role(1, "office_apps", app=keys, condition={"ip": "10.0.0.0/8"})
+    users = [
+        *here.members(developer=["mover", "office_apps"]),
+        member(crew.stranger, applications={str(here.app): ["app_admin"]}),
+    ]
+    assert here.save_members(studio.root, *users).status == 200
+    key = studio.root.call("accessKey", action="save", application_id=here.app, data={}).data
+    data = {"application_id": here.app, "project_id": there.id}
+    signed = ip_headers(key, "10.1.2.3")
+    refused(here, lambda _: crew.developer.call("application", signed, action="save", data=data))
+
+
+_BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+
+
+def while_it_moves(studio: Studio, app: int, project_id: str, write: Callable[[], Answer]) -> Answer:
+    """The answer to a write that was judged before the application moved, and is carried out after that."""
+
+    async def run() -> Answer:
+        connection = await asyncpg.connect(studio.dsn)
+        try:
+            async with connection.transaction():
+                sql = "UPDATE applications SET project_id = $1 WHERE application_id = $2"
+                await connection.execute(sql, project_id, app)
+                answer = asyncio.get_running_loop().run_in_executor(None, write)
+                while not answer.done() and not await connection.fetchval(_BLOCKED):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        finally:
+            await connection.close()
+        return await answer
+
+    return asyncio.run(run())
+
+
+def test_application_that_moves_meanwhile_is_not_removed(crew: Crew) -> None:
+    here, there = crew.project(), crew.studio.project(crew.stranger)
+    studio = crew.studio
+
+    def remove() -> Answer:
+        return crew.developer.call("application", action="delete", data={"application_id": here.app})
+
+    assert while_it_moves(studio, here.app, there, remove).status == 409
+    found = studio.root.call("application", action="get", data={"application_id": here.app})
+    assert found.data["removed"] is False
+
+
+def test_service_of_the_old_project_does_not_save_permissions_after_a_move(crew: Crew) -> None:
+    here, there = crew.project(), crew.studio.project(crew.stranger)
+    studio = crew.studio
+    service = studio.application(here.id)
+    key = ServiceKey().trusted_by(studio, service)
+    headers = {"Service-Jwt": key.sign(studio.server, service), "Factor": ""}
+    data = {"user_id": crew.viewer.user_id, "roles": ["chief"]}
+
+    def save() -> Answer:
+        return crew.viewer.call("meta/data", headers, action="save", application_id=here.app, data=data)
+
+    assert while_it_moves(studio, here.app, there, save).status == 409
+    assert studio.rules_of(crew.viewer, here.app, "roles") == []
