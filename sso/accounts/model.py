@@ -6,7 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from sso.core.domains import domain_key
+from sso.core.mail_address import LONGEST
 from sso.core.net import Address
+
+NO_LOGIN = ""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,13 @@ class User:
 
 
 def login_key(login: str) -> str:
-    """The form by which logins are compared, and unique: without regard to case, the domain as an IDN."""
+    """The form by which logins are compared, and unique: without regard to case, the domain as an IDN.
+
+    A text that is too long for a login gets a key that no user has: the time that a normalisation takes can grow with
+    the square of the length.
+    """
+    if len(login) > LONGEST:
+        return NO_LOGIN
     local, at, domain = stored_login(login).rpartition("@")
     return f"{unicodedata.normalize('NFC', local.casefold())}{at}{domain_key(domain) if at else domain.casefold()}"
 

@@ -14,7 +14,8 @@ from sso.serve.sockets import Bind
 def switch_account(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = ()) -> None:
     """Becomes the account for good. Does nothing if none is set, or if it is the present one.
 
-    Raises ConfigError if the account could not run the service. Files of Unix sockets become the account's.
+    Raises ConfigError if the account could not run the service. Files of Unix sockets become the account's; the account
+    may own their folder, so a link that it puts in their place is never followed.
     """
     if name is None:
         return
@@ -27,7 +28,7 @@ def switch_account(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = (
     _give_data_directory(entry, data_dir)
     for bind in binds:
         if bind.path:
-            os.chown(bind.path, entry.pw_uid, entry.pw_gid)
+            os.chown(bind.path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
     _become(entry)
     if not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigError(f"SSO_DATA_DIR: the account {name} cannot reach {data_dir.resolve()}: keep it elsewhere")
@@ -46,7 +47,7 @@ def _give_data_directory(entry: pwd.struct_passwd, data_dir: Path) -> None:
     if not data_dir.exists():
         data_dir.parent.mkdir(parents=True, exist_ok=True)
         data_dir.mkdir(0o700)
-        os.chown(data_dir, entry.pw_uid, entry.pw_gid)
+        os.chown(data_dir, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
     pointer = data_dir / "postgres.location"
     elsewhere = [Path(pointer.read_text().strip())] if pointer.exists() else []
     inside = [data_dir / part for part in ("secret.key", "mail", "keys", "postgres", "postgres/data")]

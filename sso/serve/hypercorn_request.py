@@ -12,7 +12,8 @@ from sso.serve.limits import Limits
 
 HEAD_READ_MOST = 16 * 1024
 BODY_READ_MOST = 64 * 1024
-_OF_HANDSHAKES = (b"expect", b"connection", b"upgrade")
+# No protocol or extension is ever chosen; hypercorn fails where the names of those offered are not ASCII.
+_OF_HANDSHAKES = (b"expect", b"connection", b"upgrade", b"sec-websocket-protocol", b"sec-websocket-extensions")
 _HANDSHAKE = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
 _OF_LAST_REQUESTS = (b"expect", b"connection")
 _LAST_REQUEST = ((b"connection", b"close"),)

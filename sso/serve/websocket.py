@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import trio
-from hypercorn.protocol.events import StreamClosed
+from hypercorn.protocol.events import Body, Data, Event, StreamClosed
 from hypercorn.protocol.ws_stream import FrameTooLargeError, WSStream
 from wsproto.connection import ConnectionState
 from wsproto.events import CloseConnection, Message, Ping
@@ -26,20 +26,25 @@ class Socket(WSStream):
         self._message_bytes = 0
         self._refused = False  # the application closes it; until then nothing more is read from it
 
+    async def handle(self, event: Event) -> None:
+        if self._refused and isinstance(event, Body | Data):
+            return  # not even parsed: that takes 10 us for each frame
+        await super().handle(event)
+
     async def _handle_events(self) -> None:
         for event in self.connection.events():
             if isinstance(event, CloseConnection):
                 if self.connection.state is ConnectionState.REMOTE_CLOSING:
                     await self._send_wsproto_event(event.response())
                 await self.send(StreamClosed(stream_id=self.stream_id))
-            elif self._refused:
-                continue
             elif getattr(event, "frame_finished", True) and self._frames.exceeded(trio.current_time()):
                 await self._refuse_flood()
             elif isinstance(event, Message):
                 await self._take(event)
             elif isinstance(event, Ping):
                 await self._send_wsproto_event(event.response())
+            if self._refused:
+                break  # frames are parsed as this loop asks for them
 
     async def _take(self, event: Message[Any]) -> None:
         """A message that grows beyond the limit is passed on unfinished: the application sees that it is too large."""

@@ -27,6 +27,9 @@ CREDENTIALS = {
         "Signature",
     )
 }
+# Lists that are read before anything is known of the sender, and what separates their items: an item takes up to 4 us.
+LISTS = {b"cookie": b";", b"if-match": b",", b"if-none-match": b",", b"range": b","}
+MAX_ITEMS, MAX_PARAMETERS = 200, 100
 ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # checks by address, from load balancers and the like
 
 
@@ -41,13 +44,18 @@ class RepeatedHeader(Refused):
         super().__init__(f"{name}: expected one header, got several")
 
 
+class TooMany(Refused):
+    def __init__(self, what: str, most: int) -> None:
+        super().__init__(f"{what}: expected at most {most} items")
+
+
 class RequestRules:
     def __init__(self, hosts: AllowedHosts) -> None:
         self._hosts = hosts
 
     def problem(self, scope: Any) -> Exception | None:
         """Returns what is wrong with the head of the request, or None."""
-        host, credentials = b"", set()
+        host, credentials, items = b"", set(), 0
         for name, value in scope["headers"]:
             if name == b"host":
                 host = value
@@ -55,6 +63,12 @@ class RequestRules:
                 if name in credentials:
                     return RepeatedHeader(CREDENTIALS[name])
                 credentials.add(name)
+            elif name in LISTS:
+                items += value.count(LISTS[name]) + 1
+                if items > MAX_ITEMS:
+                    return TooMany(name.decode().title(), MAX_ITEMS)
+        if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
+            return TooMany("query", MAX_PARAMETERS)
         if not self._hosts.allows(host, scope.get("server")) and scope["path"] not in ANY_HOST:
             return WrongHost()
         return None

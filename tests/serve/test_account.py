@@ -18,7 +18,9 @@ import pytest
 import sso
 from sso.config import ConfigError
 from sso.db.embedded.files import Account, reachable
+from sso.serve import account
 from sso.serve.account import switch_account
+from sso.serve.sockets import Bind
 from tests.kit.server import QUICK, clean_environment, until
 
 NAME = "nobody"
@@ -134,3 +136,16 @@ def test_program_that_the_account_cannot_read_is_named(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys, "executable", str(hidden / "python"))
     with pytest.raises(ConfigError, match="cannot read the program at"):
         switch_account(NAME, tmp_path)
+
+
+@as_root
+def test_link_in_the_place_of_a_socket_file_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The account may own the folder of the socket, and root must give it nothing else."""
+    (folder / "roots").touch(0o600)
+    (folder / "sso.sock").symlink_to(folder / "roots")
+    (folder / "data").mkdir()
+    os.chown(folder / "data", entry().pw_uid, entry().pw_gid)
+    monkeypatch.setattr(account, "_check_program", lambda _: None)
+    monkeypatch.setattr(account, "_become", lambda _: None)
+    switch_account(NAME, folder / "data", (Bind(path=str(folder / "sso.sock")),))
+    assert (folder / "roots").stat().st_uid == 0

@@ -217,3 +217,30 @@ def test_error_of_a_refused_host_is_a_page_for_browsers(either: Server) -> None:
     answer = httpx.get(f"{either.base_url}/login", headers={"Host": "evil.example"})
     assert answer.status_code == 400
     assert answer.headers["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/healthz", "/proxy/api/gameSession/getGsidResult"])
+def test_query_with_too_many_parameters_gets_400(either: Server, path: str) -> None:
+    """Reading 16,000 of them would keep the worker busy for 30 ms."""
+    for query in ("a&" * 100, "%41&" * 7000, "&" * 7000):
+        assert status_of(either, f"{path}?{query}") == 400
+    assert status_of(either, f"{path}?{'&'.join(['a=b'] * 100)}") == status_of(either, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "between"),
+    [("Cookie", "a=b", ";"), ("If-None-Match", '"a"', ","), ("If-Match", '"a"', ","), ("Range", "bytes=0-0", ",")],
+)
+@pytest.mark.parametrize("path", [*PATHS, "/healthz"])
+def test_list_header_with_too_many_items_gets_400(
+    either: Server, path: str, name: str, item: str, between: str
+) -> None:
+    """Reading 30,000 tags would keep the worker busy for 60 ms."""
+    assert status_of(either, path, f"{name}: {between * 30_000}") == 400
+    assert status_of(either, path, *[f"{name}: {between.join([item] * 50)}"] * 5) == 400
+    assert status_of(either, path, f"{name}: {between.join([item] * 200)}") != 400
+
+
+def test_websocket_with_too_many_parameters_gets_400(either: Server) -> None:
+    head = f"GET /ws/gameSession/refresh/x?{'a&' * 100} HTTP/1.1\r\nHost: localhost\r\n"
+    assert send(either, f"{head}{SOCKET}\r\n").startswith(b"HTTP/1.1 400")

@@ -9,6 +9,10 @@ from sso.serve.limits import Limits
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(;[\t -~\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*")
 
+CHUNKS_AT_ONCE = 128  # read in one call: the event loop must not wait for more
+MAX_SMALL_CHUNKS, SMALL_CHUNK_BYTES = 4096, 64  # a chunk costs time, however small it is
+TRAILER_COST = 32  # bytes that a trailer counts for, besides its own
+
 
 class Body:
     """Takes what belongs to one body from the bytes of a connection."""
@@ -48,19 +52,22 @@ class Counted(Body):
 class Chunked(Body):
     """Extensions and trailers are checked, bounded, and of no interest."""
 
-    __slots__ = ("_extensions", "_in_trailers", "_left", "_trailers")
+    __slots__ = ("_chunks", "_extensions", "_in_trailers", "_left", "_trailers")
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._left = 0  # of the present chunk, with the line end after it
+        self._chunks = 0
         self._extensions = 0
         self._trailers = 0
         self._in_trailers = False
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
+        """Reads at most CHUNKS_AT_ONCE chunks; what is left may then hold more of them."""
         found: list[bytes] = []
         at = 0
-        while not self.done:
+        last = self._chunks + CHUNKS_AT_ONCE
+        while not self.done and (self._chunks < last or self._left):
             if self._left:
                 at, more = self._data(data, at, found)
             else:
@@ -106,6 +113,9 @@ class Chunked(Body):
         self._extensions += len(line) - len(match[1])
         if self._extensions > self._limits.extensions_most:
             raise Refused(400, "the chunks have too many extensions")
+        self._chunks += 1
+        if self._chunks > MAX_SMALL_CHUNKS + self._taken // SMALL_CHUNK_BYTES:
+            raise Refused(400, "the chunks are too small")
         size = int(match[1], 16)
         self._in_trailers = size == 0
         self._left = size + 2 if size else 0
@@ -114,7 +124,7 @@ class Chunked(Body):
         if not line:
             self.done = True
             return
-        self._trailers += len(line)
+        self._trailers += len(line) + TRAILER_COST
         if self._trailers > self._limits.trailers_most:
             raise Refused(431, "the trailers are too long")
         if not _TRAILER.fullmatch(line):

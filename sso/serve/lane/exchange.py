@@ -129,6 +129,8 @@ class Exchange(Outgoing):
             if not self._body_due:
                 self._body_due = connection.lane.clock.now + connection.lane.limits.body_s
             await connection.read_more(self._body_due)
+        if self._body is not None:
+            await trio.lowlevel.checkpoint()  # the next piece may be here already
         return data
 
     def _take(self) -> bytes:

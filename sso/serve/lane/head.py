@@ -30,6 +30,7 @@ _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _VERSIONS = {b"0": "1.0", b"1": "1.1"}
 
 _NAMES_MOST, _NAME_MOST = 256, 64
+MAX_PATH = 4096  # paths are decoded before anything is known of the sender
 _names: dict[bytes, bytes] = {}
 
 
@@ -84,9 +85,9 @@ def read_head(raw: bytes, headers_most: int) -> Head:
     ends = raw.count(b"\r\n")
     if raw.count(b"\n") != ends or raw.count(b"\r") != ends:
         raise Refused(400, "a line does not end with CR LF")
-    headers = _parsed(raw)
-    if len(headers) > headers_most:
+    if ends - 2 > headers_most:  # judged before they are parsed; the two others end the request line and the head
         raise Refused(431, "there are too many headers")
+    headers = _parsed(raw)
     return _understood(line, headers)
 
 
@@ -134,6 +135,8 @@ def _understood(line: re.Match[bytes], headers: list[Header]) -> Head:
             told[name] = told[name] + b"," + value if name in told else value
     if method == b"CONNECT" or (path is None and method != b"OPTIONS"):
         raise Refused(400, "the request line is malformed")
+    if path is not None and len(path) > MAX_PATH:
+        raise Refused(414, "the path is too long")
     if minor == b"1" and b"host" not in told:
         raise Refused(400, "there is no host")
     length = _length(told, minor) if told.keys() & _FRAMING else 0

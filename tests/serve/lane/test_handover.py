@@ -38,6 +38,17 @@ async def test_a_websocket_is_opened(kind: str) -> None:
             assert await socket.get_message() == text.upper()
 
 
+@pytest.mark.parametrize("header", [b"Sec-WebSocket-Protocol: \xff, a", b"Sec-WebSocket-Extensions: \xff; x"])
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_handshake_that_offers_protocols_or_extensions_is_accepted_without_them(kind: str, header: bytes) -> None:
+    """Names that are not ASCII included: hypercorn failed on them, and closed the connection without an answer."""
+    async with serving(kind, talk) as server, await server.open() as raw:
+        await raw.send(UPGRADE.replace(b"\r\n\r\n", b"\r\n" + header + b"\r\n\r\n"))
+        answer = await raw.answer()
+        assert answer.status == 101
+        assert answer.headers.keys().isdisjoint({"sec-websocket-protocol", "sec-websocket-extensions"})
+
+
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_a_websocket_may_follow_a_request(kind: str) -> None:
     async with serving(kind, talk) as server, await server.open() as raw:

@@ -1,0 +1,110 @@
+"""What a client that nobody knows can make the event loop do in one go: counted, not timed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+import wsproto.connection
+
+from sso.serve.lane import head as heads
+from sso.serve.lane.body import CHUNKS_AT_ONCE, MAX_SMALL_CHUNKS, Chunked
+from sso.serve.lane.head import MAX_PATH
+from sso.serve.lane.refused import Refused
+from sso.serve.limits import Limits
+from sso.serve.websocket import MAX_FRAMES
+from tests.kit.raw_http import SERVERS, body_of, reply, serving
+
+POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+TINY = b"1\r\nx\r\n"
+
+
+def test_tiny_chunks_are_read_a_few_at_a_time() -> None:
+    body = Chunked(Limits())
+    data, rest = body.take(TINY * 1000 + b"0\r\n\r\n")
+    assert len(data) == CHUNKS_AT_ONCE
+    while not body.done:
+        more, rest = body.take(rest)
+        data += more
+    assert (data, rest) == (b"x" * 1000, b"")
+
+
+@pytest.mark.parametrize("size", [CHUNKS_AT_ONCE - 1, CHUNKS_AT_ONCE, CHUNKS_AT_ONCE + 1, 3 * CHUNKS_AT_ONCE])
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_body_of_tiny_chunks_arrives_whole(kind: str, size: int) -> None:
+    async def handler(scope: Any, receive: Any, send: Any) -> None:
+        await reply(send, await body_of(receive))
+
+    async with serving(kind, handler) as server:
+        answer = await server.ask(POST + TINY * size + b"0\r\n\r\n")
+        assert (answer.status, answer.body) == (200, b"x" * size)
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_body_of_too_many_tiny_chunks_is_refused(kind: str) -> None:
+    async def handler(scope: Any, receive: Any, send: Any) -> None:
+        await reply(send, await body_of(receive))
+
+    async with serving(kind, handler) as server:
+        assert (await server.ask(POST + TINY * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 400
+        usual = b"80\r\n" + b"x" * 128 + b"\r\n"
+        assert (await server.ask(POST + usual * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 200
+
+
+def test_short_trailers_are_few() -> None:
+    with pytest.raises(Refused, match="too long"):
+        Chunked(Limits()).take(b"0\r\n" + b"a:\r\n" * 200 + b"\r\n")
+
+
+def test_too_many_headers_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "_parsed", lambda raw: pytest.fail("parsed"))
+    raw = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 100 + b"\r\n"
+    with pytest.raises(Refused) as refused:
+        heads.read_head(raw, 100)
+    assert refused.value.status == 431
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_path_that_is_too_long_is_refused(kind: str) -> None:
+    async with serving(kind) as server:
+        for length, status in ((MAX_PATH, 200), (MAX_PATH + 1, 414)):
+            path = (b"/" + b"%41" * length)[: length - 3].rstrip(b"%4") + b"aaa"
+            path += b"a" * (length - len(path))
+            assert len(path) == length
+            assert (await server.ask(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")).status == status
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_frames_after_a_flood_are_not_parsed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = 0
+    ended = trio.Event()
+    events = wsproto.connection.Connection.events
+
+    def counted(connection: wsproto.connection.Connection) -> Iterator[Any]:
+        nonlocal parsed
+        for event in events(connection):
+            parsed += 1
+            yield event
+
+    async def handler(scope: Any, receive: Any, send: Any) -> None:
+        assert (await receive())["type"] == "websocket.connect"
+        await send({"type": "websocket.accept"})
+        await receive()
+        for _ in range(20):  # all that was sent has arrived by now, and more may have been read
+            await trio.testing.wait_all_tasks_blocked(0.005)
+        await send({"type": "websocket.close", "code": 1008})
+        ended.set()
+
+    monkeypatch.setattr(wsproto.connection.Connection, "events", counted)
+    async with serving(kind, handler) as server, await server.open() as raw:
+        await raw.send(HANDSHAKE)
+        assert (await raw.answer(head_only=True)).status == 101
+        await raw.send(b"\x8a\x80\0\0\0\0" * 5000)  # pongs
+        await ended.wait()
+        assert b"\x88\x02\x03\xf0" in await raw.rest()
+    assert parsed == MAX_FRAMES + 1
