@@ -104,7 +104,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.devices, s.auth_data, s.applications))
     journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.devices, journeys, life_s))
-    account = AccountPage(visitor, s.signin, s.sessions, s.games, s.oauth.sites, life_s)
+    account = AccountPage(visitor, s.signin, s.sessions, s.devices, s.games, s.oauth.sites, life_s)
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.games, s.oauth.sites))
     app.register_blueprint(factor_pages(account, s.factors, s.factor_changes, Enrolments(s.keyring)))
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))

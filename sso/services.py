@@ -128,7 +128,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         factors=factors,
         factor_changes=FactorChanges(database, outbox, SERVICE_NAME),
         signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
-        devices=Devices(database, ring),
+        devices=Devices(database, users, ring),
         session_tokens=tokens,
         sign_ins=sign_ins,
         games=Games(sign_ins, applications),

@@ -1,7 +1,9 @@
-from collections.abc import AsyncIterator, Iterator
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from sso.config import Settings
 from sso.core.sealed import Keyring, MasterKey
@@ -19,6 +21,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if http := config.getoption("http"):
         by_default(SSO_HTTP=http)
+    # A logger that is cached keeps the configuration of the test that used it first.
+    structlog.configure = _without_cache(structlog.configure)
+
+
+def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:
+    return lambda **options: configure(**options | {"cache_logger_on_first_use": False})
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    """Logging is configured per process: a test that runs a command in this process leaves it as it was."""
+    config, root = structlog.get_config(), logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.configure(**config)
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

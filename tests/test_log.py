@@ -5,7 +5,6 @@ import logging
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -13,18 +12,6 @@ import pytest
 import structlog
 
 from sso import log
-
-
-@pytest.fixture(autouse=True)
-def own_set_up() -> Iterator[None]:
-    """Logging is one for the process: leave it as it was."""
-    config, root = structlog.get_config(), logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    structlog.configure(**config)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
 
 Stderr = pytest.CaptureFixture[str]
 

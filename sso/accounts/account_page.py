@@ -7,10 +7,11 @@ from typing import Any
 
 from quart import Response
 
+from sso.accounts.devices import Devices
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TryLater
 from sso.accounts.games import Games, NamedGame
 from sso.accounts.model import User
-from sso.accounts.pages import BLOCKED, WRONG_CODE, Visitor, device, try_later
+from sso.accounts.pages import BLOCKED, WRONG_CODE, Visitor, device, remember_browser, try_later
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signin import SignIn
 from sso.accounts.sites import SiteLine, Sites
@@ -43,11 +44,19 @@ class NotSignedIn(Exception):
 
 class AccountPage:
     def __init__(
-        self, visitor: Visitor, signin: SignIn, sessions: SessionStore, games: Games, sites: Sites, life_s: int
+        self,
+        visitor: Visitor,
+        signin: SignIn,
+        sessions: SessionStore,
+        devices: Devices,
+        games: Games,
+        sites: Sites,
+        life_s: int,
     ) -> None:
         self._visitor = visitor
         self._signin = signin
         self._sessions = sessions
+        self._devices = devices
         self._games = games
         self._sites = sites
         self._life_s = life_s
@@ -99,6 +108,13 @@ class AccountPage:
         new = await self._sessions.start(user, auth, address(), device(), session=session.secret)
         response = see_other(f"/account?done={done}")
         browser.set_cookie(response, SESSION, new.secret, self._life_s)
+        remember_browser(response, self._devices, user)
+        return response
+
+    async def kept(self, done: str) -> Response:
+        """Back to the page, with the session that this browser has: everything else has ended."""
+        response = see_other(f"/account?done={done}")
+        remember_browser(response, self._devices, (await self.session()).user)
         return response
 
     async def show(

@@ -57,7 +57,7 @@ def account_pages(
     async def end_other_sessions() -> Response:
         session, _ = await account.submitted()
         await users.void_elsewhere(session.user.user_id, session.id)
-        return see_other("/account?done=ended-others")
+        return await account.kept("ended-others")
 
     @routes.post("/games/end")
     async def end_game() -> Response:

@@ -69,8 +69,8 @@ def signin_pages(
             language.asked_for(journey.ui_locales)
         return journey
 
-    def known_device(account: str) -> str:
-        return devices.known_browser(account, browser.device_cookie())
+    async def known_device(account: str) -> str:
+        return await devices.known_browser(account, browser.device_cookie())
 
     @routes.get("/")
     async def front_door() -> Response:
@@ -101,7 +101,8 @@ def signin_pages(
         name, password = form.get("login", ""), form.get("password", "")
         try:
             with wire().watched():  # no password is hashed for a client that has gone
-                outcome = await signin.with_password(name, password, address(), known_device(login_key(name)))
+                device_name = await known_device(login_key(name))
+                outcome = await signin.with_password(name, password, address(), device_name)
         except InvalidCredentials:
             return await signin_form(journey, form.get("next"), login=name, problem=WRONG, status=401)
         except TryLater as error:
@@ -129,7 +130,7 @@ def signin_pages(
             return await signin_form(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
         try:
             code = form.get("otp", "").replace(" ", "")
-            outcome = await signin.with_code(user, code, address(), known_device(user.login_key))
+            outcome = await signin.with_code(user, code, address(), await known_device(user.login_key))
         except InvalidCredentials:
             return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
         except SecondFactorBlocked as error:
@@ -208,12 +209,16 @@ def signin_pages(
         )
         response = see_other(await journey.arrived(session) if journey else browser.safe_next(next_path))
         browser.set_cookie(response, SESSION, session.secret, life_s)
-        device_cookie = devices.cookie_for(signed_in.user.login_key, browser.device_cookie())
-        browser.set_cookie(response, DEVICE, device_cookie, COOKIE_S)
+        remember_browser(response, devices, signed_in.user)
         browser.drop_cookie(response, VISIT)
         return response
 
     return routes
+
+
+def remember_browser(response: Response, devices: Devices, user: User) -> None:
+    """This browser is a known device of the user from now on."""
+    browser.set_cookie(response, DEVICE, devices.cookie_for(user, browser.device_cookie()), COOKIE_S)
 
 
 def _onward(next_path: str | None) -> str:

@@ -1,8 +1,10 @@
 """Strangers who guess at an account cannot lock out the devices that have signed in to it before."""
 
+from contextlib import ExitStack
+
 import pytest
 
-from sso.accounts.devices import MAX_ACCOUNTS, MAX_FACTORS, Devices
+from sso.accounts.devices import EARLIER, MAX_ACCOUNTS, MAX_FACTORS, Devices
 from sso.core.ids import secret_token
 from sso.core.sealed import Keyring, MasterKey
 from sso.db.bridge import Database
@@ -21,8 +23,13 @@ def lock_out(server: Server, login: str) -> None:
     with server.client() as stranger:
         for _ in range(FREE):
             assert stranger.post(LOGIN, json={"login": login, "password": "wrong"}).status_code == 401
-        query(server, "UPDATE throttle SET blocked_until = now() + interval '1 minute' WHERE failures = $1", FREE)
+        lengthen_waits(server)
         assert stranger.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 429
+
+
+def lengthen_waits(server: Server) -> None:
+    """Whatever has just begun to wait waits longer than a test takes."""
+    query(server, "UPDATE throttle SET blocked_until = now() + interval '1 minute' WHERE failures = $1", FREE)
 
 
 def signed_out(server: Server, login: str) -> Browser:
@@ -92,6 +99,50 @@ def test_known_device_has_a_limit_of_its_own(server: Server) -> None:
         assert unknown.sign_in(login).status_code == 303
 
 
+def test_devices_that_somebody_collected_with_an_old_password_share_one_limit(server: Server) -> None:
+    """Whoever knew the password for a day can sign in as often as they like, with a new device each time."""
+    login, factors = new_user(server), [secret_token() for _ in range(3)]
+    with ExitStack() as stack:
+        client = stack.enter_context(server.client())
+        browsers = [stack.enter_context(signed_out(server, login)) for _ in range(3)]
+        for factor in factors:
+            assert client.post(LOGIN, json={"login": login, "password": PASSWORD, "factor": factor}).status_code == 200
+        server.sso("user", "set-password", login, "--password-stdin", stdin="another one")
+        first, *others = browsers
+        assert [first.sign_in(login, "wrong").status_code for _ in range(FREE)] == [401] * FREE
+        lengthen_waits(server)
+        assert [browser.sign_in(login, "wrong").status_code for browser in others] == [429] * len(others)
+        for factor in factors:
+            answer = client.post(LOGIN, json={"login": login, "password": "wrong", "factor": factor})
+            assert answer.status_code == 429
+
+
+def test_stranger_cannot_lock_out_devices_that_signed_in_before_the_password_was_changed(server: Server) -> None:
+    login, factor = new_user(server), secret_token()
+    fields = {"login": login, "password": PASSWORD, "factor": factor}
+    with signed_out(server, login) as browser, server.client() as client:
+        assert client.post(LOGIN, json=fields).status_code == 200
+        server.sso("user", "set-password", login, "--password-stdin", stdin=PASSWORD)
+        lock_out(server, login)
+        assert browser.sign_in(login).status_code == 303
+        assert client.post(LOGIN, json=fields).status_code == 200
+
+
+@pytest.mark.parametrize("change", ["/account/password", "/account/sessions/end-others"])
+def test_browser_that_ended_all_other_sessions_keeps_a_limit_of_its_own(server: Server, change: str) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as owner, signed_out(server, login) as thief, fresh_browser(server, login):
+        owner.open_account()
+        passwords = {"current_password": PASSWORD, "new_password": PASSWORD, "repeat_password": PASSWORD}
+        owner.submit(change, **passwords if change == "/account/password" else {})
+        owner.open_account()
+        owner.submit("/logout")
+        assert [thief.sign_in(login, "wrong").status_code for _ in range(FREE)] == [401] * FREE
+        lock_out(server, login)
+        assert thief.sign_in(login).status_code == 429
+        assert owner.sign_in(login).status_code == 303
+
+
 def test_device_cookie_of_another_account_does_not_help(server: Server) -> None:
     victim, other = new_user(server), new_user(server)
     with signed_out(server, other) as browser:
@@ -124,39 +175,46 @@ def test_one_browser_is_known_to_several_accounts(server: Server) -> None:
             browser.submit("/logout")
 
 
-@pytest.fixture
-def devices(database: Database, keyring: Keyring) -> Devices:
-    return Devices(database, keyring)
-
-
-async def test_forged_device_cookies_are_unknown(devices: Devices, database: Database) -> None:
-    good = devices.cookie_for("ann", "")
-    assert devices.known_browser("ann", good)
-    name, mac = good.split(".")
-    other = devices.cookie_for("ann", "")
-    stranger = Devices(database, Keyring([MasterKey.generate()])).cookie_for("ann", "")
-    forged = ["", "x", ".", name, f"{name}.", f"{name}.{mac[:-1]}", f"{name}.{'A' * 43}", f"{secret_token()}.{mac}"]
-    forged += [f"{other.split('.')[0]}.{mac}", f"{good}.", f"é{good[1:]}", stranger, ".".join([name] + [mac] * 50)]
+async def test_forged_device_cookies_are_unknown(services: Services, database: Database) -> None:
+    devices, ann, bob = services.devices, await add_user(services), await add_user(services)
+    good = devices.cookie_for(ann, "")
+    assert await devices.known_browser(ann.login_key, good)
+    name, entry = good.split(".")
+    mac, other = entry.partition("~")[2], devices.cookie_for(ann, "")
+    stranger = Devices(database, services.users, Keyring([MasterKey.generate()])).cookie_for(ann, "")
+    forged = ["", "x", ".", name, f"{name}.", f"{name}.{mac}", f"{name}.{entry[:-1]}", f"{name}.0~{'A' * 43}"]
+    forged += [f"{name}.{ann.valid_from + 1}~{mac}", f"{name}.~{mac}", f"{secret_token()}.{entry}", f"{good}."]
+    forged += [f"{other.split('.')[0]}.{entry}", f"é{good[1:]}", stranger, ".".join([name] + [entry] * 50)]
     for cookie in forged:
-        assert devices.known_browser("ann", cookie) == "", cookie
-        assert devices.known_browser("ann", devices.cookie_for("ann", cookie))  # a sign-in makes a good one of any
-    assert devices.known_browser("bob", good) == ""
+        assert await devices.known_browser(ann.login_key, cookie) == "", cookie
+        assert await devices.known_browser(ann.login_key, devices.cookie_for(ann, cookie))  # a sign-in repairs any
+    assert await devices.known_browser(bob.login_key, good) == ""
 
 
-async def test_device_cookie_keeps_its_name_and_the_latest_accounts(devices: Devices) -> None:
-    cookie = ""
-    for number in range(MAX_ACCOUNTS + 1):
-        cookie = devices.cookie_for(f"account {number}", cookie)
-    names = {devices.known_browser(f"account {number}", cookie) for number in range(1, MAX_ACCOUNTS + 1)}
-    assert len(names) == 1
-    assert devices.known_browser("account 0", cookie) == ""
-    assert devices.cookie_for("account 3", cookie) == cookie
+async def test_device_cookie_keeps_its_name_and_the_latest_accounts(services: Services) -> None:
+    devices, cookie = services.devices, ""
+    first, *others = [await add_user(services) for _ in range(MAX_ACCOUNTS + 1)]
+    for user in (first, *others, others[0]):
+        cookie = devices.cookie_for(user, cookie)
+    names = {await devices.known_browser(user.login_key, cookie) for user in others}
+    assert len(names - {"", EARLIER}) == len(names) == 1
+    assert await devices.known_browser(first.login_key, cookie) == ""
+    assert devices.cookie_for(others[0], cookie) == cookie
 
 
-async def test_device_cookie_survives_a_change_of_the_master_key(devices: Devices, database: Database) -> None:
-    old = MasterKey.generate()
-    cookie = Devices(database, Keyring([old])).cookie_for("ann", "")
-    assert Devices(database, Keyring([MasterKey.generate(), old])).known_browser("ann", cookie)
+async def test_device_cookie_survives_a_change_of_the_master_key(services: Services, database: Database) -> None:
+    old, ann = MasterKey.generate(), await add_user(services)
+    cookie = Devices(database, services.users, Keyring([old])).cookie_for(ann, "")
+    changed = Devices(database, services.users, Keyring([MasterKey.generate(), old]))
+    assert await changed.known_browser(ann.login_key, cookie)
+
+
+async def test_sign_in_that_began_before_everything_ended_makes_no_known_factor(services: Services) -> None:
+    user = await add_user(services)
+    device = await services.devices.known_factor(user.login_key, "factor")
+    await services.users.void(user.user_id)
+    await services.devices.remember(user, device)
+    assert not (await services.devices.known_factor(user.login_key, "factor")).name
 
 
 async def test_number_of_known_factors_is_bounded(services: Services) -> None:

@@ -17,13 +17,17 @@ from tests.kit.game import Game
 from tests.kit.server import Server
 
 NEW = "another one, longer"
+SIGN_INS = "SELECT s.id, s.ended FROM sign_ins s JOIN users u USING (user_id) WHERE u.login = $1"
 # What would happen if the form were believed.
 SIGNED_IN = {
     "/account/password": {"current_password": PASSWORD, "new_password": NEW, "repeat_password": NEW},
     "/account/totp": {"current_password": PASSWORD, "otp": "000000", "setup": "x"},
+    "/account/totp/code": {"setup": "x"},
     "/account/totp/remove": {"current_password": PASSWORD},
+    "/account/code": {"form": "totp"},
     "/account/email-2fa": {"current_password": PASSWORD, "enable": "1"},
     "/account/sessions/end": {"id": "{other}"},
+    "/account/games/end": {"ids": "{sign_in}"},
     "/account/sites/remove": {"client_id": "shop"},
     "/account/sessions/end-others": {},
     "/game/<gsid>/continue": {},
@@ -83,7 +87,10 @@ async def test_every_form_of_the_service_is_tried_here(services: Services) -> No
 @pytest.mark.parametrize("action", SIGNED_IN)
 def test_a_form_that_is_not_ours_changes_nothing(person: "Person", action: str, bad: str) -> None:
     before = person.state()
-    fields = {name: value.format(other=person.other_id) for name, value in SIGNED_IN[action].items()}
+    fields = {
+        name: value.format(other=person.other_id, sign_in=person.sign_in_id)
+        for name, value in SIGNED_IN[action].items()
+    }
     token = csrf_token(person.browser.cookie() or "")
     assert_refused(send(person.browser, action.replace("<gsid>", person.gsid), fields, token, bad))
     assert person.state() == before
@@ -129,11 +136,16 @@ class Person:
         self.other_id = self.browser.form("/account/sessions/end")["id"]
         with Game(server) as game:
             self.gsid = game.register().gsid
+        with server.client() as client:
+            credentials = {"login": self.login, "password": PASSWORD}
+            assert client.post("/proxy/api/login", json=credentials).status_code == 200
+        [[self.sign_in_id, _]] = query(server, SIGN_INS, self.login)
 
     def state(self) -> object:
         sql = "SELECT password_hash, totp_sealed, email_2fa, valid_from FROM users WHERE login = $1"
         own = query(self.server, sql, self.login), self.browser.is_signed_in, self.other.is_signed_in
-        return own, query(self.server, "SELECT status, user_id FROM game_sessions WHERE gsid = $1", self.gsid)
+        game = query(self.server, "SELECT status, user_id FROM game_sessions WHERE gsid = $1", self.gsid)
+        return own, game, query(self.server, SIGN_INS, self.login)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.kit.server import Server
 
 PERMISSIONS = "/api/permissions"
 SCHEMAS = ("/roles", "/meta/schema", "/meta/data")
-OTHERS = ("/application", "/user/info", "/publish", "/project", "/project/membership", "/group", "/audit")
+OTHERS = ("/application", "/user/info", "/publish", "/project", "/group", "/audit")
 JSON = {"Content-Type": "application/json"}
 
 

@@ -43,7 +43,8 @@ GAMES = (
 SOCKETS = ("/ws/gameSession/refresh/<gsid>",)
 ROUTES = (
     "/", "/login", "/login/code", "/login/code/resend", "/logout", "/account", "/account/password", "/account/totp",
-    "/account/totp/remove", "/account/email-2fa", "/account/sessions/end", "/account/sessions/end-others",
+    "/account/totp/code", "/account/totp/remove", "/account/code", "/account/email-2fa", "/account/games/end",
+    "/account/sessions/end", "/account/sessions/end-others",
     "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
     *GAMES,
 )  # fmt: skip

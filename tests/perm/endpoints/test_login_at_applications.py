@@ -120,7 +120,8 @@ def test_with_email_equal_to_the_secret_of_the_application_shows_the_login(studi
     person = studio.person()
     secret = studio.server.sso("app", "email-secret", str(tanks)).stdout.split()[-1]
     assert login(studio, person, app_id=tanks, with_email=secret)[1]["login"] == person.login
-    assert "login" not in login(studio, person, app_id=tanks, with_email=secret[:-1] + "A")[1]
+    other = secret[:-1] + ("B" if secret.endswith("A") else "A")
+    assert "login" not in login(studio, person, app_id=tanks, with_email=other)[1]
     assert "login" not in login(studio, person, with_email=secret)[1]  # the central application's counts there
 
 
