@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from sso.core.refused import Forbidden
 from sso.db.bridge import Transaction
 from sso.perm import role_store
-from sso.perm.administrators import NONE_LEFT, administers, candidates, has_administrator
+from sso.perm.administrators import (
+    NONE_LASTING,
+    NONE_LEFT,
+    Administration,
+    administers,
+    administration,
+    candidates,
+)
 from sso.perm.callers import Caller
 from sso.perm.engine import rules
 from sso.perm.engine.compiled import Application, Role
@@ -50,7 +57,7 @@ class Delegation:
     rights: Rights
     holdings: Holdings
     before: ProjectState
-    administered: bool = False  # the project had an administrator before the write
+    administered: Administration = Administration.NONE  # before the write
     judged: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
     grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles, by application
     inside: dict[str, bool] = field(default_factory=dict)  # members with roles that the caller lacks: are they let in?
@@ -78,7 +85,7 @@ class Delegation:
         """Read what the write may change: also what the caller holds, which the write must not prove."""
         foreign = self._foreign_members()
         people = await read_people(self.tx, foreign | candidates(self.central, self.before.members))
-        self.administered = has_administrator(self.central, self.before, people, self.caller.now)
+        self.administered = administration(self.central, self.before, people, self.caller.now)
         self.inside = {user_id: _lets_in(self.before, people, user_id) for user_id in foreign}
         if not self.rights.is_root:
             own = (await belongings(self.tx, self.project_id)).applications  # others are refused by the write itself
@@ -115,8 +122,9 @@ class Delegation:
             await self._judge_access(after)
         if self.administered:
             people = await read_people(self.tx, candidates(self.central, after.members))
-            if not has_administrator(self.central, after, people, self.caller.now):
-                raise Conflict(NONE_LEFT)
+            left = administration(self.central, after, people, self.caller.now)
+            if left < self.administered:
+                raise Conflict(NONE_LASTING if left else NONE_LEFT)
 
     def _judge_members(self, after: ProjectState) -> None:
         for member in self.before.members - after.members:

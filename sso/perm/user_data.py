@@ -141,9 +141,11 @@ class UserData:
             raise NotFound("user not found")
         if here.gone:
             raise Forbidden("removed")
+        # The project decides only which services may save.
+        judged_in = here.project_id if standing.rights.service else role_store.ANY_PROJECT
 
         async def work(tx: Transaction) -> dict[str, Any]:
-            row = await role_store.lock_application(tx, wanted, here.project_id)  # it decides which services may save
+            row = await role_store.lock_application(tx, wanted, judged_in)
             roles = await role_store.read_roles(tx, wanted)
             schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
             if "public_data" in given and "private_data" not in writable:

@@ -137,11 +137,12 @@ async def test_mail_that_cannot_be_built_is_given_up_and_the_next_one_is_sent(
     assert "123456" not in str(logs)
 
 
+@pytest.mark.parametrize("tries", [TRIES, 2**31 - 1])
 async def test_mail_whose_attempts_never_ended_is_given_up(
-    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, tries: int
 ) -> None:
     await put(database, keyring)
-    await database.value(_SET_TRIES, tries=TRIES)
+    await database.value(_SET_TRIES, tries=tries)
     (logged,) = await deliver(postman(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert logged["event"] == "mail.given_up"
     assert plain.mails == []

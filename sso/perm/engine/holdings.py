@@ -67,10 +67,10 @@ class Holdings:
             if rule.listed
         )
 
-    def include_project_rules(self, rules: Iterable[str]) -> bool:
-        """Whether the user has these rules over the whole project."""
+    def include_project_rules(self, rules: Iterable[str], *, for_good: bool = False) -> bool:
+        """Whether the user has these rules over the whole project; ``for_good``: and they never end."""
         whole: Mapping[tuple[str, str], list[Held]] = self._held.get((PROJECT, ""), {})
-        return all((PROJECT, rule) in whole for rule in rules)
+        return all(any(not for_good or not held.until for held in whole.get((PROJECT, rule), ())) for rule in rules)
 
     def _sources(self, section: str, rule: str, level: str, resource: str) -> list[Held]:
         places = {(PROJECT, ""), (level, resource)}

@@ -1,10 +1,12 @@
 """A project that has an administrator keeps one with effective access, whoever changes whatever."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.kit.browser import query
 from tests.perm.endpoints.conftest import Answer, Person
 from tests.perm.endpoints.crew import Crew, CrewProject, everyone, member
 
@@ -35,6 +37,29 @@ def test_membership_save_keeps_an_administrator(crew: Crew, caller: Person, chan
     made = crew.project()
     conflicts(made, lambda: made.save_members(caller, *made.members(**changes)))
     assert made.save_members(caller, *made.members(**changes | {"stranger": ["admin"]})).status == 200
+
+
+def test_administrator_whose_role_ends_does_not_replace_one_whose_role_does_not(crew: Crew) -> None:
+    made = crew.project()
+    ends = {"name": "admin", "expired": int(time.time()) + 9999}
+    temporary = made.members(stranger=[ends])
+    assert made.save_members(crew.studio.root, *temporary).status == 200
+    alone = made.members(owner=None, stranger=[ends])
+    conflicts(made, lambda: made.save_members(crew.stranger, *alone))
+    conflicts(made, lambda: made.save_members(crew.owner, *alone))
+    conflicts(made, lambda: made.save_members(crew.owner, *made.members(owner=[ends])))
+    handed_over = made.members(owner=[ends], stranger=["admin"])
+    assert made.save_members(crew.owner, *handed_over).status == 200
+
+
+def test_project_whose_administrators_all_end_keeps_one(crew: Crew) -> None:
+    made = crew.project()
+    ends = int(time.time()) + 9999
+    sql = "UPDATE project_members SET expired = $1 WHERE project_id = $2 AND role = 'admin'"
+    query(crew.studio.server, sql, ends, made.id)
+    users = made.members(owner=[{"name": "admin", "expired": ends}], viewer=None)
+    assert made.save_members(crew.studio.root, *users).status == 200
+    conflicts(made, lambda: made.save_members(crew.studio.root, *made.members(owner=None)))
 
 
 def test_membership_can_not_be_emptied(crew: Crew, caller: Person) -> None:
