@@ -19,7 +19,8 @@ _PUT = Statement(
 )
 # Claimed for a while: two senders never take the same one, and one that dies does not keep it.
 _CLAIM = Statement(
-    """UPDATE outbox SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => 30 * 2 ^ least(tries, 8))
+    """UPDATE outbox
+    SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => 30 * 2 ^ least(tries, 8))
     WHERE id = (SELECT id FROM outbox WHERE next_try <= now() ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING id, recipient, subject, body_sealed, tries"""
 )
