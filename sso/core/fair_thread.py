@@ -7,17 +7,15 @@ than one piece of work.
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from ipaddress import IPv4Address, IPv6Network
 from typing import TypeVar, TypeVarTuple
 
 import trio
 
-from sso.core.net import Address
+from sso.core.net import Address, client_networks
 from sso.core.refused import Busy
 from sso.core.threads import Threads
 
 MAX_CLIENTS = 256  # that wait at the same time
-IPV6_PREFIX = 64  # one client commonly has a whole network of this size
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -48,4 +46,6 @@ class FairThread:
 
 
 def _network(client: Address) -> Hashable:
-    return client if isinstance(client, IPv4Address) else IPv6Network((client, IPV6_PREFIX), strict=False)
+    """An IPv4 address, or the /48 of an IPv6 address: one site commonly has all of it."""
+    network, site = client_networks(client)
+    return site or network

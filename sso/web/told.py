@@ -6,6 +6,8 @@ import structlog
 
 from sso.metrics import Metrics
 
+MAX_METHOD = 20  # characters of a method in the log: a client may send any
+
 
 class Told:
     def __init__(self, metrics: Metrics) -> None:
@@ -16,4 +18,5 @@ class Told:
         """``route`` is the rule, not the path or the query: those may hold a secret."""
         seconds = time.perf_counter() - started
         self._metrics.request(method, route, status, seconds)
-        self._log.info("request", method=method, route=route, status=status, ms=round(seconds * 1e3, 1), **more)
+        ms = round(seconds * 1e3, 1)
+        self._log.info("request", method=method[:MAX_METHOD], route=route, status=status, ms=ms, **more)

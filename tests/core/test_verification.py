@@ -67,10 +67,12 @@ async def test_one_client_delays_another_by_one_verification_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "others", [lambda n: parse_address("192.0.2.1"), lambda n: parse_address(f"2001:db8::{n}:1")], ids=["IPv4", "IPv6"]
+    "others",
+    [lambda n: parse_address("192.0.2.1"), lambda n: parse_address(f"2001:db8:0:{n}::1")],
+    ids=["IPv4", "IPv6"],
 )
 async def test_a_client_has_a_bounded_number_of_verifications_waiting(others: Callable[[int], Address]) -> None:
-    """The addresses of an IPv6 network of 64 bits are one client."""
+    """The addresses of an IPv6 site, a network of 48 bits, are one client."""
     pool, gate = VerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         for number in range(1 + MAX_WAITING_PER_CLIENT):
