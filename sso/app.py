@@ -12,7 +12,7 @@ from werkzeug.exceptions import NotFound
 from sso.accounts.account_page import AccountPage
 from sso.accounts.account_pages import account_pages
 from sso.accounts.factor_pages import Enrolments, factor_pages
-from sso.accounts.journey import AnyJourneys
+from sso.accounts.login_flow import CombinedLoginFlows
 from sso.accounts.pages import Visitor, signin_pages
 from sso.accounts.routes import login_routes
 from sso.core.fair_thread import FairThread
@@ -28,18 +28,18 @@ from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web import language, pages
-from sso.web.edge import Edge
+from sso.web.access_log import AccessLog
+from sso.web.fast_quart.app import FastQuart
 from sso.web.headers import SecurityHeaders, data_headers
 from sso.web.hosts import AllowedHosts
-from sso.web.lean import LeanQuart
-from sso.web.prepared import Prepared
+from sso.web.middleware import Middleware
 from sso.web.request_rules import RequestRules
 from sso.web.socket import SocketConnection
-from sso.web.told import Told
+from sso.web.static_response import StaticResponse
 
 BODY_S = 30
 MAX_BODIES_PER_CLIENT = 64  # costly ones that wait to be parsed
-FILE_NAME_MOST = 100
+MAX_FILE_NAME = 100
 
 
 class OrjsonProvider(JSONProvider):
@@ -50,9 +50,9 @@ class OrjsonProvider(JSONProvider):
         return orjson.loads(s)
 
 
-class App(LeanQuart):
+class App(FastQuart):
     asgi_websocket_class = SocketConnection
-    prepared: Mapping[str, Prepared] = {}
+    prepared: Mapping[str, StaticResponse] = {}
     rules: RequestRules
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
@@ -62,7 +62,7 @@ class App(LeanQuart):
         return super().__call__(scope, receive, send)
 
     async def send_static_file(self, filename: str) -> Response:
-        if len(filename) > FILE_NAME_MOST:  # the operating system would call it an error
+        if len(filename) > MAX_FILE_NAME:  # the operating system would call it an error
             raise NotFound
         return await super().send_static_file(filename)
 
@@ -85,10 +85,10 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     language.install(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
-    told = Told(metrics)
+    told = AccessLog(metrics)
     app.rules = RequestRules(AllowedHosts.of(settings))
     security = SecurityHeaders(https=settings.https)
-    Edge(app.rules, services.forwarding, security, told, show_reasons=settings.is_loopback).register(app)
+    Middleware(app.rules, services.forwarding, security, told, show_reasons=settings.is_loopback).register(app)
     app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 
@@ -102,7 +102,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.exchange_jwt))
     app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.devices, s.auth_data, s.applications))
-    journeys = AnyJourneys(s.game.journeys, s.oauth.journeys)
+    journeys = CombinedLoginFlows(s.game.journeys, s.oauth.journeys)
     app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.devices, journeys, life_s))
     account = AccountPage(visitor, s.signin, s.sessions, s.devices, s.games, s.oauth.sites, life_s)
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.games, s.oauth.sites))

@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from sso.core.net import Network, parse_address, parse_networks
-from sso.serve.sockets import Bind, parse_bind, parse_binds
+from sso.serve.listeners import Bind, parse_bind, parse_binds
 
 PREFIX = "SSO_"
 MAIL_FROM = "must be an e-mail address such as sso@example.com"

@@ -11,13 +11,13 @@ import orjson
 import trio
 
 from sso.config import Settings
+from sso.core.encryption import SealError
 from sso.core.net import contains
-from sso.core.sealed import SealError
-from sso.db.bridge import run_outside
+from sso.db.database import run_outside
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
 from sso.services import keyring, open_services
-from sso.web.address import peer_address
+from sso.web.client_address import peer_address
 from sso.web.forwarding import ADVICE
 
 CLOCK_OFF_S = 5.0

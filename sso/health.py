@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from quart import Blueprint, Response
 
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.web.http import reply
 

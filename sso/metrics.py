@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 
-from sso.serve.limits import Limits
+from sso.serve.limits import ServerLimits
 
 MAX_CONNECTIONS = 64  # per address
 FRESH_S = 1.0
@@ -36,9 +36,11 @@ def prepare() -> Path:
 
 def serve(sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
     """Answer ``GET /metrics`` with the counts of all processes, for ever."""
-    from sso.serve.lane import server
+    from sso.serve.http1 import server
 
-    trio.run(partial(server.serve, MetricsApp(), sockets, trio.Event(), ready, Limits(per_address=MAX_CONNECTIONS)))
+    trio.run(
+        partial(server.serve, MetricsApp(), sockets, trio.Event(), ready, ServerLimits(per_address=MAX_CONNECTIONS))
+    )
 
 
 class MetricsApp:

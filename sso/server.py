@@ -16,11 +16,11 @@ from sso.db import cleaner
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
-from sso.perm.central_store import ensure_central
+from sso.perm.stores.seed import seed_central_application
 from sso.serve import hypercorn, process
-from sso.serve.lane import server as lane
-from sso.serve.lane.places import Place
-from sso.serve.limits import Limits
+from sso.serve.http1 import server as lane
+from sso.serve.http1.balance import WorkerSlot
+from sso.serve.limits import ServerLimits
 from sso.services import Services, open_services
 from sso.web.headers import data_headers
 
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 async def run_worker(
-    settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None], place: Place
+    settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None], place: WorkerSlot
 ) -> None:
     """Serve until SIGTERM. A background task that fails is started again, and the worker goes on serving."""
     health = Health()
@@ -49,10 +49,10 @@ async def _serve(
     sockets: Sequence[socket.socket],
     stop: trio.Event,
     ready: Callable[[], None],
-    place: Place,
+    place: WorkerSlot,
 ) -> None:
     process.prepare()
-    limits = Limits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
+    limits = ServerLimits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
     serve = hypercorn.serve if settings.http == "hypercorn" else lane.serve
     await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
 
@@ -84,7 +84,7 @@ async def _when_database_answers(services: Services) -> None:
     while True:
         try:
             await services.key_store.ensure_first(ALGORITHMS[0], sides=CHEAP)
-            await ensure_central(services.database)
+            await seed_central_application(services.database)
         except DatabaseError as error:
             if not said:
                 log.warning("waiting for the database", reason=str(error))

@@ -9,33 +9,33 @@ from sso.accounts.auth_data import AuthData
 from sso.accounts.devices import Devices
 from sso.accounts.factor_changes import FactorChanges
 from sso.accounts.games import Games
-from sso.accounts.mail import Outbox, Postman
+from sso.accounts.mail import MailSender, Outbox
+from sso.accounts.password_login import PasswordLogin
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_ins import SignIns
-from sso.accounts.signin import SignIn
 from sso.accounts.smtp import Delivery
 from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.config import Settings
+from sso.core.encryption import Keyring, SealError
 from sso.core.passwords import Hasher
-from sso.core.sealed import Keyring, SealError
 from sso.core.verification import VerificationPool
-from sso.db.bridge import Database
-from sso.db.wakeups import Wakeups
-from sso.gsid import parts as gsid_parts
-from sso.gsid.parts import GameLogin
+from sso.db.database import Database
+from sso.db.notifications import Notifications
+from sso.gsid import wiring as gsid_parts
+from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
-from sso.oauth import parts as oauth_parts
+from sso.oauth import wiring as oauth_parts
 from sso.oauth.live_grants import LiveGrants
-from sso.oauth.parts import OAuth
-from sso.perm.exchange_jwt import ExchangeJwt
+from sso.oauth.wiring import OAuth
+from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
-from sso.perm.permissions import Permissions, build_permissions
-from sso.web.address import Proxies
+from sso.perm.wiring import Permissions, build_permissions
+from sso.web.client_address import Proxies
 from sso.web.forwarding import ForwardingMonitor
 
 
@@ -44,7 +44,7 @@ class Services:
     settings: Settings
     database: Database
     keyring: Keyring
-    wakeups: Wakeups
+    wakeups: Notifications
     key_store: KeyStore
     keys: KeySet
     users: UserStore
@@ -52,7 +52,7 @@ class Services:
     hasher: Hasher
     factors: SecondFactors
     factor_changes: FactorChanges
-    signin: SignIn
+    signin: PasswordLogin
     devices: Devices
     session_tokens: SessionTokens
     sign_ins: SignIns
@@ -61,7 +61,7 @@ class Services:
     auth_data: AuthData
     oauth: OAuth
     game: GameLogin
-    postman: Postman
+    postman: MailSender
     permissions: Permissions
     applications: ApplicationsAtLogin
     exchange_jwt: ExchangeJwt
@@ -110,7 +110,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     )
     applications = LoginRules(permissions, database, ring)
     sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
-    wakeups = Wakeups(database)
+    wakeups = Notifications(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
     proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -127,7 +127,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         hasher=hasher,
         factors=factors,
         factor_changes=FactorChanges(database, outbox, SERVICE_NAME),
-        signin=SignIn(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
+        signin=PasswordLogin(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
         devices=Devices(database, users, ring),
         session_tokens=tokens,
         sign_ins=sign_ins,
@@ -141,5 +141,5 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
-        postman=Postman(database, ring, settings.mail_from, delivery),
+        postman=MailSender(database, ring, settings.mail_from, delivery),
     )

@@ -6,9 +6,9 @@ import pytest
 import structlog
 
 from sso.config import Settings
-from sso.core.sealed import Keyring, MasterKey
-from sso.db.bridge import Database
-from sso.perm.central_store import ensure_central
+from sso.core.encryption import Keyring, MasterKey
+from sso.db.database import Database
+from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.server import QUICK, Server, by_default, running
@@ -75,7 +75,7 @@ def settings(tmp_path: Path) -> Settings:
 async def services(settings: Settings, database: Database, keyring: Keyring) -> Services:
     services = build(settings, database, keyring)
     await services.key_store.ensure_first("ES256")
-    await ensure_central(database)
+    await seed_central_application(database)
     await services.keys.load()
     return services
 

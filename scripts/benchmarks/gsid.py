@@ -27,9 +27,9 @@ from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import userinfo
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, show
 from sso.accounts.model import User
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.gsid.store import GameSessions
+from sso.gsid.session_store import GameSessionStore
 from tests.kit import postgres
 from tests.kit.server import Server
 
@@ -148,7 +148,7 @@ async def hold(server: Server, target: Target, dsn: str, given: argparse.Namespa
         quiet = cpu_seconds(workers) - quiet
         progress("what others notice …")
         meanwhile = await trio.to_thread.run_sync(others)
-        took = await wake(game, GameSessions(database, 1, 1), await database.row(_USER), gsids, given.logins)
+        took = await wake(game, GameSessionStore(database, 1, 1), await database.row(_USER), gsids, given.logins)
     game.close()
     return {
         "workers": len(workers),
@@ -176,7 +176,7 @@ def noticed(when: str, tally: Tally) -> dict[str, float]:
     }
 
 
-async def wake(game: Game, sessions: GameSessions, row: Any, gsids: Sequence[str], logins: int) -> list[float]:
+async def wake(game: Game, sessions: GameSessionStore, row: Any, gsids: Sequence[str], logins: int) -> list[float]:
     user = User.from_row(row)
     took = []
     for at, gsid in enumerate(random.sample(list(gsids), logins)):

@@ -12,11 +12,11 @@ import trio
 from quart import Response, request
 
 from sso.serve import hypercorn, process
-from sso.serve.lane import server as lane
+from sso.serve.http1 import server as lane
+from sso.web.client_connection import ClientConnection, client_connection
+from sso.web.deferred import DeferredResponse
+from sso.web.fast_quart.app import FastQuart
 from sso.web.http import reply
-from sso.web.later import Later
-from sso.web.lean import LeanQuart
-from sso.web.wire import Wire, wire
 
 BODY = b'{"status":"OK"}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
@@ -32,8 +32,8 @@ async def bare(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": BODY})
 
 
-def quart() -> LeanQuart:
-    app = LeanQuart("bench")
+def quart() -> FastQuart:
+    app = FastQuart("bench")
     release = trio.Event()
     held = 0
 
@@ -46,10 +46,10 @@ def quart() -> LeanQuart:
         nonlocal held
         await request.get_data(cache=False)
         held += 1
-        return Later(released, wire())
+        return DeferredResponse(released, client_connection())
 
-    async def released(wire: Wire) -> Response:
-        with wire.watched():
+    async def released(client_connection: ClientConnection) -> Response:
+        with client_connection.watched():
             await release.wait()
         return reply({"status": "OK"})
 

@@ -15,7 +15,7 @@ import trio
 from scripts.benchmarks.report import arguments, cpu_seconds, progress, show
 from sso.perm.engine.compiled import RoleRecord, Schema, compile_application
 from sso.perm.engine.effective import compute
-from sso.perm.engine.facts import Assignment, Facts, OwnRecord, UserFacts
+from sso.perm.engine.facts import Assignment, OwnRecord, PermissionFacts, UserFacts
 from sso.perm.engine.render import as_list_short
 from tests.kit import postgres
 from tests.kit.server import QUICK, Server, running
@@ -44,7 +44,7 @@ def engine(roles: int, seconds: float) -> dict[str, Any]:
     records = [RoleRecord(**role(number)) for number in range(roles)]
     started = time.process_time()
     application = compile_application(10, 1, Schema(), records)
-    facts = Facts(UserFacts.of("1", "ann@example.com"), OwnRecord(roles=(Assignment("role3"),)))
+    facts = PermissionFacts(UserFacts.of("1", "ann@example.com"), OwnRecord(roles=(Assignment("role3"),)))
     as_list_short(compute(application, facts, 0))
     cold = time.process_time() - started
     ours = _repeat(lambda: as_list_short(compute(application, facts, 0)), seconds)

@@ -16,8 +16,8 @@ import trio
 
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, resident_mb, show
 from sso.accounts.users import UserStore
-from sso.db.bridge import Database
-from sso.gsid.store import GameSessions
+from sso.db.database import Database
+from sso.gsid.session_store import GameSessionStore
 from tests.kit import postgres
 from tests.kit.oauth import new_browser, new_site
 from tests.kit.server import QUICK, Server, running
@@ -66,7 +66,7 @@ class Load:
         game = await self._ask("POST", f"{GAME}/getGsid", json={"factor": "soak"})
         user = await UserStore(self._database).by_login(self._browser.login)
         assert user is not None
-        assert await GameSessions(self._database, 1, 1).confirm(game["gsid"], user)
+        assert await GameSessionStore(self._database, 1, 1).confirm(game["gsid"], user)
         assert (await self._ask("POST", f"{GAME}/getGsidResult", json={"gsid": game["gsid"]}))["status"] == "OK"
 
     async def _games_give_up(self) -> None:

@@ -12,22 +12,22 @@ from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TryLate
 from sso.accounts.games import Games, NamedGame
 from sso.accounts.model import User
 from sso.accounts.pages import BLOCKED, WRONG_CODE, Visitor, device, remember_browser, try_later
+from sso.accounts.password_login import PasswordLogin
 from sso.accounts.sessions import Session, SessionStore
-from sso.accounts.signin import SignIn
 from sso.accounts.sites import SiteLine, Sites
 from sso.core.language import Text, either
-from sso.web import browser
-from sso.web.browser import SESSION
+from sso.web import cookies_csrf
+from sso.web.client_connection import client_connection
+from sso.web.cookies_csrf import SESSION
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
-from sso.web.wire import wire
 
-PASSWORD_LEAST, PASSWORD_MOST = 8, 1024
+PASSWORD_LEAST, MAX_PASSWORD = 8, 1024
 
 
 @dataclass(frozen=True)
-class Problem:
+class FormProblem:
     """Why a form was not accepted."""
 
     text: str
@@ -35,7 +35,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-WRONG_PASSWORD = Problem(_("Your current password is not right."))
+WRONG_PASSWORD = FormProblem(_("Your current password is not right."))
 
 
 class NotSignedIn(Exception):
@@ -46,7 +46,7 @@ class AccountPage:
     def __init__(
         self,
         visitor: Visitor,
-        signin: SignIn,
+        signin: PasswordLogin,
         sessions: SessionStore,
         devices: Devices,
         games: Games,
@@ -71,43 +71,43 @@ class AccountPage:
     async def submitted(self) -> tuple[Session, dict[str, str]]:
         form = await form_fields()
         session = await self.session()
-        browser.check_csrf(session.secret, form.get("csrf"))
+        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
         return session, form
 
-    async def confirm(self, session: Session, form: dict[str, str]) -> Problem | None:
+    async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         """Judges the password of the form and, if a second factor is on, its code. Returns what is wrong."""
         user, where = session.user, (address(), _device_of(session))
         try:
-            with wire().watched():
+            with client_connection().watched():
                 if not await self._signin.confirm_password(user, form.get("current_password", ""), *where):
                     return WRONG_PASSWORD
             if user.ways:
                 await self._signin.with_code(user, form.get("present_otp", "").replace(" ", ""), *where)
         except InvalidCredentials:
-            return Problem(WRONG_CODE)
+            return FormProblem(WRONG_CODE)
         except SecondFactorBlocked as error:
-            return Problem(BLOCKED, error.status)
+            return FormProblem(BLOCKED, error.status)
         except TryLater as error:
-            return Problem(try_later(error), error.status, error.headers)
+            return FormProblem(try_later(error), error.status, error.headers)
         return None
 
-    async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | Problem:
+    async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
         current, new = form.get("current_password", ""), form.get("new_password", "")
         if problem := password_problem(new, form.get("repeat_password", "")):
             return problem
         where = address(), _device_of(session)
         try:
-            with wire().watched():
+            with client_connection().watched():
                 hashed = await self._signin.new_password_hash(session.user, current, new, *where)
         except TryLater as error:
-            return Problem(try_later(error), error.status, error.headers)
+            return FormProblem(try_later(error), error.status, error.headers)
         return hashed or WRONG_PASSWORD
 
     async def renewed(self, session: Session, user: User, auth: str, done: str) -> Response:
         """Back to the page, with a new session for this browser: everything issued before has ended."""
         new = await self._sessions.start(user, auth, address(), device(), session=session.secret)
         response = see_other(f"/account?done={done}")
-        browser.set_cookie(response, SESSION, new.secret, self._life_s)
+        cookies_csrf.set_cookie(response, SESSION, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
         return response
 
@@ -118,7 +118,7 @@ class AccountPage:
         return response
 
     async def show(
-        self, session: Session, problem: Problem | None = None, opened: str = "", **context: Any
+        self, session: Session, problem: FormProblem | None = None, opened: str = "", **context: Any
     ) -> Response:
         """``opened``: the form that the problem or the notice is about: "password", "totp" or "email_2fa"."""
         user = session.user
@@ -130,7 +130,7 @@ class AccountPage:
             opened=opened,
             page_title=_("Your account"),
             user=user,
-            csrf=browser.csrf_token(session.secret),
+            csrf=cookies_csrf.csrf_token(session.secret),
             password_min=PASSWORD_LEAST,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
@@ -142,13 +142,13 @@ class AccountPage:
         )
 
 
-def password_problem(new: str, repeated: str) -> Problem | None:
+def password_problem(new: str, repeated: str) -> FormProblem | None:
     if new != repeated:
-        return Problem(_("The two new passwords differ."))
+        return FormProblem(_("The two new passwords differ."))
     if len(new) < PASSWORD_LEAST:
-        return Problem(_("A password has at least %(count)s characters.", count=PASSWORD_LEAST))
-    if len(new) > PASSWORD_MOST:
-        return Problem(_("A password has at most %(count)s characters.", count=PASSWORD_MOST))
+        return FormProblem(_("A password has at least %(count)s characters.", count=PASSWORD_LEAST))
+    if len(new) > MAX_PASSWORD:
+        return FormProblem(_("A password has at most %(count)s characters.", count=MAX_PASSWORD))
     return None
 
 

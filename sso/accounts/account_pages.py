@@ -5,7 +5,7 @@ What a borrowed browser must not change asks for the password.
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_page import AccountPage, NotSignedIn, Problem
+from sso.accounts.account_page import AccountPage, FormProblem, NotSignedIn
 from sso.accounts.games import Games
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sites import Sites
@@ -42,7 +42,7 @@ def account_pages(
     async def change_password() -> Response:
         session, form = await account.submitted()
         hashed = await account.new_password_hash(session, form)
-        if isinstance(hashed, Problem):
+        if isinstance(hashed, FormProblem):
             return await account.show(session, hashed, "password")
         user = await users.set_password(session.user.user_id, hashed, session.user.valid_from)
         return await account.renewed(session, user, session.auth, "password") if user else see_other("/account")

@@ -3,11 +3,11 @@
 from typing import Protocol
 
 from sso.accounts.model import User
+from sso.core.errors import ApiError
 from sso.core.net import Address
-from sso.core.refused import Refused
 
 
-class LoginNotAllowed(Refused):
+class LoginNotAllowed(ApiError):
     """Right credentials, but not for this application."""
 
     status = 403

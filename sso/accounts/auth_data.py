@@ -4,7 +4,7 @@ from typing import Any
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions, SignedIn
-from sso.accounts.session_tokens import SessionTokens, Source
+from sso.accounts.session_tokens import SessionTokens, TokenSource
 from sso.accounts.user_jwt import UserJwts
 
 
@@ -15,7 +15,9 @@ class AuthData:
         self._applications = applications
         self._vendor = vendor
 
-    async def issue(self, signed_in: SignedIn, options: LoginOptions, source: Source | None = None) -> dict[str, Any]:
+    async def issue(
+        self, signed_in: SignedIn, options: LoginOptions, source: TokenSource | None = None
+    ) -> dict[str, Any]:
         """New tokens for a user who has authenticated; ``source`` is the session token that was used for it, if any."""
         user = signed_in.user
         if source:

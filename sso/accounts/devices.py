@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from sso.accounts.model import User
 from sso.accounts.users import UserStore
+from sso.core.encryption import Keyring
 from sso.core.ids import secret_token
-from sso.core.sealed import Keyring
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 
 COOKIE_S = 400 * 86400  # browsers keep no cookie for longer

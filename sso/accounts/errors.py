@@ -1,16 +1,16 @@
 """Why a login is refused."""
 
-from sso.core.refused import Refused
+from sso.core.errors import ApiError
 
 
-class InvalidCredentials(Refused):
+class InvalidCredentials(ApiError):
     """The same for an unknown user, a wrong password, a wrong code and a disabled user."""
 
     status = 401
     message = "invalid credentials"
 
 
-class TryLater(Refused):
+class TryLater(ApiError):
     def __init__(self, retry_after: int) -> None:
         super().__init__()
         self.retry_after = retry_after
@@ -29,14 +29,14 @@ class SignInBusy(TryLater):
     message = "too many sign-ins at this moment, try again later"
 
 
-class SecondFactorBlocked(Refused):
+class SecondFactorBlocked(ApiError):
     """Too many wrong codes in a row have blocked every second factor of the user."""
 
     status = 403
     message = "second factor blocked after too many wrong codes; an operator must unblock it"
 
 
-class OtpRequired(Refused):
+class OtpRequired(ApiError):
     """The password was right and the second factor is missing."""
 
     status = 401

@@ -4,12 +4,12 @@ A change names the state of the user that it was decided by (``valid_from``), an
 several concurrent changes one succeeds.
 """
 
-from sso.accounts.guesses import forget_guesses
+from sso.accounts.code_guesses import forget_guesses
 from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.users import by_id, end_everything
 from sso.core.language import Text, reading
-from sso.db.bridge import Database, Transaction
+from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 
 SUBJECT = Text("Two-step sign-in for %(service)s was changed")

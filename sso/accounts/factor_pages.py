@@ -6,12 +6,12 @@ import orjson
 import segno
 from quart import Blueprint, Response
 
-from sso.accounts.account_page import AccountPage, NotSignedIn, Problem
+from sso.accounts.account_page import AccountPage, FormProblem, NotSignedIn
 from sso.accounts.factor_changes import FactorChanges
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session
-from sso.core.sealed import Keyring, SealError
-from sso.web import browser
+from sso.core.encryption import Keyring, SealError
+from sso.web import cookies_csrf
 from sso.web.language import _
 from sso.web.pages import page, see_other
 
@@ -54,7 +54,7 @@ def factor_pages(
         return see_other("/login?next=/account")
 
     async def show_setup(
-        session: Session, setup: str, problem: Problem | None = None, notice: str | None = None
+        session: Session, setup: str, problem: FormProblem | None = None, notice: str | None = None
     ) -> Response:
         secret = enrolments.open(session, setup)
         return await page(
@@ -66,7 +66,7 @@ def factor_pages(
             page_title=_("Set up an authenticator app"),
             user=session.user,
             ways=session.user.ways,
-            csrf=browser.csrf_token(session.secret),
+            csrf=cookies_csrf.csrf_token(session.secret),
             qr_svg=str(
                 segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
             ),
@@ -74,7 +74,7 @@ def factor_pages(
             setup=setup,
         )
 
-    async def begin_setup(session: Session, problem: Problem | None = None) -> Response:
+    async def begin_setup(session: Session, problem: FormProblem | None = None) -> Response:
         return await show_setup(session, enrolments.seal(session, factors.new_totp_secret()), problem)
 
     @routes.get("/totp")
@@ -88,13 +88,13 @@ def factor_pages(
         try:
             secret = enrolments.open(session, setup)
         except SetupExpired:
-            return await begin_setup(session, Problem(_("That took too long. Please add the new key to your app.")))
+            return await begin_setup(session, FormProblem(_("That took too long. Please add the new key to your app.")))
         except (SealError, ValueError):
             return see_other("/account/totp")
         step = factors.proves_totp(secret, form.get("otp", "").replace(" ", ""))
         problem = await account.confirm(session, form) if step else None
         if step is None:
-            problem = Problem(_("That code is not right. Is the clock of your phone right?"))
+            problem = FormProblem(_("That code is not right. Is the clock of your phone right?"))
         if problem or step is None:
             return await show_setup(session, setup, problem)
         user = await changes.set_totp(session.user, factors.seal_totp(session.user.user_id, secret), step)

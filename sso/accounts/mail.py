@@ -4,12 +4,12 @@ import structlog
 import trio
 
 from sso.accounts.smtp import Delivery, build_message
+from sso.core.encryption import Keyring, place
 from sso.core.ids import record_id
-from sso.core.sealed import Keyring, place
-from sso.db.bridge import Database, Row, Runner
+from sso.db.database import Database, Row, Runner
 from sso.db.errors import DatabaseError
+from sso.db.notifications import Notifications, notify
 from sso.db.statement import Statement
-from sso.db.wakeups import Wakeups, notify
 
 TOPIC = "mail"
 TRIES = 8
@@ -41,7 +41,7 @@ class Outbox:
         await notify(tx, TOPIC)
 
 
-class Postman:
+class MailSender:
     """Takes messages from the outbox and delivers them."""
 
     def __init__(self, database: Database, keyring: Keyring, sender: str, delivery: Delivery) -> None:
@@ -50,7 +50,9 @@ class Postman:
         self._sender = sender
         self._delivery = delivery
 
-    async def run(self, wakeups: Wakeups, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(
+        self, wakeups: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
         with wakeups.watch(TOPIC) as signals:
             task_status.started()
             while True:

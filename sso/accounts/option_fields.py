@@ -7,15 +7,15 @@ from werkzeug.datastructures import Headers
 
 from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions
+from sso.core.errors import ApiError
 from sso.core.keys import UnusableKey, load_rsa_public
 from sso.core.net import Address, private_networks
-from sso.core.refused import Refused
-from sso.web.fields import AppId, Flag, Request, Strings
+from sso.web.models import AppId, Flag, RequestModel, Strings
 
 Short = Annotated[str, StringConstraints(max_length=256)]
 
 
-class OptionFields(Request):
+class OptionFields(RequestModel):
     repeatable: ClassVar[frozenset[str]] = frozenset({"fixed_ips"})
 
     factor: Short = ""
@@ -74,7 +74,7 @@ def fixed_networks(fixed_ip: bool, fixed_ips: list[str], client: Address) -> tup
     try:
         networks = private_networks(fixed_ips)
     except ValueError as error:
-        raise Refused(f"fixed_ips[]: {error}") from None
+        raise ApiError(f"fixed_ips[]: {error}") from None
     own = (f"{client}/{client.max_prefixlen}",) if fixed_ip else ()
     return own + tuple(str(network) for network in networks)
 
@@ -84,4 +84,4 @@ def check_jwt_public_key(text: str) -> None:
         try:
             load_rsa_public(text)
         except UnusableKey as error:
-            raise Refused(f"jwt_public_key: {error}") from None
+            raise ApiError(f"jwt_public_key: {error}") from None

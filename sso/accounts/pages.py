@@ -7,19 +7,19 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.devices import COOKIE_S, Devices
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, SignInBusy, TryLater
-from sso.accounts.journey import Journey, Journeys
+from sso.accounts.login_flow import LoginFlow, LoginFlows
 from sso.accounts.model import SecondFactorNeeded, SignedIn, User, login_key
+from sso.accounts.password_login import PasswordLogin
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
-from sso.accounts.signin import SignIn
 from sso.accounts.signin_form import signin_form
 from sso.core.language import Text, either
-from sso.web import browser, language
-from sso.web.browser import DEVICE, SESSION, VISIT
+from sso.web import cookies_csrf, language
+from sso.web.client_connection import client_connection
+from sso.web.cookies_csrf import DEVICE, SESSION, VISIT
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
-from sso.web.wire import wire
 
 WRONG = _("The e-mail address or the password is wrong.")
 WRONG_CODE = _("That code is not right, or it has been used.")
@@ -35,7 +35,7 @@ class Visitor:
         self._sessions = sessions
 
     async def session(self) -> Session | None:
-        secret = browser.cookie(SESSION)
+        secret = cookies_csrf.cookie(SESSION)
         session = await self._sessions.look_up(secret, address()) if secret else None
         if session:
             language.known_to_read(session.user.lang)
@@ -54,23 +54,23 @@ def try_later(error: TryLater) -> Text:
 
 def signin_pages(
     visitor: Visitor,
-    signin: SignIn,
+    signin: PasswordLogin,
     factors: SecondFactors,
     sessions: SessionStore,
     devices: Devices,
-    journeys: Journeys,
+    journeys: LoginFlows,
     life_s: int,
 ) -> Blueprint:
     routes = Blueprint("signin", __name__)
 
-    async def journey_to(next_path: str | None) -> Journey | None:
-        journey = await journeys.find(browser.safe_next(next_path)) if next_path else None
+    async def journey_to(next_path: str | None) -> LoginFlow | None:
+        journey = await journeys.find(cookies_csrf.safe_next(next_path)) if next_path else None
         if journey:
             language.asked_for(journey.ui_locales)
         return journey
 
     async def known_device(account: str) -> str:
-        return await devices.known_browser(account, browser.device_cookie())
+        return await devices.known_browser(account, cookies_csrf.device_cookie())
 
     @routes.get("/")
     async def front_door() -> Response:
@@ -88,19 +88,19 @@ def signin_pages(
         journey = await journey_to(next_path)
         session = await visitor.session()
         if session and (journey is None or journey.accepts(session)):
-            return see_other(journey.onward if journey else browser.safe_next(next_path))
+            return see_other(journey.onward if journey else cookies_csrf.safe_next(next_path))
         return await signin_form(journey, next_path)
 
     @routes.post("/login")
     async def login() -> Response:
         form = await form_fields()
-        browser.check_csrf(browser.cookie(VISIT), form.get("csrf"))
+        cookies_csrf.check_csrf(cookies_csrf.cookie(VISIT), form.get("csrf"))
         journey = await journey_to(form.get("next"))
         if journey:
             await journey.reached("signing_in")
         name, password = form.get("login", ""), form.get("password", "")
         try:
-            with wire().watched():  # no password is hashed for a client that has gone
+            with client_connection().watched():  # no password is hashed for a client that has gone
                 device_name = await known_device(login_key(name))
                 outcome = await signin.with_password(name, password, address(), device_name)
         except InvalidCredentials:
@@ -114,7 +114,7 @@ def signin_pages(
 
     @routes.get("/login/code")
     async def code_form() -> Response:
-        user = await sessions.challenged(browser.cookie(VISIT))
+        user = await sessions.challenged(cookies_csrf.cookie(VISIT))
         if user is None:
             return see_other("/login")
         return await show_code(user, request.args.get("next"))
@@ -122,8 +122,8 @@ def signin_pages(
     @routes.post("/login/code")
     async def code() -> Response:
         form = await form_fields()
-        secret = browser.cookie(VISIT)
-        browser.check_csrf(secret, form.get("csrf"))
+        secret = cookies_csrf.cookie(VISIT)
+        cookies_csrf.check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged(secret)
         if user is None:
             late = _("That took too long. Please sign in again.")
@@ -143,8 +143,8 @@ def signin_pages(
     @routes.post("/login/code/resend")
     async def resend() -> Response:
         form = await form_fields()
-        secret = browser.cookie(VISIT)
-        browser.check_csrf(secret, form.get("csrf"))
+        secret = cookies_csrf.cookie(VISIT)
+        cookies_csrf.check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged(secret)
         if user is None:
             return see_other("/login")
@@ -158,15 +158,15 @@ def signin_pages(
         response = see_other("/login" + _onward(form.get("next")))
         session = await visitor.session()
         if session:
-            browser.check_csrf(session.secret, form.get("csrf"))
+            cookies_csrf.check_csrf(session.secret, form.get("csrf"))
             await sessions.end(session.user.user_id, session.id)
-        elif visit := browser.cookie(VISIT):
-            browser.check_csrf(visit, form.get("csrf"))
+        elif visit := cookies_csrf.cookie(VISIT):
+            cookies_csrf.check_csrf(visit, form.get("csrf"))
             await sessions.drop_challenge(visit)
         else:
             return response  # a form of another site comes without our cookies, and must not take them away
-        browser.drop_cookie(response, SESSION)
-        browser.drop_cookie(response, VISIT)
+        cookies_csrf.drop_cookie(response, SESSION)
+        cookies_csrf.drop_cookie(response, VISIT)
         return response
 
     async def ask_for_code(user: User, next_path: str | None) -> Response:
@@ -176,7 +176,7 @@ def signin_pages(
         if journey := await journey_to(next_path):
             await journey.reached("second_factor")
         response = see_other("/login/code" + _onward(next_path))
-        browser.set_cookie(response, VISIT, await sessions.challenge(user))
+        cookies_csrf.set_cookie(response, VISIT, await sessions.challenge(user))
         return response
 
     async def show_code(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
@@ -188,29 +188,29 @@ def signin_pages(
             site=journey.title if journey else "",
             **(journey.details(address()) if journey else {}),
             form_targets=journey.form_targets if journey else (),
-            csrf=browser.csrf_token(browser.cookie(VISIT)),
+            csrf=cookies_csrf.csrf_token(cookies_csrf.cookie(VISIT)),
             action="/login/code",
             resend_action="/login/code/resend",
-            next=browser.safe_next(next_path) if next_path else "",
+            next=cookies_csrf.safe_next(next_path) if next_path else "",
             ways=user.ways,
             email_hint=masked(user.login),
             **context,
         )
 
-    async def enter(signed_in: SignedIn, journey: Journey | None, next_path: str | None) -> Response:
+    async def enter(signed_in: SignedIn, journey: LoginFlow | None, next_path: str | None) -> Response:
         """A new session with a new name; whatever the browser came with is worth nothing any more."""
         session = await sessions.start(
             signed_in.user,
             signed_in.auth,
             address(),
             device(),
-            session=browser.cookie(SESSION),
-            visit=browser.cookie(VISIT),
+            session=cookies_csrf.cookie(SESSION),
+            visit=cookies_csrf.cookie(VISIT),
         )
-        response = see_other(await journey.arrived(session) if journey else browser.safe_next(next_path))
-        browser.set_cookie(response, SESSION, session.secret, life_s)
+        response = see_other(await journey.arrived(session) if journey else cookies_csrf.safe_next(next_path))
+        cookies_csrf.set_cookie(response, SESSION, session.secret, life_s)
         remember_browser(response, devices, signed_in.user)
-        browser.drop_cookie(response, VISIT)
+        cookies_csrf.drop_cookie(response, VISIT)
         return response
 
     return routes
@@ -218,11 +218,11 @@ def signin_pages(
 
 def remember_browser(response: Response, devices: Devices, user: User) -> None:
     """This browser is a known device of the user from now on."""
-    browser.set_cookie(response, DEVICE, devices.cookie_for(user, browser.device_cookie()), COOKIE_S)
+    cookies_csrf.set_cookie(response, DEVICE, devices.cookie_for(user, cookies_csrf.device_cookie()), COOKIE_S)
 
 
 def _onward(next_path: str | None) -> str:
-    return f"?next={quote(browser.safe_next(next_path))}" if next_path else ""
+    return f"?next={quote(cookies_csrf.safe_next(next_path))}" if next_path else ""
 
 
 def masked(login: str) -> str:

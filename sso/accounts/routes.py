@@ -11,13 +11,13 @@ from sso.accounts.devices import Devices
 from sso.accounts.errors import OtpRequired
 from sso.accounts.model import SecondFactorNeeded, login_key
 from sso.accounts.option_fields import OptionFields, Short, checked_options
+from sso.accounts.password_login import PasswordLogin
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
-from sso.accounts.signin import SignIn
-from sso.core.refused import Refused
+from sso.core.errors import ApiError
 from sso.web import language
+from sso.web.client_connection import client_connection
 from sso.web.http import address, read, reply
-from sso.web.wire import wire
 
 
 class LoginRequest(OptionFields):
@@ -28,7 +28,7 @@ class LoginRequest(OptionFields):
 
 
 def login_routes(
-    signin: SignIn,
+    signin: PasswordLogin,
     factors: SecondFactors,
     tokens: SessionTokens,
     devices: Devices,
@@ -46,10 +46,10 @@ def login_routes(
             source = await tokens.sign_in(form.token, options.address)
             return reply(await auth_data.issue(source.signed_in, options, source))
         if not form.login or not form.password:
-            raise Refused("login and password, or token, are required")
+            raise ApiError("login and password, or token, are required")
         # What somebody says of an address counts for no limit: attempts are counted where they come from.
         device = await devices.known_factor(login_key(form.login), form.factor)
-        with wire().watched():  # no password is hashed for a client that has gone
+        with client_connection().watched():  # no password is hashed for a client that has gone
             outcome = await signin.with_password(form.login, form.password, real, device.name)
         if isinstance(outcome, SecondFactorNeeded):
             if not form.otp:

@@ -6,14 +6,14 @@ import time
 
 import pyotp
 
+from sso.accounts.code_guesses import MAX_GUESSES, Guesses, claim_notice
 from sso.accounts.errors import SecondFactorBlocked
-from sso.accounts.guesses import MAX_GUESSES, Guesses, claim_notice
 from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.users import UserStore
+from sso.core.encryption import Keyring, place
 from sso.core.language import Text, reading
-from sso.core.sealed import Keyring, place
-from sso.db.bridge import Database, Transaction
+from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 
 STEP_S = 30

@@ -1,6 +1,6 @@
 """The statements of session tokens: each serves many callers at once."""
 
-from sso.accounts.still_valid import NOW
+from sso.accounts.issue_guard import NOW
 
 USER_TOKENS = 100  # session tokens of one user; the least recently used end
 USER_SIGN_INS = 100

@@ -7,23 +7,23 @@ and end of a short or bound one, addresses, applications, authentication time an
 from dataclasses import dataclass, replace
 
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.session_token_statements import FAMILY_TOKENS, ISSUE, LOOK_UP, USER_TOKENS
-from sso.accounts.still_valid import still_valid
 from sso.accounts.user_jwt import GAME_AUTH, Inherited
+from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address, intersection, parse_address, parse_network
-from sso.core.refused import Refused
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 
-__all__ = ["FAMILY_TOKENS", "USER_TOKENS", "Issued", "OtherApplication", "SessionTokens", "Source"]
+__all__ = ["FAMILY_TOKENS", "USER_TOKENS", "IssuedSessionTokens", "OtherApplication", "SessionTokens", "TokenSource"]
 
 BOUND_S = 300
 
 
-class OtherApplication(Refused):
+class OtherApplication(ApiError):
     """A session token is used for an application that it was not issued for."""
 
     status = 403
@@ -32,7 +32,7 @@ class OtherApplication(Refused):
 
 
 @dataclass(frozen=True)
-class Source:
+class TokenSource:
     """A session token that a user signed in with."""
 
     signed_in: SignedIn
@@ -66,7 +66,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Issued:
+class IssuedSessionTokens:
     token: str
     stoken: str
     token_exp: int
@@ -81,9 +81,9 @@ class SessionTokens:
         self._short_s = short_s
         self._max_s = max_s  # from the original sign-in
         self._look_up = Batch(database, Statement(LOOK_UP))
-        self._issue = still_valid(database, *ISSUE)
+        self._issue = guarded_by_user(database, *ISSUE)
 
-    async def sign_in(self, token: str, address: Address) -> Source:
+    async def sign_in(self, token: str, address: Address) -> TokenSource:
         row = await self._look_up(digest(token), float(self._max_s))
         if row is None or (row["kind"] == "bound" and parse_address(row["address"]) != address):
             raise InvalidCredentials
@@ -93,7 +93,7 @@ class SessionTokens:
             ips = (
                 own if ips is None else tuple(map(str, intersection(map(parse_network, own), map(parse_network, ips))))
             )
-        return Source(
+        return TokenSource(
             signed_in=SignedIn(User.from_row(row), GAME_AUTH if row["auth"] == GAME_AUTH else "token"),
             kind=row["kind"],
             life=row["life"],
@@ -106,7 +106,9 @@ class SessionTokens:
             token_digest=digest(token),
         )
 
-    async def issue(self, user: User, auth: str, options: LoginOptions, source: Source | None = None) -> Issued:
+    async def issue(
+        self, user: User, auth: str, options: LoginOptions, source: TokenSource | None = None
+    ) -> IssuedSessionTokens:
         """A long and a short token; with ``short_token``, only one, bound to the client's address.
 
         Without a ``source`` this is a new sign-in; with one, the tokens belong to its sign-in and keep its limits.
@@ -139,9 +141,9 @@ class SessionTokens:
         inherited = Inherited(auth_time=moment, sign_in_id=sign_in_id)
         if source:
             inherited = Inherited(source.auth_time, moment + source.life, source.ips, sign_in_id=sign_in_id)
-        return Issued(token, stoken, life, moment, sign_in_id, inherited)
+        return IssuedSessionTokens(token, stoken, life, moment, sign_in_id, inherited)
 
-    def _kind_and_life(self, options: LoginOptions, source: Source | None) -> tuple[str, int]:
+    def _kind_and_life(self, options: LoginOptions, source: TokenSource | None) -> tuple[str, int]:
         kind, life = "long", self._long_s
         if options.short_token or (source and source.kind == "bound"):
             kind, life = "bound", BOUND_S

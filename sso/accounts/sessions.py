@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any
 
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.model import User
-from sso.accounts.still_valid import still_valid
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 
 CHALLENGE_S = 600
@@ -118,8 +118,8 @@ class SessionStore:
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
         self._trim = Batch(database, _TRIM)
-        self._start = still_valid(database, *_START)
-        self._challenge = still_valid(database, *_CHALLENGE)
+        self._start = guarded_by_user(database, *_START)
+        self._challenge = guarded_by_user(database, *_CHALLENGE)
 
     async def look_up(self, secret: str, address: Address) -> Session | None:
         """Who this cookie is, if it is anybody: read from the database each time, so an ended session is ended."""

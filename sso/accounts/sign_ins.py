@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sso.db.bridge import Database, Transaction
+from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 
 EXPIRED_JWT_S = 30 * 86400  # for so long after its end, a user JWT still names its user where that is allowed

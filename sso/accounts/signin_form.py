@@ -4,26 +4,26 @@ from typing import Any
 
 from quart import Response
 
-from sso.accounts.journey import Journey
-from sso.web import browser
-from sso.web.browser import VISIT
+from sso.accounts.login_flow import LoginFlow
+from sso.web import cookies_csrf
+from sso.web.cookies_csrf import VISIT
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import page
 
 
 async def signin_form(
-    journey: Journey | None, next_path: str | None = None, *, status: int = 200, login: str = "", **context: Any
+    journey: LoginFlow | None, next_path: str | None = None, *, status: int = 200, login: str = "", **context: Any
 ) -> Response:
     """``next_path``: where to go afterwards, if it is no journey, or one that is not known any more."""
-    secret, is_new = browser.visit()
+    secret, is_new = cookies_csrf.visit()
     if journey:
         next_path = journey.path
         login = login or journey.login_hint
     details = journey.details(address()) if journey else {}
     own = {
-        "csrf": browser.csrf_token(secret),
-        "next": browser.safe_next(next_path) if next_path else "",
+        "csrf": cookies_csrf.csrf_token(secret),
+        "next": cookies_csrf.safe_next(next_path) if next_path else "",
         "login": login,
     }
     response = await page(
@@ -37,5 +37,5 @@ async def signin_form(
         **context,
     )
     if is_new:
-        browser.set_cookie(response, VISIT, secret)
+        cookies_csrf.set_cookie(response, VISIT, secret)
     return response

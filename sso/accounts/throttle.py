@@ -14,8 +14,8 @@ from sso.accounts.errors import TooManyAttempts
 from sso.accounts.model import User
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, client_networks
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 
 FREE_FAILURES = 5  # per account, before each further one must wait

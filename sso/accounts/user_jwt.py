@@ -20,7 +20,7 @@ EXCHANGED = "exchanged_token"  # made from an access token; stands in for a user
 
 
 @dataclass(frozen=True)
-class Caller:
+class JwtUser:
     """Who a user JWT speaks for."""
 
     user: User
@@ -57,7 +57,9 @@ class ExchangeSource:
 
 
 class UserJwts:
-    def __init__(self, keys: KeySet, users: UserStore, grants: "Grants", issuer: str, life_s: int, max_s: int) -> None:
+    def __init__(
+        self, keys: KeySet, users: UserStore, grants: "GrantLookup", issuer: str, life_s: int, max_s: int
+    ) -> None:
         self._keys = keys
         self._users = users
         self._grants = grants
@@ -108,7 +110,7 @@ class UserJwts:
             claims["app_id"] = app_id
         return self._keys.signer().sign(claims)
 
-    async def vouch(self, caller: Caller) -> int:
+    async def vouch(self, caller: JwtUser) -> int:
         """For a new JWT in place of one: InvalidToken if everything of the user's has ended since it was verified.
 
         ExpiredToken if the limits that it inherits leave no time.
@@ -156,7 +158,7 @@ class UserJwts:
         factor: str | None,
         expired_for: int = 0,
         exchanged: bool = False,
-    ) -> Caller:
+    ) -> JwtUser:
         """InvalidToken unless it is a live user JWT of a live user, used from where it may be used.
 
         ``factor`` is what the device says; None where a service JWT stands in for it. ``exchanged``: an exchanged
@@ -177,7 +179,7 @@ class UserJwts:
         user = await self._users.holder(claims["sub"], str(claims.get("sid", "")))
         if user is None or user.disabled or claims["iat"] < user.valid_from:
             raise InvalidToken("void")
-        return Caller(user, claims)
+        return JwtUser(user, claims)
 
     async def _check_exchanged(self, claims: dict[str, Any]) -> None:
         """No expiry is waived for it, and it ends with the access token that it came from.
@@ -229,7 +231,7 @@ def _issued_at(vouched: int, valid_from: int) -> int:
     return max(min(vouched, int(time.time())), valid_from)
 
 
-class Grants(Protocol):
+class GrantLookup(Protocol):
     """The store of access tokens of web sites."""
 
     async def is_alive(self, digest: bytes, *, first_party: bool) -> bool: ...

@@ -4,10 +4,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
+from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
-from sso.accounts.still_valid import NOW, still_valid
-from sso.db.batch import Batch
-from sso.db.bridge import Database, Runner, Transaction
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database, Runner, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import users
 
@@ -86,7 +86,7 @@ class UserStore:
         self._by_id = Batch(database, _BY_IDS)
         self._holder = Batch(database, _HOLDERS)
         self._by_login = Batch(database, _BY_LOGINS)
-        self._vouch = still_valid(database, *_VOUCH)
+        self._vouch = guarded_by_user(database, *_VOUCH)
 
     async def get(self, user_id: str) -> User | None:
         row = await self._by_id(user_id)

@@ -30,7 +30,7 @@ VERBS = {
 }
 
 
-class Verbs(click.Group):
+class CommandGroup(click.Group):
     """Loads a verb when it is used: `sso --help` should not wait for a web framework."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -43,11 +43,11 @@ class Verbs(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
+        with formatter.section("CommandGroup"):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sso")
 @click.option(
     "--config",
@@ -77,7 +77,7 @@ def main() -> None:
     except click.ClickException as error:
         fail(error.format_message())
     except Exception as error:
-        from sso.cli.running import FAILURES  # here: not every verb needs what it brings along
+        from sso.cli.context import FAILURES
 
         if not isinstance(error, FAILURES):
             raise

@@ -6,16 +6,17 @@ from typing import Any
 import click
 import orjson
 
-from sso.cli.kinds import APPLICATION_ID
-from sso.cli.running import Failure, console, with_services
+from sso.cli.context import CommandFailure, console, with_services
+from sso.cli.types import APPLICATION_ID
 from sso.core import keys as material
+from sso.core.encryption import Keyring
 from sso.core.keys import UnusableKey
-from sso.core.sealed import Keyring
-from sso.db.bridge import Row, Runner, Transaction
+from sso.db.database import Row, Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm import audit, email_secret
-from sso.perm.application_store import create_application, private_key, read_row, written
+from sso.perm.credentials import email_secret
 from sso.perm.input.service import read_application_fields
+from sso.perm.stores import audit
+from sso.perm.stores.applications import create_application, private_key, read_row, written
 from sso.services import Services
 
 APP_ID = click.argument("app_id", type=APPLICATION_ID)
@@ -103,7 +104,7 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
         pem = _held_key(services.keyring, row)
         kid = material.key_id(material.load_private(pem).public_key())
         if await perm.application_keys.find(app_id, kid) is None:
-            raise Failure("the public key of the private key that is held is not among the application's keys")
+            raise CommandFailure("the public key of the private key that is held is not among the application's keys")
         return perm.service_jwts.issue(app_id, pem)
 
     click.echo(with_services(ctx, work))
@@ -143,9 +144,9 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
         pem = file.read_text()
         material.load_public(pem)
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"cannot read {file}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+        raise CommandFailure(f"cannot read {file}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     except UnusableKey as error:
-        raise Failure(f"{file}: {error}") from None
+        raise CommandFailure(f"{file}: {error}") from None
 
     async def work(services: Services) -> str:
         async def add(tx: Transaction) -> str:
@@ -191,25 +192,27 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
         return await services.database.transaction(remove)
 
     if not with_services(ctx, work):
-        raise Failure(f"application {app_id} has no key {kid} that was added by hand")
+        raise CommandFailure(f"application {app_id} has no key {kid} that was added by hand")
     click.echo(f"{kid} is removed")
 
 
 async def _found(runner: Runner, app_id: int) -> Row:
     row = await read_row(runner, app_id)
     if row is None:
-        raise Failure(f"there is no application {app_id}; `sso app list` shows them")
+        raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
     return row
 
 
 def _held_key(keyring: Keyring, row: Row) -> str:
     pem = private_key(keyring, row)
     if not pem:
-        raise Failure("the service holds no private key of this application: save it in service_meta.private_key")
+        raise CommandFailure(
+            "the service holds no private key of this application: save it in service_meta.private_key"
+        )
     try:
         material.load_private(pem)
     except UnusableKey as error:
-        raise Failure(f"the private key of this application cannot be used: {error}") from None
+        raise CommandFailure(f"the private key of this application cannot be used: {error}") from None
     return pem
 
 

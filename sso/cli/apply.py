@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from sso.cli.running import Failure, console, with_services
+from sso.cli.context import CommandFailure, console, with_services
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
-from sso.state.tally import Counts
-from sso.web.gate import BadBody, read_body
+from sso.state.summary import SectionCounts
+from sso.web.body import InvalidBody, read_body
 
-MOST = 64 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 SHOW_FROM = 20  # passwords to hash, before it is worth showing how far it is
 
 
@@ -26,19 +26,21 @@ def command(ctx: click.Context, file: Path) -> None:
     nothing. It works while the service runs, which sees the change at once.
     """
     try:
-        raw = sys.stdin.buffer.read(MOST + 1) if str(file) == "-" else file.read_bytes()
-        document = parse(read_body(raw, "application/json", max_bytes=MOST, max_values=MOST).fields)
+        raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1) if str(file) == "-" else file.read_bytes()
+        document = parse(
+            read_body(raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES).fields
+        )
     except OSError as error:
-        raise Failure(f"cannot read {file}: {error.strerror}") from None
-    except (BadBody, DocumentError) as error:
-        raise Failure(f"{file}: {error}") from None
+        raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
+    except (InvalidBody, DocumentError) as error:
+        raise CommandFailure(f"{file}: {error}") from None
 
-    async def apply(services: Services) -> Counts:
+    async def apply(services: Services) -> SectionCounts:
         applier = Applier(services.database, services.hasher, services.keyring, console())
         try:
             return await applier.apply(document, _progress)
         except DocumentError as error:
-            raise Failure(f"{file}: {error}") from None
+            raise CommandFailure(f"{file}: {error}") from None
 
     counts = with_services(ctx, apply)
     for warning in counts.warnings:

@@ -7,10 +7,10 @@ from typing import Any
 import click
 import orjson
 
-from sso.cli.kinds import APPLICATION_ID, moment
-from sso.cli.running import Failure, with_services
-from sso.perm import audit
-from sso.perm.audit import PAGE_MOST, Filter
+from sso.cli.context import CommandFailure, with_services
+from sso.cli.types import APPLICATION_ID, moment
+from sso.perm.stores import audit
+from sso.perm.stores.audit import MAX_PAGE, AuditFilter
 from sso.services import Services
 
 
@@ -42,7 +42,7 @@ def command(
     async def work(services: Services) -> list[dict[str, Any]]:
         return await _entries(
             services,
-            Filter(
+            AuditFilter(
                 project_id=await services.permissions.projects.resolve(project) if project else None,
                 application_id=app_id,
                 user_id=await _user_id(services, user) if user else None,
@@ -56,11 +56,11 @@ def command(
         click.echo(orjson.dumps(entry) if as_json else line(entry))
 
 
-async def _entries(services: Services, wanted: Filter, most: int) -> list[dict[str, Any]]:
+async def _entries(services: Services, wanted: AuditFilter, most: int) -> list[dict[str, Any]]:
     """Page by page."""
     found: list[dict[str, Any]] = []
     while len(found) < most:
-        page = await audit.read(services.database, replace(wanted, most=min(PAGE_MOST, most - len(found))))
+        page = await audit.read(services.database, replace(wanted, most=min(MAX_PAGE, most - len(found))))
         found += page
         if not page:
             break
@@ -71,7 +71,7 @@ async def _entries(services: Services, wanted: Filter, most: int) -> list[dict[s
 async def _user_id(services: Services, name: str) -> str:
     user = await services.users.find(name)
     if user is None:
-        raise Failure(f"there is no user {name}")
+        raise CommandFailure(f"there is no user {name}")
     return user.user_id
 
 

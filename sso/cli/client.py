@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 import click
 import orjson
 
-from sso.cli.running import Failure, console, record, with_services
+from sso.cli.context import CommandFailure, console, record, with_services
 from sso.core.ids import secret_token
 from sso.core.keys import CHEAP
 from sso.oauth.model import Client
-from sso.oauth.redirects import judge
+from sso.oauth.redirect_uris import redirect_of
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
@@ -71,15 +71,15 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
     try:
         document = parse({"clients": [part | ({"client_secret": secret} if secret else {})]})
     except DocumentError as error:
-        raise Failure(str(error).removeprefix("clients[0].")) from None
+        raise CommandFailure(str(error).removeprefix("clients[0].")) from None
 
     async def work(services: Services) -> None:
         if await services.oauth.clients.get(client_id):
-            raise Failure(f"there is already a client {client_id}")
+            raise CommandFailure(f"there is already a client {client_id}")
         any_http = not services.settings.https
         for uri in options["uris"]:
-            if judge(uri, options["hosts"], options["uris"], any_http=any_http) is None:
-                raise Failure(f"{uri} can be no redirect URI of this client")
+            if redirect_of(uri, options["hosts"], options["uris"], any_http=any_http) is None:
+                raise CommandFailure(f"{uri} can be no redirect URI of this client")
         await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
 
     with_services(ctx, work)
@@ -126,7 +126,7 @@ def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
     async def rotate(services: Services) -> str | None:
         client = _found(await services.oauth.clients.get(client_id), client_id)
         if client.is_public:
-            raise Failure(f"{client_id} is a public client: it has no secret")
+            raise CommandFailure(f"{client_id} is a public client: it has no secret")
         await record(services, "client.rotate_secret", client_id, {"client_secret": "new"})
         return await services.oauth.clients.rotate_secret(client_id)
 
@@ -171,12 +171,12 @@ def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None
 
 def _must_be(found: bool, client_id: str) -> None:
     if not found:
-        raise Failure(f"there is no client {client_id}")
+        raise CommandFailure(f"there is no client {client_id}")
 
 
 def _found(value: T | None, client_id: str) -> T:
     if value is None:
-        raise Failure(f"there is no client {client_id}")
+        raise CommandFailure(f"there is no client {client_id}")
     return value
 
 
@@ -191,5 +191,5 @@ def _secret(from_stdin: bool) -> str:
         return secret_token()
     secret = sys.stdin.readline().rstrip("\r\n")
     if not secret:
-        raise Failure("standard input holds no secret")
+        raise CommandFailure("standard input holds no secret")
     return secret

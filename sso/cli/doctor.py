@@ -2,7 +2,7 @@
 
 import click
 
-from sso.cli.running import Failure, connected, settings_of
+from sso.cli.context import CommandFailure, connected, settings_of
 from sso.doctor import check
 
 
@@ -20,4 +20,4 @@ def command(ctx: click.Context) -> None:
                 click.echo(f"      {finding.advice}")
                 failed += not finding.warning
     if failed:
-        raise Failure(f"{failed} check{'s' if failed > 1 else ''} failed")
+        raise CommandFailure(f"{failed} check{'s' if failed > 1 else ''} failed")

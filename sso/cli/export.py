@@ -3,7 +3,7 @@
 import click
 import orjson
 
-from sso.cli.running import with_services
+from sso.cli.context import with_services
 from sso.services import Services
 from sso.state.export import export
 

@@ -4,10 +4,10 @@ import sys
 
 import click
 
-from sso.cli.running import Failure, record, text, with_services
+from sso.cli.context import CommandFailure, record, text, with_services
 from sso.config import Settings
+from sso.core.encryption import MasterKey
 from sso.core.keys import ALGORITHMS, CHEAP
-from sso.core.sealed import MasterKey
 from sso.keys.reseal import Reseal
 from sso.keys.store import LEAD_S, LastKey, StoredKey
 from sso.services import Services
@@ -75,10 +75,12 @@ def retire(ctx: click.Context, kid: str) -> None:
         try:
             return await services.key_store.retire(kid)
         except LastKey:
-            raise Failure("this is the key that signs: make another first, with `sso key rotate [--side]`") from None
+            raise CommandFailure(
+                "this is the key that signs: make another first, with `sso key rotate [--side]`"
+            ) from None
 
     if not with_services(ctx, work):
-        raise Failure(f"there is no key {kid} in use")
+        raise CommandFailure(f"there is no key {kid} in use")
     click.echo(f"{kid} is retired")
 
 
@@ -105,7 +107,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         left = await change.sealed_with_old()
         if drop_old:
             if left:
-                raise Failure(f"{left} values are still sealed with an old key: run `sso key reseal` first")
+                raise CommandFailure(f"{left} values are still sealed with an old key: run `sso key reseal` first")
             await record(services, "master_key.drop_old", first, {"kept": first})
             services.keyring.keep_only_first()
             return "only the newest master key is kept"

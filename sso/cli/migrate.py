@@ -2,7 +2,7 @@
 
 import click
 
-from sso.cli.running import database, settings_of
+from sso.cli.context import database, settings_of
 from sso.db.migrate import HEAD
 
 

@@ -8,21 +8,21 @@ import click
 import orjson
 
 from sso.accounts.model import User
-from sso.cli.kinds import APPLICATION_ID, moment
-from sso.cli.perm_lines import explained
-from sso.cli.running import Failure, console, with_services
-from sso.db.bridge import Transaction
-from sso.perm import role_store
+from sso.cli.context import CommandFailure, console, with_services
+from sso.cli.perm_format import explained
+from sso.cli.types import APPLICATION_ID, moment
+from sso.db.database import Transaction
 from sso.perm.engine.answer import TYPES, answer
+from sso.perm.engine.decode import assignments
 from sso.perm.engine.effective import compute
 from sso.perm.engine.explain import explain_rule
 from sso.perm.engine.facts import Assignment
-from sso.perm.engine.load import assignments
 from sso.perm.engine.render import EVERYTHING
-from sso.perm.errors import Invalid
-from sso.perm.facts_store import Loaded
+from sso.perm.errors import InvalidInput
 from sso.perm.input.roles import stored
 from sso.perm.names import CENTRAL, segment
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.facts import LoadedFacts
 from sso.perm.user_data import read_record, save_record
 from sso.services import Services
 
@@ -130,7 +130,7 @@ def revoke(ctx: click.Context, user: str, role: str, app_id: int) -> None:
     name = _role_name(role)
     found, changed = _change(ctx, user, app_id, lambda old: [item for item in old if item.name != name])
     if not changed:
-        raise Failure(f"{found.login} has no role {name} assigned at application {app_id}")
+        raise CommandFailure(f"{found.login} has no role {name} assigned at application {app_id}")
     click.echo(f"{found.login} has no longer the role {name} at application {app_id}")
 
 
@@ -141,7 +141,7 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
         found_user = await _user(services, user)
         found = await _loaded(services, found_user, app_id)
         if found.gone:
-            raise Failure(f"application {app_id}, or its project, is removed")
+            raise CommandFailure(f"application {app_id}, or its project, is removed")
 
         async def save(tx: Transaction) -> bool:
             row = await role_store.lock_application(tx, app_id)
@@ -153,9 +153,9 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
 
         try:
             return found_user, await services.database.transaction(save)
-        except Invalid as error:
+        except InvalidInput as error:
             known = ", ".join(sorted(found.application.roles)) or "none"
-            raise Failure(f"{error.message}; the roles of application {app_id}: {known}") from None
+            raise CommandFailure(f"{error.message}; the roles of application {app_id}: {known}") from None
 
     return with_services(ctx, work)
 
@@ -163,19 +163,19 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
 def _role_name(role: str) -> str:
     try:
         return segment(role, "ROLE")
-    except Invalid as error:
+    except InvalidInput as error:
         raise click.UsageError(error.message) from None
 
 
 async def _user(services: Services, name: str) -> User:
     user = await services.users.find(name)
     if user is None:
-        raise Failure(f"there is no user {name}")
+        raise CommandFailure(f"there is no user {name}")
     return user
 
 
-async def _loaded(services: Services, user: User, app_id: int) -> Loaded:
+async def _loaded(services: Services, user: User, app_id: int) -> LoadedFacts:
     found = await services.permissions.facts.load(user.user_id, app_id, None)
     if found is None:
-        raise Failure(f"there is no application {app_id}; `sso app list` shows them")
+        raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
     return found

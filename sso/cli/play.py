@@ -9,7 +9,7 @@ import click
 import trio
 
 from sso.play.client import GameLoginError
-from sso.play.login import Interrupted, Wish, log_in
+from sso.play.login import GameLoginOptions, Interrupted, log_in
 from sso.play.screen import Screen, print_json
 from sso.play.signing import BadKey, SigningKey
 
@@ -67,7 +67,7 @@ def command(
     out = sys.stderr if as_json else sys.stdout
     fields: dict[str, str | int] = {"factor": factor, "distr": distr, "app_id": app_id, "gapp_id": gapp_id}
     try:
-        wish = Wish(
+        wish = GameLoginOptions(
             base_url=base_url,
             ws_url=ws_url or "ws" + base_url.removeprefix("http"),
             key=SigningKey.read(key_file) if key_file else None,

@@ -5,8 +5,8 @@ from typing import Any
 import click
 import orjson
 
-from sso.cli.running import Failure, console, with_services
-from sso.db.bridge import Row
+from sso.cli.context import CommandFailure, console, with_services
+from sso.db.database import Row
 from sso.db.statement import Statement
 from sso.perm.membership import read_membership
 from sso.perm.projects import read_row, remove_project, shown
@@ -90,7 +90,7 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
     async def work(services: Services) -> str:
         row = await _found(services, project)
         if row["removed"]:
-            raise Failure(f"{row['id']} is removed already")
+            raise CommandFailure(f"{row['id']} is removed already")
         await services.database.transaction(lambda tx: remove_project(tx, console(), row["id"]))
         return str(row["id"])
 
@@ -100,7 +100,7 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
 async def _found(services: Services, name: str) -> Row:
     row = await read_row(services.database, await services.permissions.projects.resolve(name))
     if row is None:
-        raise Failure(f"there is no project {name}; `sso project list` shows them")
+        raise CommandFailure(f"there is no project {name}; `sso project list` shows them")
     return row
 
 

@@ -18,14 +18,14 @@ import structlog
 import trio
 
 from sso import metrics
-from sso.cli.running import FAILURES, database, settings_of
+from sso.cli.context import FAILURES, database, settings_of
 from sso.config import ConfigError, Settings, load
-from sso.core.sealed import SealError
+from sso.core.encryption import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
 from sso.serve.account import switch_account
-from sso.serve.child import ReadyPipe, Role
-from sso.serve.lane.places import Places
-from sso.serve.sockets import Bind, listening, parse_binds
+from sso.serve.child import ChildRole, ReadyPipe
+from sso.serve.http1.balance import WorkerSlots
+from sso.serve.listeners import Bind, listening, parse_binds
 from sso.serve.supervisor import Supervisor
 
 LOOK_EVERY_S = 0.3
@@ -97,10 +97,10 @@ def _supervise(
     from sso.server import run_worker
     from sso.services import keyring
 
-    places = Places()
+    places = WorkerSlots()
     keyring(settings)  # made now if there is none, and a bad one is said before anything starts
 
-    def workers(current: Settings) -> Role:
+    def workers(current: Settings) -> ChildRole:
         def run(ready: ReadyPipe, number: int) -> None:
             gc.enable()
             _leave_on_sigterm()  # before it serves, and after: a further signal must not change its exit code
@@ -112,7 +112,7 @@ def _supervise(
             except* SealError as group:
                 raise SystemExit(str(_first(group))) from None
 
-        return Role("worker", run, current.workers)
+        return ChildRole("worker", run, current.workers)
 
     def close_sockets() -> None:
         for listener in sockets:
@@ -122,16 +122,16 @@ def _supervise(
         close_sockets()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a further one must not change the exit code
 
-    def aside(name: str, work: Callable[[ReadyPipe], None]) -> Role:
+    def aside(name: str, work: Callable[[ReadyPipe], None]) -> ChildRole:
         """It answers no requests, so it must not hold the listeners open when those who do have closed them."""
 
         def run(ready: ReadyPipe, _: int) -> None:
             close_sockets()
             work(ready)
 
-        return Role(name, run)
+        return ChildRole(name, run)
 
-    def roles(current: Settings) -> list[Role]:
+    def roles(current: Settings) -> list[ChildRole]:
         minder = [] if current.database_url else [aside("database", partial(_mind_database, current.data_dir))]
         meter = [aside("metrics", partial(_serve_metrics, meters))] if meters else []
         return [*minder, *meter, workers(current)]
@@ -139,7 +139,7 @@ def _supervise(
     def announce() -> None:
         click.echo(f"sso is ready at {settings.base_url} ({settings.workers} worker{'s'[: settings.workers > 1]})")
 
-    def reload() -> list[Role]:
+    def reload() -> list[ChildRole]:
         return roles(load(config_file).model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()

@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable
 import click
 import orjson
 
-from sso.accounts.guesses import Guesses, forget_guesses
+from sso.accounts.code_guesses import Guesses, forget_guesses
 from sso.accounts.model import User
 from sso.accounts.users import facts
-from sso.cli.running import Failure, console, record, text, with_services
+from sso.cli.context import CommandFailure, console, record, text, with_services
 from sso.core.passwords import LONGEST
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=text)
-MOST = 1_000_000
+MAX_LISTED_USERS = 1_000_000
 
 
 @click.group()
@@ -39,11 +39,11 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
     try:
         document = parse({"users": [part | ({"user_id": user_id} if user_id else {})]})
     except DocumentError as error:
-        raise Failure(str(error).removeprefix("users[0].")) from None
+        raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
     async def work(services: Services) -> User | None:
         if await services.users.by_login(login) or (user_id and await services.users.get(user_id)):
-            raise Failure("there is already such a user")
+            raise CommandFailure("there is already such a user")
         await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
         return await services.users.by_login(login)
 
@@ -56,7 +56,9 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
 
 @command.command("list")
 @click.option("--search", default="", callback=text, help="Part of the login, or a user id.")
-@click.option("--most", type=click.IntRange(0, MOST), default=100, show_default=True, help="How many at most.")
+@click.option(
+    "--most", type=click.IntRange(0, MAX_LISTED_USERS), default=100, show_default=True, help="How many at most."
+)
 @click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="How many to leave out first.")
 @click.pass_context
 def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
@@ -178,7 +180,7 @@ def _change(ctx: click.Context, id_or_login: str, change: Callable[[Services, Us
     async def work(services: Services) -> User:
         user = await services.users.find(id_or_login)
         if user is None:
-            raise Failure(f"there is no user {id_or_login}")
+            raise CommandFailure(f"there is no user {id_or_login}")
         await change(services, user)
         return user
 
@@ -191,9 +193,9 @@ def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
         try:
             password = sys.stdin.buffer.readline().decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            raise Failure("the password is not UTF-8") from None
+            raise CommandFailure("the password is not UTF-8") from None
         if not password:
-            raise Failure("standard input holds no password")
+            raise CommandFailure("standard input holds no password")
         return _not_too_long(password), False
     if sys.stdin.isatty():
         typed: str = click.prompt(
@@ -210,5 +212,5 @@ def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
 
 def _not_too_long(password: str) -> str:
     if len(password) > LONGEST:
-        raise Failure(f"a password has at most {LONGEST} characters")
+        raise CommandFailure(f"a password has at most {LONGEST} characters")
     return password

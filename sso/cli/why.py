@@ -2,8 +2,8 @@
 
 import click
 
-from sso.cli.running import Failure, text, with_services
-from sso.gsid.violations import Record
+from sso.cli.context import CommandFailure, text, with_services
+from sso.gsid.violations import ViolationRecord
 from sso.services import Services
 
 
@@ -17,17 +17,17 @@ def command(ctx: click.Context, record_id: str) -> None:
     only the beginning of a digest. Records are kept for a week.
     """
 
-    async def work(services: Services) -> Record | None:
+    async def work(services: Services) -> ViolationRecord | None:
         return await services.game.violations.find(record_id)
 
     record = with_services(ctx, work)
     if record is None:
-        raise Failure(f"there is no record {record_id}, or it is older than a week")
+        raise CommandFailure(f"there is no record {record_id}, or it is older than a week")
     for name, value in lines(record):
         click.echo(f"{name:<10}{value}")
 
 
-def lines(record: Record) -> list[tuple[str, str]]:
+def lines(record: ViolationRecord) -> list[tuple[str, str]]:
     # In the place of a gsid anything may have been sent: it must not write lines of its own, nor move the cursor.
     gsid = record.gsid if record.gsid.isprintable() else ascii(record.gsid)
     return [

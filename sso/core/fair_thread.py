@@ -11,8 +11,8 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
+from sso.core.errors import Busy
 from sso.core.net import Address, client_networks
-from sso.core.refused import Busy
 from sso.core.threads import Threads
 
 MAX_CLIENTS = 256  # that wait at the same time

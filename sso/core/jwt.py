@@ -23,8 +23,8 @@ from sso.core.keys import ALGORITHMS, PrivateKey, PublicKey, algorithm_of, signa
 
 SKEW_S = 30
 # More than the longest that we make: a nickname and a nonce as long as they may be, or a device's key.
-TOKEN_MOST = 16 * 1024
-HEADS_MOST = 64
+MAX_TOKEN = 16 * 1024
+MAX_HEADS = 64
 MAX_HEAD = 1024  # a header is read before the signature is verified: anybody may have sent it
 # Header members that change how the rest is to be read. None of them is implemented, so none is accepted.
 NOT_SUPPORTED = frozenset(("crit", "zip", "b64"))
@@ -116,7 +116,7 @@ class Verifier:
 
 def kid_of(token: str) -> str:
     """The key that a token names, before anything in it is believed."""
-    if len(token) > TOKEN_MOST or SHAPE.fullmatch(token) is None:
+    if len(token) > MAX_TOKEN or SHAPE.fullmatch(token) is None:
         raise InvalidToken("not a JWT")
     head = token.partition(".")[0]
     if len(head) > MAX_HEAD:
@@ -124,7 +124,7 @@ def kid_of(token: str) -> str:
     return _read_head(head)[0]
 
 
-@lru_cache(HEADS_MOST)
+@lru_cache(MAX_HEADS)
 def _read_head(part: str) -> tuple[str, object]:
     """The ``kid`` and the ``alg`` that a header names. All tokens of a key have the same one."""
     header = _read_part(part, "header")

@@ -17,7 +17,7 @@ RSA_BITS = range(2048, 8192 + 1)
 RSA_EXPONENTS = range(3, 2**32, 2)  # the cost of a verification grows with the exponent
 USUAL_EXPONENT = 65537
 CHEAP_RSA_BITS = 4096  # with the usual exponent: a tenth of a millisecond
-PEM_MOST = 16 * 1024
+MAX_PEM = 16 * 1024
 MAX_DER_BYTES = 2048  # an RSA key of 8,192 bits needs 1,100
 
 _PEM = re.compile(rb"-----BEGIN ((?:RSA )?)PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END \1PUBLIC KEY-----")
@@ -82,7 +82,7 @@ def _joined(r: int, s: int) -> bytes:
 
 def load_public(pem: str) -> PublicKey:
     """A usable public key from PEM."""
-    if len(pem) > PEM_MOST:
+    if len(pem) > MAX_PEM:
         raise UnusableKey("the key is too long")
     if "PRIVATE KEY" in pem:
         raise UnusableKey("this is a private key; a public one is wanted")
@@ -101,7 +101,7 @@ def load_rsa_public(text: str) -> rsa.RSAPublicKey:
     if "-----BEGIN" in text:
         key = load_public(text)
     else:
-        if len(text) > PEM_MOST:
+        if len(text) > MAX_PEM:
             raise UnusableKey("the key is too long")
         try:
             raw = base64.b64decode(text, validate=True)
@@ -136,7 +136,7 @@ def load_rsa_der(raw: bytes) -> rsa.RSAPublicKey:
 
 
 def load_private(pem: str) -> PrivateKey:
-    if len(pem) > PEM_MOST:
+    if len(pem) > MAX_PEM:
         raise UnusableKey("the key is too long")
     try:
         key = serialization.load_pem_private_key(pem.encode(), password=None)

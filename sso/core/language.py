@@ -19,7 +19,7 @@ SOURCE = "en"
 LANGUAGES = (SOURCE, "de", "es", "fr")
 CATALOGUES = Path(__file__).parent.parent / "languages"
 
-TAGS_MOST, TEXT_MOST = 32, 1024  # of what somebody says they read; beyond that it is no longer read
+MAX_TAGS, MAX_TEXT = 32, 1024  # of what somebody says they read; beyond that it is no longer read
 TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)
 _RANGE = re.compile(rf"({TAG.pattern}|\*)(?:[ \t]*;[ \t]*[Qq]=(0(?:\.[0-9]{{0,3}})?|1(?:\.0{{0,3}})?))?", re.ASCII)
 
@@ -86,12 +86,12 @@ def first_of(tags: Iterable[str]) -> str | None:
 
 def in_ui_locales(text: str) -> Iterator[str]:
     """The tags of ``ui_locales``, the most wanted first."""
-    words = text[:TEXT_MOST].split(" ")[:TAGS_MOST]
+    words = text[:MAX_TEXT].split(" ")[:MAX_TAGS]
     return (word for word in words if TAG.fullmatch(word))
 
 
 def in_accept_language(header: str) -> list[str]:
     """The tags of ``Accept-Language``, the most wanted first. What is not understood counts as not said."""
-    ranges = (_RANGE.fullmatch(part.strip(" \t")) for part in header[:TEXT_MOST].split(",")[:TAGS_MOST])
+    ranges = (_RANGE.fullmatch(part.strip(" \t")) for part in header[:MAX_TEXT].split(",")[:MAX_TAGS])
     weighed = [(float(found[2] or 1), found[1]) for found in ranges if found and found[1] != "*"]
     return [tag for weight, tag in sorted(weighed, key=lambda item: -item[0]) if weight]

@@ -10,7 +10,7 @@ import unicodedata
 import idna
 
 LONGEST = 320
-LOCAL_MOST, DOMAIN_MOST = 64, 253
+MAX_LOCAL, MAX_DOMAIN = 64, 253
 
 EXPECTED = "must be an e-mail address such as name@example.com"
 _ATOM = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]")
@@ -33,14 +33,14 @@ def ascii_domain(domain: str) -> str:
     except idna.IDNAError:
         raise ValueError(EXPECTED) from None
     labels = name.split(".")
-    if len(name) > DOMAIN_MOST or labels[-1].isdigit() or not all(_LABEL.fullmatch(label) for label in labels):
+    if len(name) > MAX_DOMAIN or labels[-1].isdigit() or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError(EXPECTED)
     return name
 
 
 def _is_local_part(local: str) -> bool:
     parts = local.split(".")
-    return len(local) <= LOCAL_MOST and all(part and all(map(_is_allowed, part)) for part in parts)
+    return len(local) <= MAX_LOCAL and all(part and all(map(_is_allowed, part)) for part in parts)
 
 
 def _is_allowed(character: str) -> bool:

@@ -5,7 +5,7 @@ import random
 import structlog
 import trio
 
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 

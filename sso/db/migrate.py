@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sso.db.bridge import run_outside, run_with_connection
+from sso.db.database import run_outside, run_with_connection
 from sso.db.errors import DatabaseError
 
 if TYPE_CHECKING:

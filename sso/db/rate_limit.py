@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, Network, client_networks
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 
 NEVER = 2**31 - 1

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from sso.accounts.applications import ApplicationsAtLogin, LoginNotAllowed
 from sso.accounts.model import User
+from sso.core.errors import ApiError
 from sso.core.net import Address, parse_address
-from sso.core.refused import Refused
 from sso.gsid.errors import BadLink, NoSession
-from sso.gsid.limits import network_of
 from sso.gsid.link import EMPTY, Link
-from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, Facts, Filled
-from sso.gsid.store import GameSessions, Shown
+from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, Filled, GameSessionData
+from sso.gsid.rate_limit import network_of
+from sso.gsid.session_store import GameSessionStore, ShownSession
 
 
 @dataclass(frozen=True)
-class View:
+class ConfirmationView:
     """A session as a page shows it."""
 
     gsid: str
@@ -36,13 +36,13 @@ class View:
         return network_of(parse_address(self.address)) == network_of(address)
 
 
-class Confirm:
-    def __init__(self, sessions: GameSessions, applications: ApplicationsAtLogin, *, game_admin: bool) -> None:
+class Confirmation:
+    def __init__(self, sessions: GameSessionStore, applications: ApplicationsAtLogin, *, game_admin: bool) -> None:
         self._sessions = sessions
         self._applications = applications
         self._game_admin = game_admin
 
-    async def view(self, gsid: str, link: Link = EMPTY) -> View:
+    async def view(self, gsid: str, link: Link = EMPTY) -> ConfirmationView:
         """NoSession, if there is nothing to be seen; BadLink, if the link has a wrong value for an empty field."""
         shown = await self._shown(gsid)
         standing = shown.standing
@@ -51,7 +51,7 @@ class Confirm:
         filled = await self._filled(shown.facts, link)
         facts = filled.apply(shown.facts)
         *others, _ = facts.applications or (0,)
-        return View(
+        return ConfirmationView(
             gsid=gsid,
             title=await self._applications.title(facts.applications),
             also=await self._applications.title(tuple(others)),
@@ -88,23 +88,23 @@ class Confirm:
     async def reach(self, gsid: str, stage: str) -> None:
         await self._sessions.reach(gsid, stage)
 
-    async def _shown(self, gsid: str) -> Shown:
+    async def _shown(self, gsid: str) -> ShownSession:
         shown = await self._sessions.show(gsid) if GSID.fullmatch(gsid) else None
         if shown is None:
             raise NoSession
         return shown
 
-    async def _filled(self, facts: Facts, link: Link) -> Filled:
+    async def _filled(self, facts: GameSessionData, link: Link) -> Filled:
         filled = link.fill(facts)
         for name, application_id in (("app_id", filled.app_id), ("gapp_id", filled.gapp_id)):
             if application_id:
                 try:
                     await self._applications.check_exist((application_id,))
-                except Refused:
+                except ApiError:
                     raise BadLink(name) from None
         return filled
 
-    async def _may_log_in(self, facts: Facts, user: User) -> bool:
+    async def _may_log_in(self, facts: GameSessionData, user: User) -> bool:
         try:
             await self._applications.permissions(user, facts.options.address, facts.applications)
         except LoginNotAllowed:

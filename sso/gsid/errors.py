@@ -1,7 +1,7 @@
 """Why a request about a game session is refused."""
 
+from sso.core.errors import ApiError, Forbidden
 from sso.core.language import Text as _
-from sso.core.refused import Forbidden, Refused
 
 
 class Violation(Forbidden):
@@ -12,7 +12,7 @@ class UnknownSession(Violation):
     """It was never there, or has been forgotten: to a poll the same as any other violation."""
 
 
-class TooManySessions(Refused):
+class TooManySessions(ApiError):
     status = 429
     message = "too many new sessions, try again later"
 
@@ -21,14 +21,14 @@ class TooManySessions(Refused):
         self.headers = {"Retry-After": str(retry_after)}
 
 
-class BadLink(Refused):
+class BadLink(ApiError):
     """A link to a sign-in has a parameter with a wrong value."""
 
     def __init__(self, name: str) -> None:
         super().__init__(_("The link from the game has a wrong value for “%(name)s”.", name=name))
 
 
-class NoSession(Refused):
+class NoSession(ApiError):
     """For the person at the browser."""
 
     status = 410

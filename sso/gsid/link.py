@@ -11,15 +11,15 @@ from typing import Any
 from sso.accounts.option_fields import Short
 from sso.core.language import TAG
 from sso.gsid.errors import BadLink
-from sso.gsid.model import Facts, Filled
-from sso.web.fields import AppId, Flag, Request, validate
-from sso.web.gate import BadBody, Body, read_body
+from sso.gsid.model import Filled, GameSessionData
+from sso.web.body import InvalidBody, ParsedBody, read_body
+from sso.web.models import AppId, Flag, RequestModel, validate
 
 NAMES = ("app_id", "gapp_id", "distr", "meta", "lang")
 _FORM = "application/x-www-form-urlencoded"
 
 
-class _Fields(Request):
+class _Fields(RequestModel):
     app_id: AppId = 0
     gapp_id: AppId = 0
     distr: Short = ""
@@ -56,7 +56,7 @@ class Link:
         """For the next page, which checks them."""
         return {name: text for name, text in self.sent.items() if text is not None}
 
-    def fill(self, facts: Facts) -> Filled:
+    def fill(self, facts: GameSessionData) -> Filled:
         """Returns the values for fields that the session left empty. Raises BadLink for a wrong one."""
         empty = {
             "app_id": not facts.app_id,
@@ -79,7 +79,7 @@ EMPTY = Link({})
 def _decoded(pair: str, name: str) -> str | None:
     try:
         text = read_body(pair.encode(), _FORM).fields.get(name)
-    except (BadBody, UnicodeEncodeError):
+    except (InvalidBody, UnicodeEncodeError):
         return None
     return text if isinstance(text, str) else None
 
@@ -88,6 +88,6 @@ def _checked(name: str, text: str | None) -> Any:
     if text is None:
         raise BadLink(name)
     try:
-        return getattr(validate(_Fields, Body({name: text}, is_form=True)), name)
-    except BadBody:
+        return getattr(validate(_Fields, ParsedBody({name: text}, is_form=True)), name)
+    except InvalidBody:
         raise BadLink(name) from None

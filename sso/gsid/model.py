@@ -27,7 +27,7 @@ def possible(gsid: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class GameSessionData:
     """What was said when the session was registered, and to whom it belongs. Until it is confirmed, none of it
     changes; the confirmation may fill fields that were left empty."""
 
@@ -51,7 +51,7 @@ class Facts:
     started: int
 
     @classmethod
-    def from_row(cls, row: Any) -> "Facts":
+    def from_row(cls, row: Any) -> "GameSessionData":
         return cls(*_facts_of(row))
 
     @property
@@ -97,7 +97,7 @@ class Filled:
     def applications(self) -> tuple[int, ...]:
         return applications(self.app_id, self.gapp_id)
 
-    def apply(self, facts: Facts) -> Facts:
+    def apply(self, facts: GameSessionData) -> GameSessionData:
         """The session as it will be once it is confirmed."""
         return replace(
             facts,
@@ -109,7 +109,7 @@ class Filled:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SessionStatus:
     """Where a session stands at one moment, by the database's clock."""
 
     status: str
@@ -121,7 +121,7 @@ class Standing:
     ts: int
 
     @classmethod
-    def from_row(cls, row: Any) -> "Standing":
+    def from_row(cls, row: Any) -> "SessionStatus":
         return cls(*_standing_of(row))
 
     @property
@@ -130,12 +130,12 @@ class Standing:
         return OVER.get(self.status) or (EXPIRED if not self.alive and self.status != DELIVERED else None)
 
 
-_facts_of = itemgetter(*Facts.__dataclass_fields__)
-_standing_of = itemgetter(*Standing.__dataclass_fields__)
+_facts_of = itemgetter(*GameSessionData.__dataclass_fields__)
+_standing_of = itemgetter(*SessionStatus.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turn:
+class PollTurn:
     """One poll: its number, and how things stood when it came."""
 
     gsid: str
@@ -143,35 +143,35 @@ class Turn:
     cancels: int
     left_s: float  # of the session's life, with this poll counted
     early: bool
-    standing: Standing
+    standing: SessionStatus
 
 
 @dataclass(frozen=True)
 class Claimed:
     """The login is this poll's, and nobody else's."""
 
-    turn: Turn
-    standing: Standing
-    facts: Facts
+    turn: PollTurn
+    standing: SessionStatus
+    facts: GameSessionData
     user: User
 
 
 @dataclass(frozen=True)
-class Ready:
-    standing: Standing
+class LoginReady:
+    standing: SessionStatus
     data: dict[str, Any] = field(repr=False)
-    turn: Turn
+    turn: PollTurn
 
 
 @dataclass(frozen=True)
 class Retry:
-    standing: Standing
+    standing: SessionStatus
     delay: int
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    standing: Standing
+    standing: SessionStatus
 
 
 @dataclass(frozen=True)
@@ -179,4 +179,4 @@ class Failed:
     error: str
 
 
-Outcome = Ready | Retry | Cancelled | Failed
+Outcome = LoginReady | Retry | Cancelled | Failed

@@ -4,10 +4,10 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
-from sso.gsid.confirm import Confirm, View
-from sso.gsid.journey import decision_path, front_path
+from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.link import Link
-from sso.web import browser, language
+from sso.gsid.login_flow import decision_path, front_path
+from sso.web import cookies_csrf, language
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
@@ -23,7 +23,7 @@ TITLES = {
 }
 
 
-def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
+def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
     routes = Blueprint("game_pages", __name__)
 
     @routes.get(PATH)
@@ -41,7 +41,7 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
             "game.html",
             page_title=_("Continue to your game"),
             user=session.user,
-            csrf=browser.csrf_token(session.secret),
+            csrf=cookies_csrf.csrf_token(session.secret),
             game=view,
             same_place=view.same_place(address()),
             allowed=allowed,
@@ -72,25 +72,25 @@ def game_pages(confirm: Confirm, visitor: Visitor) -> Blueprint:
         form = await form_fields()
         session = await visitor.session()
         if session:
-            browser.check_csrf(session.secret, form.get("csrf"))
+            cookies_csrf.check_csrf(session.secret, form.get("csrf"))
         link = Link.from_form(form)
         language.asked_for(link.lang)
         return session, link
 
-    async def show_result(view: View, session: Session) -> Response:
+    async def show_result(view: ConfirmationView, session: Session) -> Response:
         if view.confirmed_by != session.user.user_id:
             return await show_outcome("used", view, session)
         if view.delivered:
             return await show_outcome("done", view, session)
         return await show_outcome("waiting" if view.waiting else "gone", view, session)
 
-    async def show_outcome(outcome: str, view: View, session: Session) -> Response:
+    async def show_outcome(outcome: str, view: ConfirmationView, session: Session) -> Response:
         signed_in = outcome in ("done", "waiting", "gone")
         return await page(
             "game_result.html",
             page_title=TITLES[outcome],
             user=session.user,
-            csrf=browser.csrf_token(session.secret),
+            csrf=cookies_csrf.csrf_token(session.secret),
             headers={"Refresh": LOOK_AGAIN_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,

@@ -16,11 +16,9 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import SignedIn
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.db.wakeups import Wakeups
-from sso.gsid.admission import Admission, Asked
-from sso.gsid.ease import Ease
-from sso.gsid.holds import Holds, topic
-from sso.gsid.limits import Counts
+from sso.db.notifications import Notifications
+from sso.gsid.backpressure import Backpressure
+from sso.gsid.held_polls import HeldPolls, topic
 from sso.gsid.model import (
     CLOSED,
     CONFIRMED,
@@ -31,14 +29,16 @@ from sso.gsid.model import (
     Cancelled,
     Claimed,
     Failed,
+    LoginReady,
     Outcome,
-    Ready,
+    PollTurn,
     Retry,
-    Standing,
-    Turn,
+    SessionStatus,
     possible,
 )
-from sso.gsid.poll_store import Looked, PollStore
+from sso.gsid.poll_store import PollStart, PollStore
+from sso.gsid.rate_limit import GameRateLimiter
+from sso.gsid.session_access import SessionAccess, SessionRequest
 
 GIVE_BACK_S = 120.0  # how long it is tried: longer than a database is away
 GIVE_BACK_LEAVING_S = 3.0  # by a server that leaves: shorter than its drain
@@ -58,11 +58,11 @@ class Polls:
         self,
         store: PollStore,
         auth_data: AuthData,
-        wakeups: Wakeups,
-        holds: Holds,
-        counts: Counts,
-        admission: Admission,
-        ease: Ease,
+        wakeups: Notifications,
+        holds: HeldPolls,
+        counts: GameRateLimiter,
+        admission: SessionAccess,
+        ease: Backpressure,
         hold_s: int,
     ) -> None:
         self._store = store
@@ -92,9 +92,9 @@ class Polls:
                 outcome = await self._wait(turn, signals)
             finally:
                 self._holds.discard(turn)
-            return await self._retry(turn, outcome) if isinstance(outcome, Standing) else outcome
+            return await self._retry(turn, outcome) if isinstance(outcome, SessionStatus) else outcome
 
-    async def give_back(self, turn: Turn) -> None:
+    async def give_back(self, turn: PollTurn) -> None:
         """What was claimed, or may have been, has not reached the client: the next poll shall have it."""
         log.info("gsid.given_back", gsid=turn.gsid)
         began = trio.current_time()
@@ -111,14 +111,14 @@ class Polls:
                     await self._wakeups.connected.wait()
                 await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads, hides nothing
 
-    async def _begin(self, gsid: str, strike_key: bytes, address: Address | None) -> Turn:
+    async def _begin(self, gsid: str, strike_key: bytes, address: Address | None) -> PollTurn:
         began = trio.current_time()
         turn = None
         if address is not None:  # mostly the session is theirs
             turn = await self._store.extend(possible(gsid), str(address), strike_key)
             if turn is None:
                 with trio.CancelScope(shield=True):  # who asks wrongly is written down, also when they have left
-                    await self._admission.admit(Asked.by_address(gsid, address))
+                    await self._admission.admit(SessionRequest.by_address(gsid, address))
         if turn is None:
             turn = await self._store.extend(gsid)
         self._ease.took(trio.current_time() - began)
@@ -129,7 +129,7 @@ class Polls:
             raise AlreadyDelivered
         return turn
 
-    async def _wait(self, turn: Turn, signals: trio.MemoryReceiveChannel[None]) -> Outcome | Standing:
+    async def _wait(self, turn: PollTurn, signals: trio.MemoryReceiveChannel[None]) -> Outcome | SessionStatus:
         """What came of it; or nothing yet, and how things stand."""
         deadline = trio.current_time() + min(self._hold_s, turn.left_s)
         standing, in_doubt, time_is_up = turn.standing, False, False
@@ -145,7 +145,7 @@ class Polls:
                     else:
                         in_doubt = False
                         outcome = await self._judge(turn, found)
-                        if not isinstance(outcome, Standing):
+                        if not isinstance(outcome, SessionStatus):
                             return outcome
                         standing = outcome
                 if time_is_up or self._holds.draining:
@@ -157,13 +157,13 @@ class Polls:
             if in_doubt:  # also when the client has left
                 await self.give_back(turn)
 
-    async def _judge(self, turn: Turn, found: Claimed | Looked | None) -> Outcome | Standing:
+    async def _judge(self, turn: PollTurn, found: Claimed | PollStart | None) -> Outcome | SessionStatus:
         match found:
             case None:
                 return Failed(EXPIRED)
             case Claimed() as claimed:
                 return await self._deliver(claimed)
-            case Looked(standing, void):
+            case PollStart(standing, void):
                 if standing.poll != turn.number:
                     return await self._retry(turn, standing)
                 if standing.error or void:
@@ -183,9 +183,9 @@ class Polls:
         except BaseException:
             await self.give_back(claimed.turn)
             raise
-        return Ready(claimed.standing, data, claimed.turn)
+        return LoginReady(claimed.standing, data, claimed.turn)
 
-    async def _retry(self, turn: Turn, standing: Standing) -> Retry:
+    async def _retry(self, turn: PollTurn, standing: SessionStatus) -> Retry:
         delay = self._ease.delay()
         if delay and not self._holds.draining:  # who is sent away by us has nobody to wait for
             with suppress(DatabaseError):

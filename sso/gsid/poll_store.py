@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import trio
 
 from sso.accounts.model import User
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.gsid.model import Claimed, Facts, Standing, Turn
-from sso.gsid.store import FACTS, REMEMBERED, STANDING, TELL_POLL, TELL_SOCKET
+from sso.gsid.model import Claimed, GameSessionData, PollTurn, SessionStatus
+from sso.gsid.session_store import FACTS, REMEMBERED, STANDING, TELL_POLL, TELL_SOCKET
 
 BURST = 30  # polls of one session within a second; more are early
-SCAN_MOST = 5000
+MAX_SCAN = 5000
 
 # Every poll gets a number of its own, also when several of one session come in one statement. Rows are locked in the
 # order of their names, so that nobody waits in a circle. An older poll that may still be held is told. With an address
@@ -118,10 +118,10 @@ _CHANGED = Statement(
 
 
 @dataclass(frozen=True)
-class Looked:
+class PollStart:
     """A look that could not claim anything."""
 
-    standing: Standing
+    standing: SessionStatus
     void: bool  # it was confirmed, but everything of that user has ended since
 
 
@@ -141,7 +141,7 @@ class PollStore:
         self._claim = Batch(database, _CLAIM)
         self._defer = Batch(database, _DEFER)
 
-    async def extend(self, gsid: str, address: str | None = None, early: bytes | None = None) -> Turn | None:
+    async def extend(self, gsid: str, address: str | None = None, early: bytes | None = None) -> PollTurn | None:
         """A new poll, which gives the session more time and makes older polls the older ones. None: no such session.
 
         With an ``address``, only a session that is bound to it, and has no key; and not while the address is blocked,
@@ -150,42 +150,42 @@ class PollStore:
         row = await self._extend(gsid, address, early)
         if row is None:
             return None
-        standing = Standing.from_row(row)
+        standing = SessionStatus.from_row(row)
         if not row["extended"]:
-            return Turn(gsid, 0, 0, 0.0, row["early"], standing)
-        return Turn(gsid, row["number"], standing.cancels, row["left_s"], row["early"], standing)
+            return PollTurn(gsid, 0, 0, 0.0, row["early"], standing)
+        return PollTurn(gsid, row["number"], standing.cancels, row["left_s"], row["early"], standing)
 
-    async def claim(self, turn: Turn) -> Claimed | Looked | None:
+    async def claim(self, turn: PollTurn) -> Claimed | PollStart | None:
         """The login, if there is one and this poll is the newest; else how things stand. Once begun it is finished."""
         with trio.CancelScope(shield=True):  # the database has a deadline; one of many must know how it ended
             row = await self._claim(turn.gsid, turn.number)
         if row is None:
             return None
-        standing = Standing.from_row(row)
+        standing = SessionStatus.from_row(row)
         if row["claimed"]:
-            return Claimed(turn, standing, Facts.from_row(row), User.from_row(row))
-        return Looked(standing, row["void"])
+            return Claimed(turn, standing, GameSessionData.from_row(row), User.from_row(row))
+        return PollStart(standing, row["void"])
 
-    async def give_back(self, turn: Turn) -> None:
+    async def give_back(self, turn: PollTurn) -> None:
         """What this poll has claimed, or may have, and has not reached its client: the next poll may have it."""
         with trio.CancelScope(shield=True):
             await self._database.value(_GIVE_BACK, gsid=turn.gsid, number=turn.number)
 
-    async def deny(self, turn: Turn) -> None:
+    async def deny(self, turn: PollTurn) -> None:
         """What this poll has claimed is nobody's: the user may not log in there any more."""
         with trio.CancelScope(shield=True):
             await self._database.value(_DENY_CLAIMED, gsid=turn.gsid, number=turn.number)
 
-    async def defer(self, turn: Turn, delay: float) -> None:
+    async def defer(self, turn: PollTurn, delay: float) -> None:
         """From now on, a poll that comes before this delay has passed is early."""
         await self._defer(turn.gsid, turn.number, delay)
 
-    async def changed(self, held: Collection[Turn]) -> list[str]:
+    async def changed(self, held: Collection[PollTurn]) -> list[str]:
         """Those of the held polls whose session is no longer as they last saw it."""
         turns = list(held)
         found: list[str] = []
-        for start in range(0, len(turns), SCAN_MOST):
-            part = turns[start : start + SCAN_MOST]
+        for start in range(0, len(turns), MAX_SCAN):
+            part = turns[start : start + MAX_SCAN]
             rows = await self._database.rows(
                 _CHANGED,
                 gsids=[turn.gsid for turn in part],

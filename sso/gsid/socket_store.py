@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.gsid.model import CONFIRMED, PENDING, Standing
-from sso.gsid.store import STANDING, TELL_POLL, TELL_SOCKET
+from sso.gsid.model import CONFIRMED, PENDING, SessionStatus
+from sso.gsid.session_store import STANDING, TELL_POLL, TELL_SOCKET
 
 _ATTACH = Statement(
     f"""WITH done AS (
@@ -47,20 +47,20 @@ _CANCEL = Statement(
 
 
 @dataclass(frozen=True)
-class Seen:
+class SocketSession:
     """A session as its socket sees it."""
 
     stage: str
     socket: str | None  # whose it is now
-    standing: Standing
+    standing: SessionStatus
 
     @property
     def is_open(self) -> bool:
         return self.standing.alive and self.standing.status in (PENDING, CONFIRMED)
 
     @classmethod
-    def from_row(cls, row: Any) -> "Seen":
-        return cls(row["stage"], row["socket"], Standing.from_row(row))
+    def from_row(cls, row: Any) -> "SocketSession":
+        return cls(row["stage"], row["socket"], SessionStatus.from_row(row))
 
 
 class SocketStore:
@@ -68,22 +68,22 @@ class SocketStore:
         self._database = database
         self._look = Batch(database, _LOOK)
 
-    async def attach(self, gsid: str, socket: str) -> Seen | None:
+    async def attach(self, gsid: str, socket: str) -> SocketSession | None:
         """The session's socket from now on; the one before is told. None if the session is not there any more."""
         row = await self._database.row(_ATTACH, gsid=gsid, socket=socket)
-        return Seen.from_row(row) if row else None
+        return SocketSession.from_row(row) if row else None
 
-    async def look(self, gsid: str) -> Seen | None:
+    async def look(self, gsid: str) -> SocketSession | None:
         row = await self._look(gsid)
-        return Seen.from_row(row) if row else None
+        return SocketSession.from_row(row) if row else None
 
-    async def beat(self, sockets: Iterable[tuple[str, str]]) -> dict[str, Seen]:
+    async def beat(self, sockets: Iterable[tuple[str, str]]) -> dict[str, SocketSession]:
         """last_seen of all these (gsid, socket), and what is seen of their sessions, by socket."""
         pairs = list(sockets)
         rows = await self._database.rows(
             _BEAT, gsids=[gsid for gsid, _ in pairs], sockets=[socket for _, socket in pairs]
         )
-        return {row["of"]: Seen.from_row(row) for row in rows}
+        return {row["of"]: SocketSession.from_row(row) for row in rows}
 
     async def cancel(self, gsid: str, socket: str) -> None:
         """The client has closed it: a poll that is held somewhere is cancelled. Not for a socket that was replaced."""

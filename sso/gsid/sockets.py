@@ -9,13 +9,13 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
+from sso.core.errors import Busy
 from sso.core.rate_window import RateWindow
-from sso.core.refused import Busy
 from sso.db.errors import DatabaseError
-from sso.gsid import asking
+from sso.gsid import session_request
 from sso.gsid.errors import UnknownSession, Violation
-from sso.gsid.heartbeats import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, Close, Line
-from sso.gsid.parts import GameLogin
+from sso.gsid.socket_registry import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, SocketClient, SocketClose
+from sso.gsid.wiring import GameLogin
 from sso.web.http import UnknownClient, address
 from sso.web.socket import MAX_MESSAGE_BYTES, client_floods, client_has_left
 
@@ -29,7 +29,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
     @routes.websocket("/ws/gameSession/refresh/<gsid>")
     async def refresh(gsid: str) -> None:
         await websocket.accept()
-        with Line(gsid) as line, game.wakeups.watch(f"socket:{gsid}", in_doubt=False) as signals:
+        with SocketClient(gsid) as line, game.wakeups.watch(f"socket:{gsid}", in_doubt=False) as signals:
             try:
                 if refused := await attach(line):
                     await say(line, refused)
@@ -38,11 +38,11 @@ def game_sockets(game: GameLogin) -> Blueprint:
                     await speak(line, signals)
             except Exception:  # or it would be closed as if all were well
                 log.exception("gsid.socket_failed", gsid=gsid)
-                await say(line, Close(FAILED, "server error"))
+                await say(line, SocketClose(FAILED, "server error"))
 
-    async def attach(line: Line) -> Close | None:
+    async def attach(line: SocketClient) -> SocketClose | None:
         try:
-            asked = asking.collect(
+            asked = session_request.collect(
                 line.gsid,
                 websocket.headers,
                 websocket.args.getlist("Location"),
@@ -57,27 +57,27 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 line.beat(seen)
                 line.see(seen)
         except UnknownSession as error:
-            return Close(NOT_FOUND, error.message)
+            return SocketClose(NOT_FOUND, error.message)
         except Violation as error:
-            return Close(UNBOUND, error.message)
-        except asking.RepeatedEvidence as error:
-            return Close(UNBOUND, error.message)
+            return SocketClose(UNBOUND, error.message)
+        except session_request.RepeatedEvidence as error:
+            return SocketClose(UNBOUND, error.message)
         except Busy as error:
-            return Close(FAILED, error.message)
+            return SocketClose(FAILED, error.message)
         except UnknownClient:
-            return Close(UNBOUND, (await game.violations.nowhere(line.gsid)).message)
+            return SocketClose(UNBOUND, (await game.violations.nowhere(line.gsid)).message)
         except DatabaseError:
-            return Close(FAILED, "server error")
+            return SocketClose(FAILED, "server error")
         return None
 
-    async def speak(line: Line, signals: trio.MemoryReceiveChannel[None]) -> None:
+    async def speak(line: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(read, line)
                 nursery.start_soon(look, line, signals)
                 async for event in line.events:
                     await say(line, event)
-                    if isinstance(event, Close):
+                    if isinstance(event, SocketClose):
                         break
                 nursery.cancel_scope.cancel()
         finally:
@@ -86,7 +86,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 with trio.CancelScope(shield=True), suppress(DatabaseError):
                     await game.socket_store.cancel(line.gsid, line.socket)
 
-    async def look(line: Line, signals: trio.MemoryReceiveChannel[None]) -> None:
+    async def look(line: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
         async for _ in signals:
             with suppress(DatabaseError):  # the next beat tells
                 line.see(await game.socket_store.look(line.gsid))
@@ -94,19 +94,19 @@ def game_sockets(game: GameLogin) -> Blueprint:
     return routes
 
 
-async def read(line: Line) -> None:
+async def read(line: SocketClient) -> None:
     """What a client says is of no interest, but must be read, or nobody would notice that it has gone."""
     messages = RateWindow(MAX_MESSAGES, MESSAGES_S)
     while True:
         message = await websocket.receive() or b""  # None is an empty one
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
-            line.tell(Close(TOO_LARGE, "message too large"))
+            line.tell(SocketClose(TOO_LARGE, "message too large"))
         if client_floods() or messages.exceeded(trio.current_time()):
-            line.tell(Close(FLOOD, "too many messages"))
+            line.tell(SocketClose(FLOOD, "too many messages"))
 
 
-async def say(line: Line, event: dict[str, Any] | Close) -> None:
-    if isinstance(event, Close):
+async def say(line: SocketClient, event: dict[str, Any] | SocketClose) -> None:
+    if isinstance(event, SocketClose):
         body = {"event": "close", "status": "ERROR" if event.error else "OK", "error": event.error, "gsid": line.gsid}
         await websocket.send(orjson.dumps({**body, "ts": int(time.time())}).decode())
         await websocket.close(event.code)

@@ -12,11 +12,11 @@ import structlog
 import trio
 
 from sso.core import keys as material
+from sso.core.encryption import Keyring, SealError
 from sso.core.jwt import Signer
 from sso.core.keys import PublicKey
-from sso.core.sealed import Keyring, SealError
 from sso.db.errors import DatabaseError
-from sso.db.wakeups import Wakeups
+from sso.db.notifications import Notifications
 from sso.keys.store import TOPIC, KeyStore, StoredKey, purpose
 
 log = structlog.get_logger()
@@ -100,7 +100,9 @@ class KeySet:
         jwk = material.public_jwk(public, key.kid)
         return _Member(signer, public, key.public_pem, key.side, starts_at, jwk)
 
-    async def run(self, wakeups: Wakeups, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(
+        self, wakeups: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
         """Keep the set fresh for ever. A failed look keeps the set as it is: the next one is never far."""
         with wakeups.watch(TOPIC) as signals:
             await self.load()

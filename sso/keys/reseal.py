@@ -12,8 +12,8 @@ from typing import Any
 import trio
 from sqlalchemy import Column, Table
 
-from sso.core.sealed import Keyring, SealError, place
-from sso.db.bridge import Database, Transaction
+from sso.core.encryption import Keyring, SealError, place
+from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 

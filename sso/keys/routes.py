@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from quart import Blueprint, Response
 
 from sso.keys.keyset import KeySet
+from sso.web.access_log import AccessLog
 from sso.web.http import JSON_TYPE, reply_bytes
-from sso.web.prepared import Prepared
-from sso.web.told import Told
+from sso.web.static_response import StaticResponse
 
 PATHS = ("/proxy/oauth/keys", "/api/permissions/keys")
 # Short enough that everybody has seen a new key before it signs.
@@ -25,6 +25,6 @@ def key_routes(keys: KeySet) -> Blueprint:
     return routes
 
 
-def prepared_keys(keys: KeySet, headers: Mapping[str, str], told: Told) -> dict[str, Prepared]:
+def prepared_keys(keys: KeySet, headers: Mapping[str, str], told: AccessLog) -> dict[str, StaticResponse]:
     """Every token that is checked somewhere begins with a request for them."""
-    return {path: Prepared(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, told) for path in PATHS}
+    return {path: StaticResponse(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, told) for path in PATHS}

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from sso.core import keys as material
-from sso.core.sealed import Keyring, place
-from sso.db.bridge import Database, Transaction
+from sso.core.encryption import Keyring, place
+from sso.db.database import Database, Transaction
+from sso.db.notifications import notify
 from sso.db.statement import Statement
-from sso.db.wakeups import notify
 
 TOPIC = "keys"
 LEAD_S = 15  # a new key is published this long before it signs

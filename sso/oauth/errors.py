@@ -1,24 +1,24 @@
 """Why a request is refused, in the words of OAuth."""
 
+from sso.core.errors import ApiError
 from sso.core.language import Text
-from sso.core.refused import Refused
 
 
-class InvalidRequest(Refused):
+class InvalidRequest(ApiError):
     code = "invalid_request"
 
 
-class InvalidGrant(Refused):
+class InvalidGrant(ApiError):
     code = "invalid_grant"
     message = "the code or token is not valid"
 
 
-class UnsupportedGrantType(Refused):
+class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
     message = "grant_type must be authorization_code or refresh_token"
 
 
-class InvalidClient(Refused):
+class InvalidClient(ApiError):
     status = 401
     code = "invalid_client"
     message = "client authentication failed"
@@ -28,7 +28,7 @@ class InvalidClient(Refused):
         self.headers = {"WWW-Authenticate": f'{scheme} realm="sso"'}
 
 
-class InvalidAccess(Refused):
+class InvalidAccessToken(ApiError):
     """No access token, or not a good one."""
 
     status = 401
@@ -40,7 +40,7 @@ class InvalidAccess(Refused):
         self.headers = {"WWW-Authenticate": f'Bearer realm="sso", error="{self.code}"'}
 
 
-class NotTheirs(Refused):
+class InvalidRedirectUri(ApiError):
     """An authorization that must not be answered anywhere but here: nobody knows whose address it is."""
 
     message = Text(
@@ -53,11 +53,11 @@ class NotTheirs(Refused):
         self.reason = reason
 
 
-class Finished(Refused):
+class Finished(ApiError):
     message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
 
 
-class TooManyAuthorizations(Refused):
+class TooManyAuthorizations(ApiError):
     status = 429
     code = "temporarily_unavailable"
     message = Text("Too many sign-ins were started from your network. Please wait a minute and try again.")
@@ -67,7 +67,7 @@ class TooManyAuthorizations(Refused):
         self.headers = {"Retry-After": str(wait_s)}
 
 
-class Denied(Exception):
+class AuthorizationError(Exception):
     """Told to the client by a redirect: ``error`` and ``error_description``."""
 
     def __init__(self, error: str, description: str) -> None:

@@ -1,7 +1,7 @@
 """Whether an access token is still valid: what was exchanged from it ends with it."""
 
-from sso.db.batch import Batch
-from sso.db.bridge import Database
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 
 _ALIVE = Statement(

@@ -6,10 +6,10 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session, SessionStore
-from sso.oauth.logout import PARAMETERS, Leaving, Logout
-from sso.oauth.request import Parameters, ui_locales
-from sso.web import browser, language
-from sso.web.browser import SESSION
+from sso.oauth.authorization_request import Parameters, ui_locales
+from sso.oauth.logout import PARAMETERS, Logout, LogoutRequest
+from sso.web import cookies_csrf, language
+from sso.web.cookies_csrf import SESSION
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
@@ -31,7 +31,7 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
             "logout.html",
             page_title=_("Sign out"),
             user=session.user,
-            csrf=browser.csrf_token(session.secret),
+            csrf=cookies_csrf.csrf_token(session.secret),
             form_targets=(leaving.target.origin,) if leaving.target else (),
             action=PATH,
             site=leaving.site,
@@ -48,21 +48,21 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
         session = await visitor.session()
         if session is None:
             return await left(leaving)
-        browser.check_csrf(session.secret, form.get("csrf"))
+        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
         return await end(session, leaving)
 
-    async def read(query: bytes) -> Leaving:
+    async def read(query: bytes) -> LogoutRequest:
         given = Parameters.read(query)
         language.asked_for(ui_locales(given))
         return await logout.read(given)
 
-    async def end(session: Session, leaving: Leaving) -> Response:
+    async def end(session: Session, leaving: LogoutRequest) -> Response:
         await sessions.end(session.user.user_id, session.id)
         response = await left(leaving)
-        browser.drop_cookie(response, SESSION)
+        cookies_csrf.drop_cookie(response, SESSION)
         return response
 
-    async def left(leaving: Leaving) -> Response:
+    async def left(leaving: LogoutRequest) -> Response:
         if leaving.url:
             return see_other(leaving.url)
         return await page(

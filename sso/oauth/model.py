@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from sso.oauth.redirects import Redirect
+from sso.oauth.redirect_uris import Redirect
 
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # In this order in every token and answer.
@@ -49,7 +49,7 @@ _CLIENT = itemgetter(*Client.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AuthorizationRequest:
     """A checked authorization request."""
 
     client: Client
@@ -66,17 +66,17 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingAuthorization:
     """One that waits for somebody: the OAuth session."""
 
     id: str
-    wanted: Wanted
+    wanted: AuthorizationRequest
     created: datetime
     expires: datetime
     login_after: datetime | None
 
 
-class Issued(NamedTuple):
+class IssuedTokens(NamedTuple):
     """What the tokens are made from, read in the statement that granted them. Moments are the database's."""
 
     grant_id: str
@@ -96,14 +96,14 @@ class Issued(NamedTuple):
     head_exp: int | None
 
     @classmethod
-    def from_row(cls, row: Any) -> "Issued":
+    def from_row(cls, row: Any) -> "IssuedTokens":
         return cls._make(_ISSUED(row))
 
 
-_ISSUED = itemgetter(*Issued._fields)
+_ISSUED = itemgetter(*IssuedTokens._fields)
 
 
-class Access(NamedTuple):
+class AccessToken(NamedTuple):
     """Who and what a good access token stands for."""
 
     user_id: str
@@ -120,8 +120,8 @@ class Access(NamedTuple):
     auth_time: int
 
     @classmethod
-    def from_row(cls, row: Any) -> "Access":
+    def from_row(cls, row: Any) -> "AccessToken":
         return cls._make(_ACCESS(row))
 
 
-_ACCESS = itemgetter(*Access._fields)
+_ACCESS = itemgetter(*AccessToken._fields)

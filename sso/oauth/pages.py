@@ -13,12 +13,12 @@ from sso.accounts.sessions import Session
 from sso.accounts.signin_form import signin_form
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
-from sso.oauth.authorize import Ask, Authorize, GoTo, Outcome, SignIn, told
-from sso.oauth.errors import Denied, NotTheirs, TooManyAuthorizations
-from sso.oauth.journey import PATH, SiteJourney, form_targets
-from sso.oauth.model import Pending
-from sso.oauth.request import Parameters, ui_locales
-from sso.web import browser, language
+from sso.oauth.authorization_request import Parameters, ui_locales
+from sso.oauth.authorize import AskConsent, Authorize, Outcome, RedirectTo, ShowSignIn, told
+from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
+from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
+from sso.oauth.model import PendingAuthorization
+from sso.web import cookies_csrf, language
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
@@ -35,18 +35,18 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
         language.asked_for(ui_locales(parameters))
         try:
             client, redirect = await authorize.recipient(parameters)
-        except NotTheirs:
+        except InvalidRedirectUri:
             await admitted_session()  # it counts as well
             raise
         assert parameters is not None
         try:
             wanted = authorize.check(parameters, client, redirect)
             outcome = await authorize.begin(wanted, await admitted_session())
-        except (Denied, DatabaseError) as error:
+        except (AuthorizationError, DatabaseError) as error:
             return _found(told(redirect, error, parameters.only("state")))
-        if isinstance(outcome, SignIn):
+        if isinstance(outcome, ShowSignIn):
             # Here, and not elsewhere after a redirect: that would be another way around the world.
-            return await signin_form(SiteJourney(outcome.pending, authorize))
+            return await signin_form(SiteLoginFlow(outcome.pending, authorize))
         return await show(outcome, _found)
 
     @routes.get(CONTINUE)
@@ -54,7 +54,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
         pending = await find(request_id)
         try:
             outcome = await authorize.resume(pending, await visitor.session())
-        except (Denied, DatabaseError) as error:
+        except (AuthorizationError, DatabaseError) as error:
             return _found(told(pending.wanted.redirect, error, pending.wanted.state))
         return await show(outcome, _found)
 
@@ -64,11 +64,11 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
         session = await visitor.session()
         if session is None:
             return see_other(_sign_in(request_id))
-        browser.check_csrf(session.secret, form.get("csrf"))
+        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
         pending = await find(request_id)
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
-        except (Denied, DatabaseError) as error:
+        except (AuthorizationError, DatabaseError) as error:
             return see_other(told(pending.wanted.redirect, error, pending.wanted.state))
         return await show(outcome, see_other)
 
@@ -86,28 +86,28 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             raise TooManyAuthorizations(wait_s)
         return session
 
-    async def find(request_id: str) -> Pending:
+    async def find(request_id: str) -> PendingAuthorization:
         pending = await authorize.pending(request_id)
         language.asked_for(pending.wanted.ui_locales)
         return pending
 
     async def show(outcome: Outcome, redirect: Callable[[str], Response]) -> Response:
         match outcome:
-            case GoTo(url):
+            case RedirectTo(url):
                 return redirect(url)
-            case SignIn(pending):
+            case ShowSignIn(pending):
                 return redirect(_sign_in(pending.id))
-            case Ask(pending, session, consent):
+            case AskConsent(pending, session, consent):
                 return await ask(pending, session, consent)
             case _:
                 assert_never(outcome)
 
-    async def ask(pending: Pending, session: Session, consent: bool) -> Response:
+    async def ask(pending: PendingAuthorization, session: Session, consent: bool) -> Response:
         return await page(
             "authorize.html",
             page_title=_("Continue"),
             user=session.user,
-            csrf=browser.csrf_token(session.secret),
+            csrf=cookies_csrf.csrf_token(session.secret),
             form_targets=form_targets(pending.wanted),
             action=PATH + pending.id,
             site=pending.wanted.client.title,

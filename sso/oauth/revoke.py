@@ -1,22 +1,22 @@
 """POST /proxy/oauth/token/revoke: as §4.2 has it, and for standard clients as RFC 7009 has it."""
 
-from sso.oauth.authenticate import Evidence, proof
-from sso.oauth.clients import Clients
+from sso.oauth.client_auth import ClientCredentials, proof
+from sso.oauth.client_store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
-from sso.oauth.grants import Grants
-from sso.oauth.issue import Tokens
 from sso.oauth.model import Client
+from sso.oauth.token_store import TokenStore
+from sso.oauth.tokens import TokenIssuer
 
 WAYS = frozenset({"body"})  # §4.2 has every client send its secret in the body, here
 
 
 class Revocation:
-    def __init__(self, clients: Clients, grants: Grants, tokens: Tokens) -> None:
+    def __init__(self, clients: ClientStore, grants: TokenStore, tokens: TokenIssuer) -> None:
         self._clients = clients
         self._grants = grants
         self._tokens = tokens
 
-    async def revoke(self, given: Evidence, refresh_token: str, token: str) -> None:
+    async def revoke(self, given: ClientCredentials, refresh_token: str, token: str) -> None:
         """From now on the refresh token and the access tokens of its grant are refused everywhere."""
         client = await self._client(given)
         if refresh_token and token:
@@ -32,7 +32,7 @@ class Revocation:
         else:
             raise InvalidRequest("refresh_token is required")
 
-    async def _client(self, given: Evidence) -> Client:
+    async def _client(self, given: ClientCredentials) -> Client:
         client = await self._clients.get(given.client_id) if given.client_id else None
         if client is None or client.disabled or given.bearer:
             raise InvalidClient(given.scheme)

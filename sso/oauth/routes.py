@@ -3,23 +3,23 @@
 from quart import Blueprint, Response, request
 
 from sso.keys.keyset import KeySet
-from sso.oauth.authenticate import Evidence, bearer_of, evidence
+from sso.oauth.client_auth import ClientCredentials, bearer_of, client_credentials
 from sso.oauth.discovery import configuration
 from sso.oauth.errors import InvalidRequest, UnsupportedGrantType
-from sso.oauth.exchange import Exchange
-from sso.oauth.grants import Grants
 from sso.oauth.revoke import Revocation
-from sso.oauth.token import TokenEndpoint
+from sso.oauth.token_endpoint import TokenEndpoint
+from sso.oauth.token_exchange import TokenExchange
+from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import claims, require_access
-from sso.web.fields import Request
 from sso.web.http import address, read, reply, text_header
+from sso.web.models import RequestModel
 
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # As short as the key set's: an algorithm is announced before the first token is signed with it.
 PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
 
 
-class TokenRequest(Request):
+class TokenRequest(RequestModel):
     grant_type: str = ""
     code: str = ""
     redirect_uri: str = ""
@@ -29,7 +29,7 @@ class TokenRequest(Request):
     client_secret: str = ""
 
 
-class RevokeRequest(Request):
+class RevokeRequest(RequestModel):
     client_id: str = ""
     client_secret: str = ""
     refresh_token: str = ""
@@ -37,7 +37,7 @@ class RevokeRequest(Request):
 
 
 def oauth_routes(
-    token_endpoint: TokenEndpoint, revocation: Revocation, grants: Grants, exchange: Exchange
+    token_endpoint: TokenEndpoint, revocation: Revocation, grants: TokenStore, exchange: TokenExchange
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
@@ -91,8 +91,8 @@ def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
     return routes
 
 
-def _evidence(form: TokenRequest | RevokeRequest) -> Evidence:
-    return evidence(request.headers.getlist("Authorization"), form.client_id, form.client_secret)
+def _evidence(form: TokenRequest | RevokeRequest) -> ClientCredentials:
+    return client_credentials(request.headers.getlist("Authorization"), form.client_id, form.client_secret)
 
 
 def _bearer() -> str:

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from sso.oauth.errors import InvalidAccess
-from sso.oauth.grants import Grants
-from sso.oauth.model import Access
+from sso.oauth.errors import InvalidAccessToken
+from sso.oauth.model import AccessToken
+from sso.oauth.token_store import TokenStore
 
 
-async def require_access(grants: Grants, access_token: str) -> Access:
+async def require_access(grants: TokenStore, access_token: str) -> AccessToken:
     access = await grants.look_up(access_token) if access_token else None
     if access is None:
-        raise InvalidAccess
+        raise InvalidAccessToken
     return access
 
 
-def claims(access: Access) -> dict[str, Any]:
+def claims(access: AccessToken) -> dict[str, Any]:
     shown: dict[str, Any] = {"status": "ok", "sub": access.user_id}
     if "email" in access.scopes:
         shown["email"] = access.login

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from sso.perm.errors import Invalid
-from sso.perm.names import APPLICATION_MOST, application_key
+from sso.perm.errors import InvalidInput
+from sso.perm.names import MAX_APPLICATION, application_key
 
 
 class Subject(Enum):
@@ -52,9 +52,9 @@ class EndpointRule:
         if isinstance(value, str):
             try:
                 return application_key(value, "application_id")
-            except Invalid:
+            except InvalidInput:
                 return 0
-        return value if type(value) is int and 0 < value <= APPLICATION_MOST else 0
+        return value if type(value) is int and 0 < value <= MAX_APPLICATION else 0
 
 
 _PROJECT = EndpointRule(Subject.PROJECT)

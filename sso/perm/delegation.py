@@ -7,18 +7,9 @@ endpoint changed what. What the operator does (``sso apply``, the command line) 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sso.core.refused import Forbidden
-from sso.db.bridge import Transaction
-from sso.perm import role_store
-from sso.perm.administrators import (
-    NONE_LASTING,
-    NONE_LEFT,
-    Administration,
-    administers,
-    administration,
-    candidates,
-)
-from sso.perm.callers import Caller
+from sso.core.errors import Forbidden
+from sso.db.database import Transaction
+from sso.perm.caller import Caller
 from sso.perm.engine import rules
 from sso.perm.engine.compiled import Application, Role
 from sso.perm.engine.effective import Effective, compute
@@ -27,11 +18,20 @@ from sso.perm.engine.groups import closed
 from sso.perm.engine.holdings import Held, Holdings, includes, until
 from sso.perm.engine.rights import ALL, Rights, secret_rights
 from sso.perm.engine.roles import ASSIGNMENT
-from sso.perm.engine.rules import Source
-from sso.perm.errors import Conflict
-from sso.perm.facts_store import read_application, read_facts
+from sso.perm.engine.rules import RuleSource
+from sso.perm.errors import PermissionConflict
 from sso.perm.names import CENTRAL
-from sso.perm.project_state import (
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.administrators import (
+    NONE_LASTING,
+    NONE_LEFT,
+    Administration,
+    administers,
+    administration,
+    candidates,
+)
+from sso.perm.stores.facts import read_application, read_facts
+from sso.perm.stores.project_state import (
     KnownUser,
     Member,
     ProjectState,
@@ -124,7 +124,7 @@ class Delegation:
             people = await read_people(self.tx, candidates(self.central, after.members))
             left = administration(self.central, after, people, self.caller.now)
             if left < self.administered:
-                raise Conflict(NONE_LASTING if left else NONE_LEFT)
+                raise PermissionConflict(NONE_LASTING if left else NONE_LEFT)
 
     def _judge_members(self, after: ProjectState) -> None:
         for member in self.before.members - after.members:
@@ -183,7 +183,7 @@ def _holds(effective: Effective, role: Role, self_written: frozenset[str]) -> bo
     return True
 
 
-def _is_self_written(effective: Effective, source: Source, section: str, self_written: frozenset[str]) -> bool:
+def _is_self_written(effective: Effective, source: RuleSource, section: str, self_written: frozenset[str]) -> bool:
     """Whether a source of a rule is one that the caller may have made itself."""
     if source.layer == rules.ROLE:
         origins = effective.roles[source.role].origins

@@ -1,15 +1,15 @@
 """Why a permission request is refused."""
 
-from sso.core.refused import Refused
+from sso.core.errors import ApiError
 
 
-class Invalid(Refused):
+class InvalidInput(ApiError):
     """The input is wrong. The message names the place and what is expected, and never repeats what was sent."""
 
     status = 400
 
 
-class Conflict(Refused):
+class PermissionConflict(ApiError):
     """The input is right, but what is already there stands against it."""
 
     status = 409

@@ -3,26 +3,26 @@
 import secrets
 from typing import Any
 
-from sso.core.refused import Forbidden, NotFound
-from sso.db.bridge import Database, Row, Runner, Transaction
+from sso.core.errors import Forbidden, NotFound
+from sso.db.database import Database, Row, Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm import audit
-from sso.perm.audit import Actor
-from sso.perm.call import Call
-from sso.perm.cascade import Cascade
+from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
-from sso.perm.desk import Desk
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import Conflict, Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.input import validators
 from sso.perm.input.conditions import read_group_conditions
-from sso.perm.input.project import GROUP_USERS_MOST, read_group_users
+from sso.perm.input.project import MAX_GROUP_USERS, read_group_users
 from sso.perm.input.service import read_tags
 from sso.perm.names import PROJECT_TAG, group_id, title
-from sso.perm.project_state import lock_project
-from sso.perm.projects import Projects
+from sso.perm.projects import ProjectEndpoint
+from sso.perm.request import PermissionRequest
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.cascade import Cascade
+from sso.perm.stores.project_state import lock_project
 
-GROUPS_MOST = 1000  # in one project
+MAX_GROUPS = 1000  # in one project
 SAVED = frozenset(("id", "project_id", "title", "description", "tags", "conditions", "users"))
 ACCESS = frozenset(("id", "project_id", "title", "conditions", "users"))
 
@@ -47,13 +47,13 @@ _PUT_USERS = Statement(
 _LISTED = Statement("SELECT :id = ANY (allow || disallow) FROM projects WHERE id = :project_id")
 
 
-class Groups:
-    def __init__(self, database: Database, desk: Desk, projects: Projects) -> None:
+class GroupEndpoint:
+    def __init__(self, database: Database, desk: Authorizer, projects: ProjectEndpoint) -> None:
         self._database = database
         self._desk = desk
         self._projects = projects
 
-    async def handle(self, call: Call) -> dict[str, Any]:
+    async def handle(self, call: PermissionRequest) -> dict[str, Any]:
         match call.action("get", "save", "delete"):
             case "get":
                 return await self._get(call)
@@ -62,7 +62,7 @@ class Groups:
             case _:
                 return await self._delete(call)
 
-    async def _get(self, call: Call) -> dict[str, Any]:
+    async def _get(self, call: PermissionRequest) -> dict[str, Any]:
         """Only the groups that the caller manages; none is an empty list."""
         data = call.required_data()
         call.ignore_unknown(data, SAVED)
@@ -72,20 +72,20 @@ class Groups:
         groups = [
             shown(row) for row in rows if standing.may(Operation.GROUP_GET, project_id=project_id, group_id=row["id"])
         ]
-        return call.answer(data={"groups": groups, "max_users_cnt": GROUP_USERS_MOST})
+        return call.answer(data={"groups": groups, "max_users_cnt": MAX_GROUP_USERS})
 
-    async def _save(self, call: Call) -> dict[str, Any]:
+    async def _save(self, call: PermissionRequest) -> dict[str, Any]:
         data = call.required_data()
         call.ignore_unknown(data, SAVED)
         given: dict[str, Any] = {}
         if "title" in data:
             given["title"] = title(data["title"], "title")
         if "description" in data:
-            given["description"] = kinds.text(data["description"], "description")
+            given["description"] = validators.text(data["description"], "description")
         if "group_id" in call.fields:
             return await self._update(call, given, data)
         if "title" not in given:
-            raise Invalid("title: is required")
+            raise InvalidInput("title: is required")
         project_id = await self._projects.resolve(data.get("project_id"), "data.project_id")
         standing = await self._desk.standing(call.caller)
         row = await self._projects.visible(standing, project_id, Operation.GROUP_SAVE)
@@ -97,18 +97,18 @@ class Groups:
 
         return call.answer(data=shown(await self._database.transaction(work)))
 
-    async def _update(self, call: Call, given: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    async def _update(self, call: PermissionRequest, given: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
         said = await self._projects.resolve(data["project_id"], "data.project_id") if "project_id" in data else None
         group = await self._permitted(call, Operation.GROUP_SAVE)
         if said is not None and said != group["project_id"]:
-            raise Invalid("data.project_id: a group stays in its project")
+            raise InvalidInput("data.project_id: a group stays in its project")
 
         async def work(tx: Transaction) -> Row:
             return await save_group(tx, call.caller.actor, await _locked(tx, group), given)
 
         return call.answer(data=shown(await self._database.transaction(work)))
 
-    async def _delete(self, call: Call) -> dict[str, Any]:
+    async def _delete(self, call: PermissionRequest) -> dict[str, Any]:
         group = await self._permitted(call, Operation.GROUP_DELETE)
 
         async def work(tx: Transaction) -> None:
@@ -126,7 +126,7 @@ class Groups:
         await self._database.transaction(work)
         return call.answer()
 
-    async def access(self, call: Call) -> dict[str, Any]:
+    async def access(self, call: PermissionRequest) -> dict[str, Any]:
         data = call.required_data()
         call.ignore_unknown(data, ACCESS)
         users = read_group_users(data["users"]) if "users" in data else None
@@ -145,7 +145,7 @@ class Groups:
         saved = shown(await self._database.transaction(work))
         return call.answer(data={name: saved[name] for name in ("id", "project_id", "title", "conditions", "users")})
 
-    async def tags(self, call: Call) -> dict[str, Any]:
+    async def tags(self, call: PermissionRequest) -> dict[str, Any]:
         data = call.required_data()
         call.ignore_unknown(data, SAVED)
         tags = read_tags(data.get("tags"), "data.tags")
@@ -157,7 +157,7 @@ class Groups:
 
         return call.answer(data=shown(await self._database.transaction(work)))
 
-    async def _permitted(self, call: Call, operation: Operation) -> Row:
+    async def _permitted(self, call: PermissionRequest, operation: Operation) -> Row:
         wanted = group_id(call.fields.get("group_id"), "group_id")
         standing = await self._desk.standing(call.caller)
         row = await self._database.row(_ONE, id=wanted)
@@ -169,10 +169,10 @@ class Groups:
         return row
 
 
-async def create_group(tx: Transaction, actor: Actor, project_id: str, new_id: str, given: dict[str, Any]) -> Row:
+async def create_group(tx: Transaction, actor: AuditActor, project_id: str, new_id: str, given: dict[str, Any]) -> Row:
     await lock_project(tx, project_id)
-    if await tx.value(_COUNT, project_id=project_id) >= GROUPS_MOST:
-        raise Conflict(f"a project has at most {GROUPS_MOST} groups")
+    if await tx.value(_COUNT, project_id=project_id) >= MAX_GROUPS:
+        raise PermissionConflict(f"a project has at most {MAX_GROUPS} groups")
     await tx.value(
         _CREATE,
         id=new_id,
@@ -187,14 +187,14 @@ async def create_group(tx: Transaction, actor: Actor, project_id: str, new_id: s
     return await _changed(tx, actor, "group.create", None, new_id)
 
 
-async def save_group(tx: Transaction, actor: Actor, old: Row, given: dict[str, Any]) -> Row:
+async def save_group(tx: Transaction, actor: AuditActor, old: Row, given: dict[str, Any]) -> Row:
     fields = {name: given.get(name, old[name]) for name in ("title", "description")}
     await tx.value(_SAVE, id=old["id"], **fields)
     return await _changed(tx, actor, "group.save", old)
 
 
 async def set_access(
-    tx: Transaction, actor: Actor, old: Row, users: list[str] | None, conditions: list[dict[str, Any]] | None
+    tx: Transaction, actor: AuditActor, old: Row, users: list[str] | None, conditions: list[dict[str, Any]] | None
 ) -> Row:
     """Each list that is given replaces the old one, under the lock of the project: the limit is never passed."""
     if users is not None:
@@ -205,7 +205,7 @@ async def set_access(
     return await _changed(tx, actor, "group.access", old)
 
 
-async def set_tags(tx: Transaction, actor: Actor, old: Row, tags: list[str]) -> Row:
+async def set_tags(tx: Transaction, actor: AuditActor, old: Row, tags: list[str]) -> Row:
     if PROJECT_TAG not in tags:
         await _refuse_if_listed(tx, old)
     await tx.value(_SET_TAGS, id=old["id"], tags=tags)
@@ -215,7 +215,7 @@ async def set_tags(tx: Transaction, actor: Actor, old: Row, tags: list[str]) -> 
 async def _refuse_if_listed(tx: Transaction, group: Row) -> None:
     """Taken from an allow list without a word, the last group of it would leave the project open to everybody."""
     if await tx.value(_LISTED, id=group["id"], project_id=group["project_id"]):
-        raise Conflict("the group is in the allow or disallow list of its project: take it out there first")
+        raise PermissionConflict("the group is in the allow or disallow list of its project: take it out there first")
 
 
 async def read_group(runner: Runner, wanted: str) -> Row | None:
@@ -233,7 +233,7 @@ async def _locked(tx: Transaction, group: Row) -> Row:
     return row
 
 
-async def _changed(tx: Transaction, actor: Actor, operation: str, old: Row | None, new_id: str = "") -> Row:
+async def _changed(tx: Transaction, actor: AuditActor, operation: str, old: Row | None, new_id: str = "") -> Row:
     row = await read_group(tx, old["id"] if old else new_id)
     assert row is not None
     before = shown(old) if old else None

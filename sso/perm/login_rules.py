@@ -4,20 +4,20 @@ import time
 
 from sso.accounts.applications import LoginNotAllowed
 from sso.accounts.model import User
+from sso.core.encryption import Keyring
+from sso.core.errors import ApiError
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
-from sso.core.refused import Refused
-from sso.core.sealed import Keyring
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm import email_secret
+from sso.perm.credentials import email_secret
 from sso.perm.engine.effective import compute
 from sso.perm.engine.login import may_log_in
 from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rights import Rights
 from sso.perm.names import CENTRAL
-from sso.perm.permissions import Permissions
+from sso.perm.wiring import Permissions
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
 _HAS_SECRET_DATA = Statement(
@@ -35,16 +35,16 @@ class LoginRules:
         try:
             service_id = await self._permissions.service_jwts.verify(service_jwt, client)
         except InvalidToken:
-            raise Refused("service_jwt: invalid token") from None
+            raise ApiError("service_jwt: invalid token") from None
         if named and service_id not in named:
-            raise Refused("service_jwt: is of another application")
+            raise ApiError("service_jwt: is of another application")
         return named or (service_id,)
 
     async def check_exist(self, named: tuple[int, ...]) -> None:
         for application_id in named:
             found = await self._permissions.facts.load("", application_id, None)
             if found is None or found.gone:
-                raise Refused("app_id: there is no such application")
+                raise ApiError("app_id: there is no such application")
 
     async def client_address(
         self, real: Address, said: str | None, signature: str | None, named: tuple[int, ...]

@@ -2,27 +2,28 @@
 
 from typing import Any, TypeAlias
 
+from sso.core.errors import Forbidden
 from sso.core.ids import is_user_id
-from sso.core.refused import Forbidden
-from sso.db.bridge import Database, Runner, Transaction
+from sso.db.database import Database, Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm import audit, role_store
-from sso.perm.audit import Actor
-from sso.perm.call import Call
+from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
-from sso.perm.desk import Desk
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import Invalid
-from sso.perm.facts_store import member_roles, read_application
-from sso.perm.input import kinds
-from sso.perm.input.project import Belongings, read_group_list, read_member_roles
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
+from sso.perm.input.project import ProjectResources, read_group_list, read_member_roles
 from sso.perm.names import CENTRAL, group_id
-from sso.perm.project_state import belongings, lock_project
-from sso.perm.projects import Projects
-from sso.perm.user_limits import count_holders, require_limits
+from sso.perm.projects import ProjectEndpoint
+from sso.perm.request import PermissionRequest
+from sso.perm.stores import audit
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.facts import member_roles, read_application
+from sso.perm.stores.project_state import belongings, lock_project
+from sso.perm.stores.user_limits import count_holders, require_limits
 
-MEMBERS_MOST = 10_000
+MAX_MEMBERS = 10_000
 KNOWN = frozenset(("id", "users", "allow", "disallow"))
 MEMBER = frozenset(("user_id", "roles"))
 LEVELS = ("applications", "services", "groups")
@@ -46,13 +47,13 @@ _UNKNOWN = Statement(
 _SET_LISTS = Statement("UPDATE projects SET allow = :allow, disallow = :disallow WHERE id = :id")
 
 
-class Memberships:
-    def __init__(self, database: Database, desk: Desk, projects: Projects) -> None:
+class MembershipEndpoint:
+    def __init__(self, database: Database, desk: Authorizer, projects: ProjectEndpoint) -> None:
         self._database = database
         self._desk = desk
         self._projects = projects
 
-    async def handle(self, call: Call) -> dict[str, Any]:
+    async def handle(self, call: PermissionRequest) -> dict[str, Any]:
         action = call.action("get", "save")
         data = call.required_data()
         call.ignore_unknown(data, KNOWN)
@@ -81,12 +82,12 @@ class Memberships:
 
 def _check_shape(data: dict[str, Any]) -> None:
     """As far as it can be told without knowing the project."""
-    for at, item in enumerate(kinds.an_array(data.get("users", []), "users", MEMBERS_MOST)):
-        member = kinds.an_object(item, f"users[{at}]")
-        kinds.text(member.get("user_id"), f"users[{at}].user_id", 64)
-        kinds.an_object(member.get("roles", {}), f"users[{at}].roles")
+    for at, item in enumerate(validators.an_array(data.get("users", []), "users", MAX_MEMBERS)):
+        member = validators.an_object(item, f"users[{at}]")
+        validators.text(member.get("user_id"), f"users[{at}].user_id", 64)
+        validators.an_object(member.get("roles", {}), f"users[{at}].roles")
     for name in ("allow", "disallow"):
-        for at, item in enumerate(kinds.an_array(data.get(name, []), name)):
+        for at, item in enumerate(validators.an_array(data.get(name, []), name)):
             group_id(item, f"{name}[{at}]")
 
 
@@ -103,7 +104,7 @@ async def read_membership(runner: Runner, wanted: str) -> dict[str, Any]:
 
 
 async def save_membership(
-    tx: Transaction, actor: Actor, wanted: str, data: dict[str, Any], warnings: list[str]
+    tx: Transaction, actor: AuditActor, wanted: str, data: dict[str, Any], warnings: list[str]
 ) -> dict[str, Any]:
     """Each part that is given replaces the old one; what it names must be the project's own."""
     await role_store.keep_applications(tx, [CENTRAL])
@@ -133,7 +134,7 @@ async def _require_users(tx: Transaction, user_ids: set[str]) -> None:
     """New members must exist; whoever is a member already may be sent back."""
     unknown = await tx.value(_UNKNOWN, user_ids=sorted(user_ids)) if user_ids else None
     if unknown is not None:
-        raise Invalid(f"users: there is no user {unknown}")
+        raise InvalidInput(f"users: there is no user {unknown}")
 
 
 async def _put_members(tx: Transaction, wanted: str, rows: list[_Row]) -> None:
@@ -163,18 +164,18 @@ def _member(user_id: str, roles: list[list[Any]]) -> dict[str, Any]:
     return {"user_id": user_id, "roles": _shown(member_roles(roles))}
 
 
-def _read_users(value: object, has: Belongings, central: Application, warnings: list[str]) -> list[_Row]:
+def _read_users(value: object, has: ProjectResources, central: Application, warnings: list[str]) -> list[_Row]:
     rows: list[_Row] = []
     seen: set[str] = set()
-    for at, item in enumerate(kinds.an_array(value, "users", MEMBERS_MOST)):
+    for at, item in enumerate(validators.an_array(value, "users", MAX_MEMBERS)):
         where = f"users[{at}]"
-        member = kinds.an_object(item, where)
-        warnings += kinds.unknown(member, MEMBER, where)
+        member = validators.an_object(item, where)
+        warnings += validators.unknown(member, MEMBER, where)
         user_id = member.get("user_id")
         if not isinstance(user_id, str) or not is_user_id(user_id):
-            raise Invalid(f"{where}.user_id: must be a user id")
+            raise InvalidInput(f"{where}.user_id: must be a user id")
         if user_id in seen:
-            raise Invalid(f"{where}.user_id: stands twice")
+            raise InvalidInput(f"{where}.user_id: stands twice")
         seen.add(user_id)
         roles, more = read_member_roles(member.get("roles", {}), has, central, f"{where}.roles")
         warnings += more

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from sso.core.domains import domain_key
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 
 PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
 RULE_MEMBERS = frozenset(("value", "params", "expired", "protected", "description"))
@@ -18,8 +18,8 @@ CENTRAL = 1  # the application that holds the root rules and the generic roles
 DEFAULT_ROLE = "default"
 ROOT_ROLE = "root"
 PROJECT_TAG = "project"  # makes a group listable in allow and disallow
-TITLE_MOST = 32
-ALIASES_MOST = 20
+MAX_TITLE = 32
+MAX_ALIASES = 20
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # No use to anybody, and a trap for readers of our answers that are written in JavaScript.
@@ -27,7 +27,7 @@ _FORBIDDEN = frozenset((PROJECT_ACCESS, "__proto__"))
 _TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
 _GROUP_ID = re.compile(r"[0-9a-f]{24}")
 _APPLICATION_ID = re.compile(r"[1-9][0-9]{0,9}")
-APPLICATION_MOST = 2**31 - 1
+MAX_APPLICATION = 2**31 - 1
 
 
 def is_segment(name: object) -> bool:
@@ -38,19 +38,19 @@ def is_segment(name: object) -> bool:
 def segment(name: object, where: str) -> str:
     if not is_segment(name):
         if name == PROJECT_ACCESS:
-            raise Invalid(f"{where}: {PROJECT_ACCESS} is reserved")
-        raise Invalid(f"{where}: a name must be 1 to 64 letters, digits, underscores or dashes")
+            raise InvalidInput(f"{where}: {PROJECT_ACCESS} is reserved")
+        raise InvalidInput(f"{where}: a name must be 1 to 64 letters, digits, underscores or dashes")
     return str(name)
 
 
 def title(value: object, where: str) -> str:
     """A project's or a group's title. Spaces at the ends are refused: two titles that look the same are a trap."""
     if not isinstance(value, str) or not _TITLE.fullmatch(value):
-        raise Invalid(f"{where}: must be 1 to {TITLE_MOST} Latin letters, digits, spaces or underscores")
+        raise InvalidInput(f"{where}: must be 1 to {MAX_TITLE} Latin letters, digits, spaces or underscores")
     if value != value.strip(" "):
-        raise Invalid(f"{where}: must not begin or end with a space")
+        raise InvalidInput(f"{where}: must not begin or end with a space")
     if not value.strip(" _"):
-        raise Invalid(f"{where}: must hold a letter or a digit")
+        raise InvalidInput(f"{where}: must hold a letter or a digit")
     return value
 
 
@@ -58,7 +58,7 @@ def project_id(value: object, where: str = "project") -> str:
     """The id that a title gives. Uniqueness and reserved ids are judged by this, so every spelling of one is caught."""
     made = title(value, where).lower().replace(" ", "_")
     if made in RESERVED_PROJECTS:
-        raise Invalid(f"{where}: this title is reserved")
+        raise InvalidInput(f"{where}: this title is reserved")
     return made
 
 
@@ -72,37 +72,37 @@ def aliases(value: object, own_id: str, where: str = "aliases") -> tuple[str, ..
     """Other names of a project; they share one namespace with the ids, so what no id may be, no alias may be.
     Of several spellings of one name the first is kept."""
     if not isinstance(value, list):
-        raise Invalid(f"{where}: must be an array of strings")
+        raise InvalidInput(f"{where}: must be an array of strings")
     found: dict[str, str] = {}
     for at, item in enumerate(value):
         alias = segment(item, f"{where}[{at}]")
         key = project_key(alias)
         if key in RESERVED_PROJECTS:
-            raise Invalid(f"{where}[{at}]: this name is reserved")
+            raise InvalidInput(f"{where}[{at}]: this name is reserved")
         if key == project_key(own_id):
-            raise Invalid(f"{where}[{at}]: is the id of the project itself")
+            raise InvalidInput(f"{where}[{at}]: is the id of the project itself")
         found.setdefault(key, alias)
-    if len(found) > ALIASES_MOST:
-        raise Invalid(f"{where}: must be at most {ALIASES_MOST}")
+    if len(found) > MAX_ALIASES:
+        raise InvalidInput(f"{where}: must be at most {MAX_ALIASES}")
     return tuple(found.values())
 
 
 def group_id(value: object, where: str) -> str:
     if not isinstance(value, str) or not _GROUP_ID.fullmatch(value):
-        raise Invalid(f"{where}: must be a group id of 24 hex digits")
+        raise InvalidInput(f"{where}: must be a group id of 24 hex digits")
     return value
 
 
 def is_application_key(text: str) -> bool:
     """An application id as a decimal string, with one spelling only."""
-    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= APPLICATION_MOST
+    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= MAX_APPLICATION
 
 
 def application_key(value: object, where: str) -> int:
     """An application id as the key of an object."""
     if isinstance(value, str) and is_application_key(value):
         return int(value)
-    raise Invalid(f"{where}: a key must be an application id")
+    raise InvalidInput(f"{where}: a key must be an application id")
 
 
 def login_domain(login: str) -> str:

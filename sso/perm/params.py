@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 
-PARAMS_MOST = 64
-PARAM_MOST = 128
+MAX_PARAMS = 64
+MAX_PARAM = 128
 
 # What separates the parts of a list entry, and what cannot be seen. The comma separates parameters.
 _FORBIDDEN = re.compile(r"[|:\x00-\x1f\x7f-\x9f]")
@@ -15,14 +15,14 @@ _FORBIDDEN = re.compile(r"[|:\x00-\x1f\x7f-\x9f]")
 def read_params(value: object, where: str = "params") -> str:
     """The string to store: parameters trimmed, without empty ones and doubles."""
     if not isinstance(value, str):
-        raise Invalid(f"{where}: must be a comma-separated string")
+        raise InvalidInput(f"{where}: must be a comma-separated string")
     if _FORBIDDEN.search(value):
-        raise Invalid(f"{where}: must not hold | or : or control characters")
+        raise InvalidInput(f"{where}: must not hold | or : or control characters")
     found = tuple(dict.fromkeys(part for part in (raw.strip() for raw in value.split(",")) if part))
-    if len(found) > PARAMS_MOST:
-        raise Invalid(f"{where}: must be at most {PARAMS_MOST} parameters")
-    if any(len(part) > PARAM_MOST for part in found):
-        raise Invalid(f"{where}: a parameter must be at most {PARAM_MOST} characters")
+    if len(found) > MAX_PARAMS:
+        raise InvalidInput(f"{where}: must be at most {MAX_PARAMS} parameters")
+    if any(len(part) > MAX_PARAM for part in found):
+        raise InvalidInput(f"{where}: a parameter must be at most {MAX_PARAM} characters")
     return ",".join(found)
 
 

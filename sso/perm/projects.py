@@ -3,27 +3,27 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from sso.core.refused import Forbidden, NotFound
-from sso.db.bridge import Database, Row, Runner, Transaction
-from sso.db.errors import Duplicate
+from sso.core.errors import Forbidden, NotFound
+from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
-from sso.perm import audit
-from sso.perm.access_keys import rfc3339
-from sso.perm.audit import Actor
-from sso.perm.call import Call
-from sso.perm.central import ADMIN_ROLE
+from sso.perm.authorization import Authorizer, CallerRights
+from sso.perm.builtin_roles import ADMIN_ROLE
+from sso.perm.credentials.access_keys import rfc3339
 from sso.perm.delegation import Delegation
-from sso.perm.desk import Desk, Standing
-from sso.perm.engine.limit import project_limit
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import Conflict
-from sso.perm.facts_store import read_application
-from sso.perm.input import kinds
+from sso.perm.engine.project_quota import project_limit
+from sso.perm.errors import PermissionConflict
+from sso.perm.input import validators
 from sso.perm.input.project import check_services, read_project_settings
 from sso.perm.names import CENTRAL, aliases, project_id, project_key, segment
-from sso.perm.project_state import belongings, lock_project
-from sso.perm.role_store import keep_applications
-from sso.perm.user_limits import count_holders, require_limits
+from sso.perm.request import PermissionRequest
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.facts import read_application
+from sso.perm.stores.project_state import belongings, lock_project
+from sso.perm.stores.roles import keep_applications
+from sso.perm.stores.user_limits import count_holders, require_limits
 
 REMOVED_MAX = 100  # removed projects of one author: each keeps its names for ever
 READ_ONLY = frozenset(("id", "tags", "author", "created", "removed"))
@@ -70,20 +70,20 @@ class Target(Protocol):
 FindUser = Callable[[str], Awaitable[Target | None]]
 
 
-class Projects:
-    def __init__(self, database: Database, desk: Desk, find_user: FindUser) -> None:
+class ProjectEndpoint:
+    def __init__(self, database: Database, desk: Authorizer, find_user: FindUser) -> None:
         self._database = database
         self._desk = desk
         self._find_user = find_user
 
-    async def info(self, call: Call) -> dict[str, Any]:
+    async def info(self, call: PermissionRequest) -> dict[str, Any]:
         """POST /api/permissions/user/info: how many projects the caller is the author of."""
         return call.answer(projects=await self._database.value(_AUTHORED, user_id=call.caller.user_id))
 
-    async def publish(self, call: Call) -> dict[str, Any]:
+    async def publish(self, call: PermissionRequest) -> dict[str, Any]:
         title = call.text("project", 1024)
         made = project_id(title)
-        target_name = kinds.text(call.fields["user"], "user", 320, least=1) if "user" in call.fields else None
+        target_name = validators.text(call.fields["user"], "user", 320, least=1) if "user" in call.fields else None
         standing = await self._desk.standing(call.caller)
         standing.require(Operation.PUBLISH)
         limit = None if standing.rights.is_root else project_limit(standing.rights.central)
@@ -94,9 +94,9 @@ class Projects:
         async def work(tx: Transaction) -> Row:
             await tx.value(_LOCK_AUTHOR, user_id=author)
             if limit is not None and await tx.value(_AUTHORED, user_id=author) >= limit:
-                raise Conflict(f"at most {limit} projects can be created")
+                raise PermissionConflict(f"at most {limit} projects can be created")
             if not standing.rights.is_root and await tx.value(_REMOVED, user_id=author) >= REMOVED_MAX:
-                raise Conflict(
+                raise PermissionConflict(
                     f"an author with {REMOVED_MAX} removed projects cannot create more: their names are kept"
                 )
             return await create_project(tx, call.caller.actor, made, {"title": title}, author, admins)
@@ -108,10 +108,10 @@ class Projects:
         if target is None or target.disabled:
             raise NotFound("user not found")
         if target.totp_sealed is None:
-            raise Conflict("user: has no second factor (codes by e-mail do not count)")
+            raise PermissionConflict("user: has no second factor (codes by e-mail do not count)")
         return target
 
-    async def handle(self, call: Call) -> dict[str, Any]:
+    async def handle(self, call: PermissionRequest) -> dict[str, Any]:
         action = call.action("get", "save", "delete")
         data = call.required_data()
         wanted = await self.resolve(data.get("id"))
@@ -143,7 +143,7 @@ class Projects:
             return checked
         return str(row["id"])
 
-    async def visible(self, standing: Standing, wanted: str, operation: Operation) -> Row:
+    async def visible(self, standing: CallerRights, wanted: str, operation: Operation) -> Row:
         """The record, for those who may do this to it. Only root is told that there is no such project."""
         standing.require(operation, project_id=wanted)
         row = await read_row(self._database, wanted)
@@ -151,7 +151,7 @@ class Projects:
             raise NotFound("project not found")
         return row
 
-    async def _save(self, call: Call, wanted: str, given: dict[str, Any]) -> Row:
+    async def _save(self, call: PermissionRequest, wanted: str, given: dict[str, Any]) -> Row:
         async def work(tx: Transaction) -> Row:
             delegation = await Delegation.begin(tx, call.caller, wanted, _named_applications(given))
             row = await save_project(tx, call.caller.actor, wanted, given)
@@ -160,7 +160,7 @@ class Projects:
 
         return await written(self._database, work)
 
-    async def _delete(self, call: Call, wanted: str) -> None:
+    async def _delete(self, call: PermissionRequest, wanted: str) -> None:
         await self._database.transaction(lambda tx: remove_project(tx, call.caller.actor, wanted))
 
 
@@ -172,7 +172,7 @@ def read_project(wanted: str, data: dict[str, Any]) -> tuple[dict[str, Any], lis
         project_id(data["title"], "title")
         given["title"] = data["title"]
     if "description" in data:
-        given["description"] = kinds.text(data["description"], "description")
+        given["description"] = validators.text(data["description"], "description")
     if "aliases" in data:
         given["aliases"] = list(aliases(data["aliases"], wanted))
     if "settings" in data:
@@ -181,7 +181,7 @@ def read_project(wanted: str, data: dict[str, Any]) -> tuple[dict[str, Any], lis
 
 
 async def create_project(
-    tx: Transaction, actor: Actor, made: str, given: dict[str, Any], author: str, admins: list[str]
+    tx: Transaction, actor: AuditActor, made: str, given: dict[str, Any], author: str, admins: list[str]
 ) -> Row:
     """The project with its administrators, or nothing."""
     await keep_applications(tx, [CENTRAL])
@@ -205,7 +205,7 @@ async def create_project(
     return row
 
 
-async def save_project(tx: Transaction, actor: Actor, wanted: str, given: dict[str, Any]) -> Row:
+async def save_project(tx: Transaction, actor: AuditActor, wanted: str, given: dict[str, Any]) -> Row:
     await keep_applications(tx, _named_applications(given))
     old = await lock_project(tx, wanted)
     if old["removed"]:
@@ -228,7 +228,7 @@ def _named_applications(given: dict[str, Any]) -> list[int]:
     return [int(key) for key in given.get("settings", {}).get("services", ())]
 
 
-async def remove_project(tx: Transaction, actor: Actor, wanted: str) -> None:
+async def remove_project(tx: Transaction, actor: AuditActor, wanted: str) -> None:
     """Only marked: the record stays, and everything that it gave ends."""
     old = await lock_project(tx, wanted)
     new = await tx.row(_REMOVE, id=wanted)
@@ -252,8 +252,8 @@ async def _check_services(tx: Transaction, wanted: str, services: dict[str, Any]
 async def written(database: Database, work: Callable[[Transaction], Awaitable[Row]]) -> Row:
     try:
         return await database.transaction(work)
-    except Duplicate:
-        raise Conflict("this title, or one of the aliases, is taken") from None
+    except UniqueViolation:
+        raise PermissionConflict("this title, or one of the aliases, is taken") from None
 
 
 def shown(row: Any) -> dict[str, Any]:

@@ -3,30 +3,31 @@
 from dataclasses import replace
 from typing import Any
 
-from sso.core.refused import Forbidden, NotFound
-from sso.db.bridge import Database, Transaction
-from sso.perm import audit, role_store
-from sso.perm.administrators import administered_through, require_administrators
-from sso.perm.audit import Actor
-from sso.perm.call import Call
-from sso.perm.cascade import Cascade
-from sso.perm.desk import Desk, Standing
+from sso.core.errors import Forbidden, NotFound
+from sso.db.database import Database, Transaction
+from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import Conflict
+from sso.perm.errors import PermissionConflict
 from sso.perm.input.protected import check_role, includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.names import CENTRAL, ROOT_ROLE, segment
+from sso.perm.request import PermissionRequest
+from sso.perm.stores import audit
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.administrators import administered_through, require_administrators
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.cascade import Cascade
 
 FIELDS = frozenset(("name", *role_store.FIELDS, "application_id"))
 
 
-class Roles:
-    def __init__(self, database: Database, desk: Desk) -> None:
+class RoleEndpoint:
+    def __init__(self, database: Database, desk: Authorizer) -> None:
         self._database = database
         self._desk = desk
 
-    async def handle(self, call: Call) -> dict[str, Any]:
+    async def handle(self, call: PermissionRequest) -> dict[str, Any]:
         match call.action("get", "save", "delete"):
             case "get":
                 return await self._get(call)
@@ -35,7 +36,7 @@ class Roles:
             case _:
                 return await self._delete(call)
 
-    async def _get(self, call: Call) -> dict[str, Any]:
+    async def _get(self, call: PermissionRequest) -> dict[str, Any]:
         wanted = call.application_id()
         data = call.required_data()
         call.ignore_unknown(data, FIELDS)
@@ -49,7 +50,7 @@ class Roles:
             raise NotFound("role not found")
         return call.answer(data=shown(roles[name].record))
 
-    async def _save(self, call: Call) -> dict[str, Any]:
+    async def _save(self, call: PermissionRequest) -> dict[str, Any]:
         wanted = call.application_id()
         given, warnings = read_role(call.required_data())
         call.warnings.extend(warnings)
@@ -69,7 +70,7 @@ class Roles:
 
         return call.answer(data=shown(await self._database.transaction(work)))
 
-    async def _delete(self, call: Call) -> dict[str, Any]:
+    async def _delete(self, call: PermissionRequest) -> dict[str, Any]:
         wanted = call.application_id()
         data = call.required_data()
         call.ignore_unknown(data, FIELDS)
@@ -77,7 +78,7 @@ class Roles:
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.ROLE_MODIFY)
         if wanted == CENTRAL and name == ROOT_ROLE:
-            raise Conflict("the role root of the central application cannot be removed")
+            raise PermissionConflict("the role root of the central application cannot be removed")
 
         async def work(tx: Transaction) -> None:
             row = await role_store.lock_application(tx, wanted, standing.application.project_id)
@@ -95,20 +96,24 @@ class Roles:
         return call.answer()
 
 
-def refuse_root(standing: Standing, application_id: int, name: str) -> None:
+def refuse_root(standing: CallerRights, application_id: int, name: str) -> None:
     """What root is decides who has every right everywhere: that is more than the right to change roles."""
     if application_id == CENTRAL and name == ROOT_ROLE and not standing.rights.is_root:
         raise Forbidden("the role root is required")
 
 
-def _require_schema_right(standing: Standing, old: RoleRecord | None, given: dict[str, Any], schema: Schema) -> None:
+def _require_schema_right(
+    standing: CallerRights, old: RoleRecord | None, given: dict[str, Any], schema: Schema
+) -> None:
     """Protected roles, and roles with protected rules, are made, changed and removed with canModifySchema only."""
     new = replace(old or RoleRecord(given["name"]), **given)
     if new.protected or (old is not None and old.protected) or includes_protected(new, schema):
         standing.require_here(Operation.SCHEMA_MODIFY)
 
 
-async def delete_role(tx: Transaction, actor: Actor, application_id: int, project_id: str | None, name: str) -> None:
+async def delete_role(
+    tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, name: str
+) -> None:
     """The role with its assignments; a generic one leaves all memberships, a granted one all projects."""
     await role_store.delete_role(tx, application_id, name)
     cascade = Cascade(tx, actor, f"role.delete {application_id}/{name}")
@@ -118,7 +123,7 @@ async def delete_role(tx: Transaction, actor: Actor, application_id: int, projec
 
 async def save_role(
     tx: Transaction,
-    actor: Actor,
+    actor: AuditActor,
     application_id: int,
     project_id: str | None,
     schema: Schema,
@@ -131,7 +136,7 @@ async def save_role(
     role = replace(old or RoleRecord(name), **given)
     check_role(role, schema)
     if application_id == CENTRAL and name == ROOT_ROLE and not role.protected:
-        raise Conflict("the role root of the central application is protected")
+        raise PermissionConflict("the role root of the central application is protected")
     await role_store.put_role(tx, application_id, role)
     if role.protected and old is not None and not old.protected:
         cascade = Cascade(tx, actor, f"role.save {application_id}/{name}")
@@ -143,7 +148,7 @@ async def save_role(
 
 async def _audit(
     tx: Transaction,
-    actor: Actor,
+    actor: AuditActor,
     operation: str,
     application_id: int,
     project_id: str | None,

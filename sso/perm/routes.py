@@ -6,21 +6,21 @@ from typing import Annotated, Any, NamedTuple
 
 from quart import Blueprint, Response, request
 
-from sso.core.refused import NotFound
-from sso.perm.call import Call
-from sso.perm.callers import Evidence
+from sso.core.errors import NotFound
+from sso.perm.caller import PresentedCredentials
 from sso.perm.credential_rules import ENDPOINTS, EndpointRule, Subject
-from sso.perm.errors import Invalid
-from sso.perm.exchange_jwt import ExchangeJwt
+from sso.perm.credentials.exchange_jwt import ExchangeJwt
+from sso.perm.credentials.service_jwt import app_id_of
+from sso.perm.credentials.signed_address import key_id_of
+from sso.perm.errors import InvalidInput
 from sso.perm.names import application_key
-from sso.perm.permissions import Permissions
-from sso.perm.service_jwt import app_id_of
-from sso.perm.signed_address import key_id_of
-from sso.web.fields import Request, at_most
-from sso.web.gate import MAX_SCHEMA_VALUES, MAX_VALUES
+from sso.perm.request import PermissionRequest
+from sso.perm.wiring import Permissions
+from sso.web.body import MAX_SCHEMA_VALUES, MAX_VALUES
 from sso.web.http import address, body, read, reply, text_header
+from sso.web.models import RequestModel, at_most
 
-Handler = Callable[[Call], Awaitable[dict[str, Any]]]
+Handler = Callable[[PermissionRequest], Awaitable[dict[str, Any]]]
 
 
 class BodyLimit(NamedTuple):
@@ -42,11 +42,11 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
         caller = await perm.callers.identify(await evidence(rule, fields), rule, fields)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
             fields = {"application_id": caller.service_id, **fields}
-        return reply(await handler(Call(fields, caller, request.headers.get("If-Match"))))
+        return reply(await handler(PermissionRequest(fields, caller, request.headers.get("If-Match"))))
 
-    async def evidence(rule: EndpointRule, fields: dict[str, Any]) -> Evidence:
+    async def evidence(rule: EndpointRule, fields: dict[str, Any]) -> PresentedCredentials:
         """The address is the connection's, or one signed with an access key of the application of the call."""
-        found = Evidence.collect(
+        found = PresentedCredentials.collect(
             address(),
             request.headers.get("Authorization", ""),
             text_header("Factor"),
@@ -82,7 +82,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     async def public_keys(app_id: str) -> Response:
         try:
             wanted = application_key(app_id, "appID")
-        except Invalid:
+        except InvalidInput:
             raise NotFound("application not found") from None
         return reply({"status": "OK", "keys": await perm.application_keys.published(wanted)})
 
@@ -96,7 +96,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     return routes
 
 
-class ExchangeRequest(Request):
+class ExchangeRequest(RequestModel):
     jwt: Annotated[str, at_most(8192, at_least=1)]
     factor: Annotated[str, at_most(256, at_least=1)]
 

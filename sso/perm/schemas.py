@@ -3,37 +3,38 @@
 import re
 from typing import Any
 
-from sso.db.bridge import Database, Row, Transaction
-from sso.perm import audit, role_store
-from sso.perm.administrators import administered_through, require_administrators
-from sso.perm.audit import Actor
-from sso.perm.call import Call
-from sso.perm.central import complete_schema
-from sso.perm.desk import Desk
+from sso.db.database import Database, Row, Transaction
+from sso.perm.authorization import Authorizer
+from sso.perm.builtin_roles import complete_schema
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import Conflict, Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.input import validators
 from sso.perm.input.protected import check_schema
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
+from sso.perm.request import PermissionRequest
 from sso.perm.roles import refuse_root, save_role, shown
+from sso.perm.stores import audit
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.administrators import administered_through, require_administrators
+from sso.perm.stores.audit import AuditActor
 
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
 _VERSION = re.compile(r'"?([0-9]{1,18})"?', re.ASCII)
 
 
-class Schemas:
-    def __init__(self, database: Database, desk: Desk) -> None:
+class SchemaEndpoint:
+    def __init__(self, database: Database, desk: Authorizer) -> None:
         self._database = database
         self._desk = desk
 
-    async def handle(self, call: Call) -> dict[str, Any]:
+    async def handle(self, call: PermissionRequest) -> dict[str, Any]:
         if call.action("get", "save") == "get":
             return await self._get(call)
         return await self._save(call)
 
-    async def _get(self, call: Call) -> dict[str, Any]:
+    async def _get(self, call: PermissionRequest) -> dict[str, Any]:
         wanted = call.application_id()
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.SCHEMA_READ)
@@ -43,7 +44,7 @@ class Schemas:
 
         return call.answer(data=await self._database.transaction(work))
 
-    async def _save(self, call: Call) -> dict[str, Any]:
+    async def _save(self, call: PermissionRequest) -> dict[str, Any]:
         wanted = call.application_id()
         data = call.required_data()
         given, warnings = read_schema(data)
@@ -61,7 +62,7 @@ class Schemas:
         async def work(tx: Transaction) -> dict[str, Any]:
             old = await role_store.lock_application(tx, wanted)
             if expected is not None and old["version"] != expected:
-                raise Conflict(f"the schema is at version {old['version']}")
+                raise PermissionConflict(f"the schema is at version {old['version']}")
             schema = complete_schema(old, given)
             known = await role_store.read_roles(tx, wanted)
             names = [role["name"] for role in roles]
@@ -79,17 +80,19 @@ def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[
     """The ``roles`` of a schema, an object by their names, and warnings."""
     found: list[dict[str, Any]] = []
     warnings: list[str] = []
-    for name, role in kinds.an_object(data.get("roles", {}), "roles").items():
-        fields = kinds.an_object(role, f"roles.{name}" if name.isidentifier() else "roles")
+    for name, role in validators.an_object(data.get("roles", {}), "roles").items():
+        fields = validators.an_object(role, f"roles.{name}" if name.isidentifier() else "roles")
         if fields.get("name", name) != name:
-            raise Invalid("roles: the name of a role differs from its key")
+            raise InvalidInput("roles: the name of a role differs from its key")
         given, more = read_role({**fields, "name": name}, "roles")
         found.append(given)
         warnings += more
     return found, warnings
 
 
-async def save_schema(tx: Transaction, actor: Actor, old: Row, schema: Schema, known: dict[str, RoleRecord]) -> Row:
+async def save_schema(
+    tx: Transaction, actor: AuditActor, old: Row, schema: Schema, known: dict[str, RoleRecord]
+) -> Row:
     """Save the schema of a locked application; its roles, as they are by now, must go with it."""
     check_schema(schema, known.values())
     wanted: int = old["application_id"]
@@ -112,7 +115,7 @@ def _version(if_match: str | None) -> int | None:
         return None
     found = _VERSION.fullmatch(if_match.strip())
     if found is None:
-        raise Invalid("If-Match: must be a version")
+        raise InvalidInput("If-Match: must be a version")
     return int(found[1])
 
 

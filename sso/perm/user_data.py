@@ -5,30 +5,31 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.core.refused import Forbidden, NotFound
-from sso.db.bridge import Database, Runner, Transaction
+from sso.db.database import Database, Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm import audit, role_store
-from sso.perm.audit import Actor
-from sso.perm.call import Call
-from sso.perm.desk import Desk, Standing, missing_sections
+from sso.perm.authorization import Authorizer, CallerRights, missing_sections
+from sso.perm.endpoints.explain import explained
 from sso.perm.engine.answer import TYPES
 from sso.perm.engine.answer import answer as rendered
 from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.engine.decode import assignments, own_record
 from sso.perm.engine.effective import compute
 from sso.perm.engine.facts import Assignment
-from sso.perm.engine.load import assignments, own_record
 from sso.perm.engine.render import Options, expired
 from sso.perm.engine.tree import as_tree
-from sso.perm.errors import Conflict, Invalid
-from sso.perm.explained import explained
-from sso.perm.facts_store import Loaded
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.input import validators
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments, stored
 from sso.perm.input.schema import read_own_data
 from sso.perm.names import CENTRAL, ROOT_ROLE
+from sso.perm.request import PermissionRequest
+from sso.perm.stores import audit
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.facts import LoadedFacts
 
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
 KNOWN = frozenset(("user_id", "type", "roles", *SECTIONS))
@@ -58,22 +59,22 @@ _GIVE_ROLES = Statement(
 )
 
 
-class UserData:
-    def __init__(self, database: Database, desk: Desk) -> None:
+class UserDataEndpoint:
+    def __init__(self, database: Database, desk: Authorizer) -> None:
         self._database = database
         self._desk = desk
 
-    async def handle(self, call: Call) -> dict[str, Any]:
+    async def handle(self, call: PermissionRequest) -> dict[str, Any]:
         if call.action("get", "save") == "get":
             return await self._get(call)
         return await self._save(call)
 
-    async def _get(self, call: Call) -> dict[str, Any]:
+    async def _get(self, call: PermissionRequest) -> dict[str, Any]:
         data = call.required_data()
         call.ignore_unknown(data, KNOWN)
         kind = data.get("type", "list")
         if kind not in TYPES:
-            raise Invalid(f"data.type: must be {', '.join(TYPES[:-1])} or {TYPES[-1]}")
+            raise InvalidInput(f"data.type: must be {', '.join(TYPES[:-1])} or {TYPES[-1]}")
         options, explain = self._options(call)
         wanted = call.application_id()
         caller = call.caller
@@ -98,19 +99,21 @@ class UserData:
         parts |= explained(explain, standing, found, effective, shown, short=kind == "list_short")
         return call.answer(**parts, user_id=user_id, expired=expired(effective, shown))
 
-    def _options(self, call: Call) -> tuple[Options, bool | str]:
+    def _options(self, call: PermissionRequest) -> tuple[Options, bool | str]:
         options = call.options
-        call.warnings.extend(kinds.unknown(options, OPTIONS, "options"))
+        call.warnings.extend(validators.unknown(options, OPTIONS, "options"))
         flags: dict[str, Any] = {
-            name: kinds.flag(options[name], f"options.{name}") for name in FLAGS if name in options
+            name: validators.flag(options[name], f"options.{name}") for name in FLAGS if name in options
         }
-        project_id = kinds.text(options["project_id"], "options.project_id", 64) if "project_id" in options else None
+        project_id = (
+            validators.text(options["project_id"], "options.project_id", 64) if "project_id" in options else None
+        )
         explain = options.get("explain", False)
         if not isinstance(explain, bool | str) or (isinstance(explain, str) and not 0 < len(explain) <= 512):
-            raise Invalid("options.explain: must be true, or the name of a rule")
+            raise InvalidInput("options.explain: must be true, or the name of a rule")
         return Options(project_id=project_id, **flags), explain
 
-    def _readable(self, call: Call, standing: Standing, *, own: bool) -> frozenset[str]:
+    def _readable(self, call: PermissionRequest, standing: CallerRights, *, own: bool) -> frozenset[str]:
         sections = standing.rights.readable(own=own)
         if not call.caller.user_id:
             # A service, or a holder of the application's key, asks for roles: that is its own application's matter.
@@ -119,11 +122,11 @@ class UserData:
             raise missing_sections("canRead", ())
         return sections
 
-    async def _save(self, call: Call) -> dict[str, Any]:
+    async def _save(self, call: PermissionRequest) -> dict[str, Any]:
         data = call.required_data()
         wanted = call.application_id()
         user_id = _user_id(data.get("user_id"))
-        ends = kinds.number(call.fields.get("expired", 0), "expired")
+        ends = validators.number(call.fields.get("expired", 0), "expired")
         given, warnings = read_own_data({name: data[name] for name in SECTIONS if name in data}, ends)
         call.warnings.extend(warnings)
         call.ignore_unknown(data, KNOWN)
@@ -167,7 +170,7 @@ class UserData:
         return found is not None and found.known
 
 
-def _application(standing: Standing, right: str, sections: Collection[str]) -> Loaded:
+def _application(standing: CallerRights, right: str, sections: Collection[str]) -> LoadedFacts:
     """The application of the call. If there is none, the refusal is that of a caller without rights there."""
     if standing.at is None and not standing.rights.is_root:
         raise missing_sections(right, sections)
@@ -183,9 +186,9 @@ class _Anything(frozenset[str]):
 
 def _user_id(value: object) -> str:
     if value is None:
-        raise Invalid("data.user_id: is required")
+        raise InvalidInput("data.user_id: is required")
     if not isinstance(value, str):
-        raise Invalid("data.user_id: must be a string")
+        raise InvalidInput("data.user_id: must be a string")
     if not is_user_id(value):
         raise NotFound("user not found")
     return value
@@ -194,7 +197,7 @@ def _user_id(value: object) -> str:
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
     hidden = shadows(public_data, schema, roles.values())
     if hidden:
-        raise Invalid(f"public_data: {hidden[0]} is a private rule")
+        raise InvalidInput(f"public_data: {hidden[0]} is a private rule")
 
 
 async def _refuse_root(tx: Transaction, user_id: str, given: tuple[Assignment, ...]) -> None:
@@ -213,7 +216,7 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
 
 async def save_record(
     tx: Transaction,
-    actor: Actor,
+    actor: AuditActor,
     user_id: str,
     application: Any,
     roles: dict[str, RoleRecord],
@@ -264,4 +267,4 @@ async def _check_limit(tx: Transaction, application_id: int, role: RoleRecord, u
     if role.user_limit and role.name not in held:
         others = await role_store.holders(tx, application_id, role.name, user_id)
         if others >= role.user_limit:
-            raise Conflict(f"roles: {role.name} has {role.user_limit} users, which is its limit")
+            raise PermissionConflict(f"roles: {role.name} has {role.user_limit} users, which is its limit")

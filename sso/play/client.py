@@ -17,7 +17,7 @@ from sso.play.signing import SigningKey
 PATH = "/proxy/api/gameSession"
 HOLD_S = 45  # the service holds a poll for 30 seconds; whoever waits less never hears its answer
 QUICK_S = 15
-MOST_S = 21 * 60  # no session lives longer than 20 minutes
+MAX_WAIT_S = 21 * 60  # no session lives longer than 20 minutes
 AWAY_S = 60  # so long a service may be away, as when it is restarted: the session outlives that
 AWAY_CODES = (502, 503, 504)
 PAUSE_S = 1.0
@@ -130,7 +130,7 @@ class Waiting:
 async def wait_for_result(client: GameClient, session: GameSession, waiting: Waiting) -> dict[str, Any]:
     """Poll by the client rules until somebody has signed in; their data. GameLoginError otherwise."""
     away_since = math.inf
-    with trio.move_on_after(MOST_S):
+    with trio.move_on_after(MAX_WAIT_S):
         while True:
             try:
                 answer = await client.poll(session)

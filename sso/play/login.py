@@ -18,7 +18,7 @@ class Interrupted(Exception):
 
 
 @dataclass(frozen=True)
-class Wish:
+class GameLoginOptions:
     base_url: str
     ws_url: str
     key: SigningKey | None = None
@@ -28,7 +28,7 @@ class Wish:
     open: Callable[[str], object] = lambda _link: None
 
 
-async def log_in(wish: Wish, screen: Screen) -> dict[str, Any]:
+async def log_in(wish: GameLoginOptions, screen: Screen) -> dict[str, Any]:
     """What the service says of who signed in. GameLoginError, or Interrupted."""
     async with GameClient(wish.base_url, wish.key) as client:
         session = await client.register(**wish.fields)
@@ -46,7 +46,7 @@ async def log_in(wish: Wish, screen: Screen) -> dict[str, Any]:
 
 
 async def _wait(
-    client: GameClient, session: GameSession, wish: Wish, screen: Screen, signals: Any
+    client: GameClient, session: GameSession, wish: GameLoginOptions, screen: Screen, signals: Any
 ) -> dict[str, Any] | Exception:
     """An end of any kind is a value: what passes through a nursery arrives wrapped."""
     outcome: dict[str, Any] | Exception = Interrupted()

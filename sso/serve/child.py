@@ -35,7 +35,7 @@ class ReadyPipe:
 
 
 @dataclass(frozen=True)
-class Role:
+class ChildRole:
     """A kind of child process: what it runs and how many of it.
 
     `run` is also given its number: those of a role count from 1, and who follows another takes over its number. It
@@ -56,7 +56,7 @@ class Role:
 
 @dataclass(eq=False)
 class Child:
-    role: Role
+    role: ChildRole
     name: str
     pid: int
     pipe: int | None  # None once it has spoken
@@ -89,7 +89,7 @@ class Child:
             os.kill(self.pid, signum)
 
 
-def live(role: Role, number: int, supervisor: int, ready: ReadyPipe, not_ours: Sequence[int]) -> NoReturn:
+def live(role: ChildRole, number: int, supervisor: int, ready: ReadyPipe, not_ours: Sequence[int]) -> NoReturn:
     """The whole life of a child. It never returns into the supervisor's stack."""
     code = 1
     name = role.name_of(number)

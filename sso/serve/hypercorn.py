@@ -6,9 +6,9 @@ from typing import Any
 
 import trio
 
-from sso.serve.lane import server
-from sso.serve.lane.places import Place
-from sso.serve.limits import Limits
+from sso.serve.http1 import server
+from sso.serve.http1.balance import WorkerSlot
+from sso.serve.limits import ServerLimits
 
 
 async def serve(
@@ -16,9 +16,9 @@ async def serve(
     sockets: Sequence[socket.socket],
     stop: trio.Event,
     ready: Callable[[], None],
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     headers: Iterable[tuple[str, str]] = (),
-    place: Place | None = None,
+    place: WorkerSlot | None = None,
 ) -> None:
     """Same contract as the built-in server's ``serve``."""
     await server.serve(app, sockets, stop, ready, limits, headers, place, hypercorn_only=True)

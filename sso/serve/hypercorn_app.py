@@ -11,30 +11,30 @@ import structlog
 import trio
 from hypercorn.config import Config
 
-from sso.serve.hypercorn_connection import MESSAGE_MOST, Connection, present
-from sso.serve.lane.watch import has_left
-from sso.serve.limits import Limits
-from sso.web.wire import KEY
+from sso.serve.http1.disconnects import has_left
+from sso.serve.hypercorn_connection import MAX_MESSAGE, HypercornConnection, present
+from sso.serve.limits import ServerLimits
+from sso.web.client_connection import KEY
 
 CLOSE = (b"connection", b"close")
 _log = structlog.get_logger()
 
 
-def configuration(limits: Limits) -> Config:
+def configuration(limits: ServerLimits) -> Config:
     config = Config()
     config.include_server_header = False
     config.keep_alive_timeout = limits.keep_alive_s
     config.graceful_timeout = limits.drain_s
     config.h11_max_incomplete_size = limits.head_most
-    config.websocket_max_message_size = MESSAGE_MOST
+    config.websocket_max_message_size = MAX_MESSAGE
     config.errorlog = logging.getLogger("hypercorn.error")
     return config
 
 
-class Wire:
-    """What a handler knows of its client (`sso.web.wire`)."""
+class HypercornClientConnection:
+    """What a handler knows of its client (`sso.web.client_connection`)."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HypercornConnection) -> None:
         self.undo: Callable[[], Awaitable[None]] | None = None
         self.gone = False
         self._connection = connection
@@ -81,7 +81,7 @@ def ending_well(app: Any, stop: trio.Event) -> Any:
             await app(scope, receive, partial(_send_refusals_as_last, send))
             return
         connection = present.get()
-        wire = Wire(connection)
+        wire = HypercornClientConnection(connection)
         scope["extensions"][KEY] = wire
 
         async def receive_on() -> Any:
@@ -110,7 +110,7 @@ def ending_well(app: Any, stop: trio.Event) -> Any:
         try:
             await app(scope, receive_on, send_on)
         finally:
-            await wire.end(Limits.undo_s)
+            await wire.end(ServerLimits.undo_s)
 
     return run
 

@@ -24,34 +24,34 @@ from wsproto.events import Ping
 from wsproto.utilities import ProtocolError
 
 from sso.log import present_request
+from sso.serve.http1.body import body_of
+from sso.serve.http1.head import RequestHead
+from sso.serve.http1.refusals import RequestRejected
+from sso.serve.http1.response import CONTINUE
 from sso.serve.hypercorn_request import RequestReader, request_head
-from sso.serve.lane.answer import CONTINUE
-from sso.serve.lane.body import body_of
-from sso.serve.lane.head import Head
-from sso.serve.lane.refused import Refused
-from sso.serve.limits import Limits
+from sso.serve.limits import ServerLimits
 from sso.serve.rate_limited_log import RateLimitedLog
-from sso.serve.websocket import Socket
+from sso.serve.websocket import HypercornWebSocket
 
-RECEIVE_MOST = 64 * 1024
-MESSAGE_MOST = 64 * 1024  # of a WebSocket, whatever its route allows
+MAX_RECEIVE = 64 * 1024
+MAX_MESSAGE = 64 * 1024  # of a WebSocket, whatever its route allows
 PING_S = 5.0  # a WebSocket that says nothing for so long is asked whether it lives
-PINGS_MOST = 3  # and is dead, if it has not answered any of these
+MAX_PINGS = 3  # and is dead, if it has not answered any of these
 BYTES_A_SECOND = 16 * 1024  # of a WebSocket; who sends more is read more slowly
 _CLIENT_ERRORS = (ProtocolError, h11_library.ProtocolError)
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Rules:
+class HypercornRules:
     """What all connections of a worker share."""
 
-    limits: Limits
-    refusal: Callable[[Refused], bytes]
+    limits: ServerLimits
+    refusal: Callable[[RequestRejected], bytes]
     log: RateLimitedLog
 
 
-class Exchange:
+class HypercornExchange:
     """The state of the request that is being served."""
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ class Exchange:
         self.has_unread_body = False
 
 
-class Connection(TCPServer):
+class HypercornConnection(TCPServer):
     """Hypercorn's, which kept a connection that its client had closed until it had been idle for its time, waited for
     ever for a client that does not read, told nobody that an answer was not written, never missed a WebSocket client
     that had vanished, and took the whole worker down with one that broke the protocol."""
 
-    write_s = Limits.drain_s  # it is shielded, and must not outlast the drain
+    write_s = ServerLimits.drain_s  # it is shielded, and must not outlast the drain
     lost = False
     _closed = False
     _muted = False  # the answer is not the application's any more
@@ -78,13 +78,13 @@ class Connection(TCPServer):
         config: Config,
         context: WorkerContext,
         stream: trio.SocketStream,
-        rules: Rules,
+        rules: HypercornRules,
         read: bytes = b"",
     ) -> None:
         super().__init__(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]
         self._rules = rules
         self._reader = RequestReader(self._receive, rules.limits, read)
-        self._exchange = Exchange()
+        self._exchange = HypercornExchange()
         self._exchange.over.set()
 
     async def run(self) -> None:
@@ -148,15 +148,15 @@ class Connection(TCPServer):
                 head = await self._reader.head()
                 if head is None or not await self._serve(head):
                     break
-        except Refused as refused:
+        except RequestRejected as refused:
             await self._refuse(refused)
         self._closed = True
         await self.protocol.handle(Closed())
         await self.idle_task.stop()
 
-    async def _serve(self, head: Head) -> bool:
+    async def _serve(self, head: RequestHead) -> bool:
         """Hands on one request. Returns whether another may follow."""
-        exchange = self._exchange = Exchange()
+        exchange = self._exchange = HypercornExchange()
         exchange.has_unread_body = bool(head.length)
         await self.protocol.handle(RawData(request_head(head)))
         if head.websocket:
@@ -169,7 +169,7 @@ class Connection(TCPServer):
             return False
         return not head.length or await self._hand_on_body(head, exchange)
 
-    async def _hand_on_body(self, head: Head, exchange: Exchange) -> bool:
+    async def _hand_on_body(self, head: RequestHead, exchange: HypercornExchange) -> bool:
         """Reads as much of the body as the application asks for. Returns False if the client left, or the
         application has answered without all of it."""
         body = body_of(head.length, self._rules.limits)
@@ -197,7 +197,7 @@ class Connection(TCPServer):
             await self.protocol.handle(RawData(piece))
         return True
 
-    async def _refuse(self, refused: Refused) -> None:
+    async def _refuse(self, refused: RequestRejected) -> None:
         self._rules.log(_log.debug, "http.request_refused", status=refused.status, reason=refused.reason)
         self._muted = True
         if not self._closed and (self._exchange.over.is_set() or not self._exchange.begun.is_set()):
@@ -210,7 +210,7 @@ class Connection(TCPServer):
         left = self._rules.limits.linger_most
         with trio.move_on_after(self._rules.limits.linger_s), suppress(OSError, trio.BrokenResourceError):
             await self.stream.send_eof()
-            while left > 0 and (data := await self._receive(RECEIVE_MOST)):
+            while left > 0 and (data := await self._receive(MAX_RECEIVE)):
                 left -= len(data)
 
     def want_body(self) -> None:
@@ -222,7 +222,7 @@ class Connection(TCPServer):
         return self._exchange.has_unread_body
 
     async def _read_frames(self) -> None:
-        pace, pings = Pace(), 0
+        pace, pings = ReadPacing(), 0
         data = self._reader.take_rest()
         while stream := self._websocket:
             if data:
@@ -231,12 +231,12 @@ class Connection(TCPServer):
                 await pace.keep(len(data))
                 data = b""
             with trio.move_on_after(PING_S) as silence:
-                data = await self._receive(RECEIVE_MOST)
+                data = await self._receive(MAX_RECEIVE)
             if not silence.cancelled_caught:
                 if not data:
                     return
                 continue
-            if pings == PINGS_MOST:
+            if pings == MAX_PINGS:
                 await self.stream.aclose()  # first: somebody may be waiting for it to take what it does not read
                 return
             pings += 1
@@ -259,7 +259,7 @@ class Http1Only(h11.H11Protocol):
         pass
 
 
-class Pace:
+class ReadPacing:
     """A client that sends a flood of tiny frames is read no faster than this, and so costs no more."""
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ class Pace:
 
 
 protocol.H11Protocol = Http1Only  # type: ignore[attr-defined]  # there is no other way to give it one
-h11.WSStream = Socket  # type: ignore[attr-defined]
+h11.WSStream = HypercornWebSocket  # type: ignore[attr-defined]
 # Compressed frames are not taken: a small one can become a huge one.
 ws_stream.server_extensions_handshake = lambda *_: None  # type: ignore[attr-defined]
-present: ContextVar[Connection] = ContextVar("connection")  # of the task and those it starts
+present: ContextVar[HypercornConnection] = ContextVar("connection")  # of the task and those it starts

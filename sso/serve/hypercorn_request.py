@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import trio
 
-from sso.serve.lane.answer import LAST_CHUNK, chunk
-from sso.serve.lane.body import Body, Chunked
-from sso.serve.lane.head import Head, Header, head_end, read_head
-from sso.serve.lane.refused import Refused
-from sso.serve.limits import Limits
+from sso.serve.http1.body import ChunkedBody, RequestBody
+from sso.serve.http1.head import Header, RequestHead, head_end, read_head
+from sso.serve.http1.refusals import RequestRejected
+from sso.serve.http1.response import LAST_CHUNK, chunk
+from sso.serve.limits import ServerLimits
 
-HEAD_READ_MOST = 16 * 1024
-BODY_READ_MOST = 64 * 1024
+MAX_HEAD_READ = 16 * 1024
+MAX_BODY_READ = 64 * 1024
 # No protocol or extension is ever chosen; hypercorn fails where the names of those offered are not ASCII.
 _OF_HANDSHAKES = (b"expect", b"connection", b"upgrade", b"sec-websocket-protocol", b"sec-websocket-extensions")
 _HANDSHAKE = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
@@ -23,7 +23,7 @@ _LATE = "the request did not come in time"
 class RequestReader:
     """Finds requests in the bytes of one connection. ``receive`` returns nothing at the end of the stream."""
 
-    def __init__(self, receive: Callable[[int], Awaitable[bytes]], limits: Limits, read: bytes = b"") -> None:
+    def __init__(self, receive: Callable[[int], Awaitable[bytes]], limits: ServerLimits, read: bytes = b"") -> None:
         self._receive = receive
         self._limits = limits
         self._rest = read
@@ -36,35 +36,35 @@ class RequestReader:
         """Waits for the first bytes of a request. Returns False if the client has left."""
         self._rest = self._rest.removeprefix(b"\r\n")  # some end a body with it (RFC 9112 section 2.2)
         if not self._rest:
-            self._rest = (await self._receive(HEAD_READ_MOST)).removeprefix(b"\r\n")
-        return bool(self._rest) or await self._more(HEAD_READ_MOST)
+            self._rest = (await self._receive(MAX_HEAD_READ)).removeprefix(b"\r\n")
+        return bool(self._rest) or await self._more(MAX_HEAD_READ)
 
-    async def head(self) -> Head | None:
+    async def head(self) -> RequestHead | None:
         """Returns the head of the request that has begun, or None if the client has left."""
         with trio.move_on_after(self._limits.head_s):
             return await self._head()
-        raise Refused(408, _LATE)
+        raise RequestRejected(408, _LATE)
 
-    async def _head(self) -> Head | None:
+    async def _head(self) -> RequestHead | None:
         searched = 0
         while (end := head_end(self._rest, searched, self._limits.head_most)) < 0:
             searched = len(self._rest)
-            if not await self._more(HEAD_READ_MOST):
+            if not await self._more(MAX_HEAD_READ):
                 return None
         raw, self._rest = self._rest[:end], self._rest[end:]
         return read_head(raw, self._limits.headers_most)
 
-    async def body_piece(self, body: Body, due: float) -> bytes:
+    async def body_piece(self, body: RequestBody, due: float) -> bytes:
         """Returns the next piece of a body, framed anew; nothing if the client has left."""
         data, self._rest = body.take(self._rest)
         while not data and not body.done:
             with trio.move_on_at(due) as deadline:
-                if not await self._more(BODY_READ_MOST):
+                if not await self._more(MAX_BODY_READ):
                     return b""
             if deadline.cancelled_caught:
-                raise Refused(408, _LATE)
+                raise RequestRejected(408, _LATE)
             data, self._rest = body.take(self._rest)
-        if not isinstance(body, Chunked):
+        if not isinstance(body, ChunkedBody):
             return data
         return (chunk(data) if data else b"") + (LAST_CHUNK if body.done else b"")
 
@@ -79,7 +79,7 @@ class RequestReader:
         return rest
 
 
-def request_head(head: Head) -> bytes:
+def request_head(head: RequestHead) -> bytes:
     """The head as it was understood, so that nothing in it can mean something else to h11.
 
     Expect is left out: the connection answers 100 when the body is wanted.
@@ -89,7 +89,7 @@ def request_head(head: Head) -> bytes:
     return b"%b %b HTTP/%b\r\n%b\r\n" % (head.method.encode(), target, head.version.encode(), b"".join(lines))
 
 
-def _headers(head: Head) -> Iterable[Header]:
+def _headers(head: RequestHead) -> Iterable[Header]:
     left_out: tuple[bytes, ...] = (b"expect",)
     instead: tuple[Header, ...] = ()
     if head.websocket:

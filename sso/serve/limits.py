@@ -6,7 +6,7 @@ from sso.core.net import Network
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Times are in seconds, sizes in bytes. For bodies the application has lower ones, and words of its own."""
 
     keep_alive_s: float = 75.0  # nothing is asked

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from sso.serve.child import HEARD, Child, ReadyPipe, Role, flush, live
+from sso.serve.child import HEARD, Child, ChildRole, ReadyPipe, flush, live
 
 WORKER = "worker"  # the role that SIGHUP replaces
 
@@ -35,7 +35,7 @@ _log = structlog.get_logger()
 class _Seat:
     """A place that is never left empty: who dies in it is followed by another."""
 
-    role: Role
+    role: ChildRole
     number: int
     child: Child | None = None
     due: float = 0.0  # when an empty seat is filled
@@ -61,12 +61,12 @@ class Supervisor:
 
     def __init__(
         self,
-        roles: Sequence[Role],
+        roles: Sequence[ChildRole],
         *,
         drain_s: float = 9.0,
         on_ready: Callable[[], None] | None = None,
         on_stop: Callable[[], None] | None = None,
-        reload: Callable[[], Sequence[Role]] | None = None,
+        reload: Callable[[], Sequence[ChildRole]] | None = None,
     ) -> None:
         self._roles = tuple(roles)
         if len({role.name for role in self._roles}) != len(self._roles):
@@ -141,7 +141,7 @@ class Supervisor:
                 self._dismiss(seat.child)
         _log.info("all workers are replaced")
 
-    def _replace(self, seat: _Seat, role: Role) -> bool:
+    def _replace(self, seat: _Seat, role: ChildRole) -> bool:
         """Seat a child of the new role, then send the old one away. False: the newcomer is no good."""
         try:
             new = self._fork(role, seat.number)
@@ -275,7 +275,7 @@ class Supervisor:
                     _log.exception("cannot start a process")
                     self._back_off(seat)
 
-    def _fork(self, role: Role, number: int) -> Child:
+    def _fork(self, role: ChildRole, number: int) -> Child:
         name = role.name_of(number)
         supervisor = os.getpid()
         hears, speaks = os.pipe()

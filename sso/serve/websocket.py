@@ -19,7 +19,7 @@ from sso.web.socket import FLOOD, MAX_MESSAGE_BYTES
 MAX_FRAMES, FRAMES_S = 100, 5.0  # of any kind, also empty ones
 
 
-class Socket(WSStream):
+class HypercornWebSocket(WSStream):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._frames = RateWindow(MAX_FRAMES, FRAMES_S)

@@ -9,25 +9,25 @@ from sqlalchemy import bindparam, insert, select, update
 from sso.accounts.model import User, login_key
 from sso.accounts.second_factor import totp_purpose
 from sso.accounts.users import end_everything
+from sso.core.encryption import Keyring
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
-from sso.core.sealed import Keyring
-from sso.db.bridge import TRANSACTION_SETTINGS, Database, Transaction
-from sso.db.errors import Duplicate
+from sso.db.database import TRANSACTION_SETTINGS, Database, Transaction
+from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
-from sso.oauth.clients import end_grants, end_grants_elsewhere, secret_purpose
+from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
 from sso.oauth.model import Client
-from sso.perm import audit
-from sso.perm.access_keys import AccessKeys
-from sso.perm.application_store import NAME_TAKEN
-from sso.perm.audit import Actor
-from sso.perm.central_store import ensure_central
+from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.names import CENTRAL
+from sso.perm.stores import audit
+from sso.perm.stores.applications import NAME_TAKEN
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.seed import seed_central_application
 from sso.state.document import ClientPart, Document, UserPart
-from sso.state.place import DocumentError, joined
+from sso.state.location import DocumentError, joined
 from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
-from sso.state.tally import Counts, Tally
+from sso.state.summary import ApplySummary, SectionCounts
 
 APPLY_S = 600.0
 
@@ -59,27 +59,27 @@ _TAKEN = {
 class Applier:
     """``actor`` is who the audit trail names for the changes."""
 
-    def __init__(self, database: Database, hasher: Hasher, keyring: Keyring, actor: Actor | None = None) -> None:
-        self._actor = actor or Actor()
+    def __init__(self, database: Database, hasher: Hasher, keyring: Keyring, actor: AuditActor | None = None) -> None:
+        self._actor = actor or AuditActor()
         self._database = database
         self._hasher = hasher
         self._keyring = keyring
 
     async def apply(
         self, document: Document, progress: Callable[[int, int], None] = lambda _done, _all: None
-    ) -> Counts:
+    ) -> SectionCounts:
         hashes = await self._hashes(document.users, progress)
 
         if document.has_permissions:
-            await ensure_central(self._database)
-        tally = Tally()
+            await seed_central_application(self._database)
+        tally = ApplySummary()
 
-        async def work(tx: Transaction) -> Counts:
+        async def work(tx: Transaction) -> SectionCounts:
             nonlocal tally
             await tx.value(_WAIT, lock="60s", run="60s")
             await tx.value(_LOCK)
             await tx.value(_WAIT, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
-            tally = Tally(warnings=list(document.warnings))
+            tally = ApplySummary(warnings=list(document.warnings))
             for at, user in enumerate(document.users):
                 tally.place = f"users[{at}]"
                 tally.note(tally.place, await self._user(tx, at, user, hashes))
@@ -91,11 +91,11 @@ class Applier:
 
         try:
             return await self._database.transaction(work, run_s=APPLY_S)
-        except Duplicate as error:
+        except UniqueViolation as error:
             what = _TAKEN.get(error.constraint, f"is taken by another one ({error.constraint})")
             raise DocumentError(joined(tally.place, what)) from None
 
-    async def _permissions(self, tx: Transaction, tally: Tally, document: Document) -> None:
+    async def _permissions(self, tx: Transaction, tally: ApplySummary, document: Document) -> None:
         """In an order in which whatever one part names is there by then."""
         actor = self._actor
         if document.has_permissions:

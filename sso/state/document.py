@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from sso.accounts.model import login_key, stored_login
 from sso.core.ids import is_user_id
 from sso.core.mail_address import check_mail_address
-from sso.state.place import DocumentError
+from sso.state.location import DocumentError
 from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
 
 __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]

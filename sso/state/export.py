@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from sso.accounts.model import User
 from sso.accounts.users import facts
-from sso.db.bridge import Database, Transaction
+from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.state.apply import APPLY_S

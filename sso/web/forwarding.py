@@ -10,10 +10,10 @@ import structlog
 import trio
 
 from sso.core.net import contains
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
-from sso.web.address import LOCAL, Proxies, UnknownAddress, peer_address
+from sso.web.client_address import LOCAL, Proxies, UnknownAddress, peer_address
 
 REPORT_EVERY_S = 60.0
 # fmt: off

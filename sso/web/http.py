@@ -10,22 +10,22 @@ from quart import Response, Websocket, request
 from quart.globals import _cv_app, _cv_request, _cv_websocket
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from sso.core.errors import ApiError
 from sso.core.fair_thread import FairThread
 from sso.core.language import Text
 from sso.core.net import Address
-from sso.core.refused import Refused
-from sso.web.address import LOCAL, Proxies, client_address
-from sso.web.fields import Request, validate
+from sso.web.body import MAX_VALUES, InvalidBody, ParsedBody, is_cheap, read_body
+from sso.web.client_address import LOCAL, Proxies, client_address
 from sso.web.forwarding import ignored_header
-from sso.web.gate import MAX_VALUES, BadBody, Body, is_cheap, read_body
+from sso.web.models import RequestModel, validate
 
-M = TypeVar("M", bound=Request)
+M = TypeVar("M", bound=RequestModel)
 
-BODY_MOST = 256 * 1024
+MAX_BODY = 256 * 1024
 JSON_TYPE = "application/json"
 
 
-async def read(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = BODY_MOST) -> M:
+async def read(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = MAX_BODY) -> M:
     """The body of this request as a model, or a refusal."""
     sent = await body(forms=forms, require_type=require_type, max_bytes=max_bytes, repeatable=model.repeatable)
     return validate(model, sent)
@@ -35,22 +35,22 @@ async def body(
     *,
     forms: bool = True,
     require_type: bool = False,
-    max_bytes: int = BODY_MOST,
+    max_bytes: int = MAX_BODY,
     max_values: int = MAX_VALUES,
     repeatable: frozenset[str] = frozenset(),
-) -> Body:
+) -> ParsedBody:
     here = _cv_request.get().request
     arriving: Any = here.body
     arriving.limit(max_bytes)
     try:
         raw = cast(bytes, await here.get_data(cache=False))
     except RequestEntityTooLarge:
-        raise BadBody(f"body is larger than {max_bytes} bytes", status=413) from None
+        raise InvalidBody(f"body is larger than {max_bytes} bytes", status=413) from None
     if here.headers.get("Content-Encoding", "identity") != "identity":
-        raise BadBody("Content-Encoding is not supported", status=415)
+        raise InvalidBody("Content-Encoding is not supported", status=415)
     types = here.headers.getlist("Content-Type")
     if len(types) > 1:
-        raise BadBody("more than one Content-Type")
+        raise InvalidBody("more than one Content-Type")
     parse = partial(
         read_body,
         raw,
@@ -64,7 +64,7 @@ async def body(
     return parse() if is_cheap(raw) else await _parse_in_thread(parse)
 
 
-async def _parse_in_thread(parse: Callable[[], Body]) -> Body:
+async def _parse_in_thread(parse: Callable[[], ParsedBody]) -> ParsedBody:
     """The caller is not authenticated yet, so a body that takes long to parse must not block the event loop."""
     try:
         client = address()
@@ -96,7 +96,7 @@ def ignored_forwarding_header() -> str | None:
     return ignored_header(asked().scope, _cv_app.get().app.config["PROXIES"])
 
 
-class UnknownClient(Refused):
+class UnknownClient(ApiError):
     status = 403
     code = "access_denied"
     message = Text("The address that you come from cannot be determined.")

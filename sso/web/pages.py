@@ -7,12 +7,12 @@ from jinja2 import Environment
 from quart import Response, current_app
 
 from sso.core.language import reader
-from sso.web import language, stencil
-from sso.web.gate import BadBody
+from sso.web import language, template_cache
+from sso.web.body import InvalidBody
 from sso.web.headers import page_policy
 from sso.web.http import body
 
-FORM_MOST = 32 * 1024
+MAX_FORM = 32 * 1024
 
 
 def install(environment: Environment) -> None:
@@ -40,7 +40,7 @@ async def page(
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
     # Not by Quart's own way, which asks a thread for what our templates do not use.
     found = current_app.jinja_env.get_template(template)
-    text = found.render(names) if own is None else stencil.filled(found, names, own)
+    text = found.render(names) if own is None else template_cache.filled(found, names, own)
     response = Response(text, status, content_type="text/html; charset=utf-8")
     response.headers.update({"Content-Language": reader.get(), "Vary": "Accept-Language", **(headers or {})})
     if form_targets:
@@ -51,9 +51,9 @@ async def page(
 async def form_fields() -> dict[str, str]:
     """The fields of a form of ours: text only."""
     language.choose()
-    sent = await body(max_bytes=FORM_MOST)
+    sent = await body(max_bytes=MAX_FORM)
     if not sent.is_form and sent.raw:
-        raise BadBody("a form is expected", status=415)
+        raise InvalidBody("a form is expected", status=415)
     return {name: value for name, value in sent.fields.items() if isinstance(value, str)}
 
 

@@ -9,7 +9,7 @@ from quart.globals import _cv_app
 from quart.wrappers.base import BaseRequestWebsocket
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
-from sso.core.refused import Refused
+from sso.core.errors import ApiError
 from sso.web.hosts import AllowedHosts
 
 # Headers that show who a client is, or whom it speaks for.
@@ -33,18 +33,18 @@ MAX_ITEMS, MAX_PARAMETERS = 200, 100
 ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # checks by address, from load balancers and the like
 
 
-class WrongHost(Refused):
+class WrongHost(ApiError):
     message = "Host: expected the host of the base URL, an address of this server, or a name in SSO_HOSTS"
 
 
-class RepeatedHeader(Refused):
+class RepeatedHeader(ApiError):
     """Readers of a request differ in which one they take."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name}: expected one header, got several")
 
 
-class TooMany(Refused):
+class TooMany(ApiError):
     def __init__(self, what: str, most: int) -> None:
         super().__init__(f"{what}: expected at most {most} items")
 

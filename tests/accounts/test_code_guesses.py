@@ -17,10 +17,10 @@ from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.model import User
 from sso.accounts.second_factor import SecondFactors
 from sso.config import Settings
+from sso.core.encryption import Keyring, place
 from sso.core.ids import digest
 from sso.core.net import parse_address
-from sso.core.sealed import Keyring, place
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.services import Services, build
 from tests.kit.browser import App, Browser, mailed_codes, new_user, query

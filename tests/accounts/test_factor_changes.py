@@ -7,7 +7,7 @@ import orjson
 import pytest
 import trio
 
-from sso.core.sealed import Keyring
+from sso.core.encryption import Keyring
 from sso.services import Services
 from tests.accounts.test_account_pages import shown_secret
 from tests.kit.browser import App, Browser, fresh_browser, mailed_codes, new_user, query

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 import pytest
 
 from sso.accounts.devices import EARLIER, MAX_ACCOUNTS, MAX_FACTORS, Devices
+from sso.core.encryption import Keyring, MasterKey
 from sso.core.ids import secret_token
-from sso.core.sealed import Keyring, MasterKey
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.services import Services
 from tests.kit.browser import App, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user

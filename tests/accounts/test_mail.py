@@ -8,10 +8,10 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from sso.accounts.mail import TRIES, Outbox, Postman
+from sso.accounts.mail import TRIES, MailSender, Outbox
 from sso.accounts.smtp import Delivery
-from sso.core.sealed import Keyring
-from sso.db.bridge import Database
+from sso.core.encryption import Keyring
+from sso.db.database import Database
 from sso.db.statement import Statement
 from tests.kit.smtp import Certificate, MailServer, mail_server, make_certificate
 
@@ -36,15 +36,15 @@ def plain() -> Iterator[MailServer]:
         yield server
 
 
-def postman(database: Database, keyring: Keyring, url: str | None, folder: Path, ca: Path | None = None) -> Postman:
-    return Postman(database, keyring, SENDER, Delivery(url, folder, ca))
+def postman(database: Database, keyring: Keyring, url: str | None, folder: Path, ca: Path | None = None) -> MailSender:
+    return MailSender(database, keyring, SENDER, Delivery(url, folder, ca))
 
 
 async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
     await database.transaction(lambda tx: Outbox(keyring).put(tx, recipient, "Your code", "It is 123456."))
 
 
-async def deliver(postman: Postman) -> list[Any]:
+async def deliver(postman: MailSender) -> list[Any]:
     """Whatever is due now; the log."""
     with capture_logs() as logs:
         while await postman._deliver_one():

@@ -12,7 +12,7 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
-from sso.accounts.session_tokens import FAMILY_TOKENS, USER_TOKENS, Source
+from sso.accounts.session_tokens import FAMILY_TOKENS, USER_TOKENS, TokenSource
 from sso.accounts.user_jwt import GAME_AUTH
 from sso.core.net import parse_address
 from sso.db.statement import Statement
@@ -256,7 +256,7 @@ def test_signing_out_no_game_at_all_is_no_error(client: httpx.Client, server: Se
         assert browser.submit("/account/games/end", ids=ids).status_code == 303
 
 
-async def renew_into(tokens: list[str], services: Services, source: Source) -> None:
+async def renew_into(tokens: list[str], services: Services, source: TokenSource) -> None:
     with suppress(InvalidCredentials):
         user = source.signed_in.user
         tokens.append((await services.session_tokens.issue(user, "token", LoginOptions(HERE), source)).token)

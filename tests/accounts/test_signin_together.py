@@ -12,8 +12,8 @@ from sso.accounts.model import LoginOptions, User
 from sso.accounts.throttle import Attempt, Throttle
 from sso.core.ids import digest
 from sso.core.net import parse_address
-from sso.db.batch import TURNS
-from sso.db.bridge import Database, Transaction
+from sso.db.batch.statement_batch import TURNS
+from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 from sso.services import Services
 from tests.kit.builders import PASSWORD, add_user

@@ -11,12 +11,12 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
-from sso.accounts.user_jwt import Caller, Inherited, factor_digest
+from sso.accounts.user_jwt import Inherited, JwtUser, factor_digest
 from sso.accounts.users import end_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
 from sso.core.net import parse_address
-from sso.db.bridge import Transaction
+from sso.db.database import Transaction
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
@@ -33,7 +33,7 @@ def issue(services: Services, user: User, **options: Any) -> str:
     return services.user_jwts.issue(user, LoginOptions(**given), "login", vouched=LATE)
 
 
-async def verify(services: Services, token: str, address: str = "203.0.113.5", **options: Any) -> Caller:
+async def verify(services: Services, token: str, address: str = "203.0.113.5", **options: Any) -> JwtUser:
     given = {"factor": "device"} | options
     return await services.user_jwts.verify(token, parse_address(address), **given)
 

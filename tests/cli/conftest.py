@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from sso.cli import main
-from sso.core.sealed import MasterKey
+from sso.core.encryption import MasterKey
 from tests.kit.postgres import Postgres
 
 

@@ -16,8 +16,8 @@ import orjson
 import pytest
 
 import sso.cli
-from sso.core.sealed import Keyring, MasterKey
-from sso.db.bridge import run_outside
+from sso.core.encryption import Keyring, MasterKey
+from sso.db.database import run_outside
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, clean_environment

@@ -94,7 +94,7 @@ def test_the_same_id_twice_is_refused(server: Server) -> None:
 
 
 async def test_both_secrets_survive_a_change_of_the_master_key(services: Services) -> None:
-    from sso.core.sealed import MasterKey
+    from sso.core.encryption import MasterKey
 
     applier = Applier(services.database, services.hasher, services.keyring)
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}

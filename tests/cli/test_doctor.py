@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from sso.config import Settings, load
-from sso.core.sealed import MasterKey
-from sso.db.bridge import run_outside
+from sso.core.encryption import MasterKey
+from sso.db.database import run_outside
 from sso.doctor import Finding, check
 from sso.services import open_services
 from tests.kit.postgres import Postgres

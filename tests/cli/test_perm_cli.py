@@ -7,11 +7,11 @@ import orjson
 import pytest
 import trio
 
-from sso.cli.running import console
+from sso.cli.context import console
 from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
-from sso.perm import email_secret
+from sso.perm.credentials import email_secret
 from sso.services import Services, open_services
 from tests.cli.conftest import Sso
 from tests.state.studio import ANN, SECRET, TESTERS, studio

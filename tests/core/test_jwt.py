@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sso.core import jwt
-from sso.core.jwt import SKEW_S, TOKEN_MOST, InvalidToken, Signer, Verifier, kid_of, peek_claim
+from sso.core.jwt import MAX_TOKEN, SKEW_S, InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import ALGORITHMS, GENERATE, PrivateKey, PublicKey, public_jwk, public_pem
 
 NOW = 1_800_000_000
@@ -373,7 +373,7 @@ def misshapen() -> dict[str, str]:
         "digits of another script": token[:-1] + "٣",
         "eight megabytes": f"{head}.{body}.{'A' * 8_000_000}",
         "a long header": f"{'A' * 1_000_000}.{body}.{signature}",
-        "just too long": f"{head}.{'A' * TOKEN_MOST}.{signature}",
+        "just too long": f"{head}.{'A' * MAX_TOKEN}.{signature}",
         "with its scheme": f"Bearer {token}",
         "in quotes": f'"{token}"',
     }

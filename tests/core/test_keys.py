@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sso.core.keys import (
     ALGORITHMS,
     GENERATE,
-    PEM_MOST,
+    MAX_PEM,
     UnusableKey,
     algorithm_of,
     is_costly,
@@ -268,8 +268,8 @@ NO_PUBLIC_KEYS = {
     "base64url": b64(der_of(RSA.public_key())).replace("+", "-").replace("/", "_") + "-_==",
     "a DER with something after it": b64(der_of(RSA.public_key()) + b"\0\0\0"),
     "half a DER": b64(der_of(RSA.public_key())[:100]),
-    "too long": "A" * (PEM_MOST + 4),
-    "a PEM that is too long": PEM + " " * PEM_MOST,
+    "too long": "A" * (MAX_PEM + 4),
+    "a PEM that is too long": PEM + " " * MAX_PEM,
     "a megabyte": "A" * 1_000_000,
 }
 
@@ -316,7 +316,7 @@ def test_a_private_key_is_read_from_plain_pem_only() -> None:
     locked = RSA.private_bytes(
         Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"password")
     ).decode()
-    for text in (locked, PEM, certificate(), "", "garbage", "A" * (PEM_MOST + 1)):
+    for text in (locked, PEM, certificate(), "", "garbage", "A" * (MAX_PEM + 1)):
         with pytest.raises(UnusableKey):
             load_private(text)
     assert load_private(private_pkcs1()).public_key() == RSA.public_key()

@@ -8,10 +8,10 @@ import trio
 import trio.testing
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from sso.core.errors import Busy
 from sso.core.fair_thread import MAX_CLIENTS
 from sso.core.keys import GENERATE, PublicKey
 from sso.core.net import Address, parse_address
-from sso.core.refused import Busy
 from sso.core.verification import MAX_WAITING_PER_CLIENT, VerificationPool
 
 CHEAP = rsa.RSAPublicNumbers(65537, 1 << 2047 | 1).public_key()

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 import trio
 
-from sso.db.batch import LONG_S, Batch
-from sso.db.bridge import Database
-from sso.db.errors import Conflict, Unavailable
+from sso.db.batch.statement_batch import LONG_S, Batch
+from sso.db.database import Database
+from sso.db.errors import TransactionConflict, Unavailable
 from sso.db.statement import Statement
 
 DOUBLE = Statement(
@@ -171,7 +171,7 @@ async def test_a_batch_that_collided_is_run_once_more(database: Database, monkey
         nonlocal runs
         runs += 1
         if runs % 2:
-            raise Conflict("DeadlockDetectedError")
+            raise TransactionConflict("DeadlockDetectedError")
         return await run_sql(*arguments)
 
     monkeypatch.setattr(database, "run_sql", collide)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sso.db.bad_rows import isolate
 from sso.db.errors import Unavailable
-from sso.db.isolate import isolate
 
 
 @pytest.mark.parametrize("bad", [set(), {0}, {99}, {3, 4, 50}, set(range(100))])

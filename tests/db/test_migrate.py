@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from sso.db import migrate as migrations
-from sso.db.bridge import run_outside, run_with_connection
+from sso.db.database import run_outside, run_with_connection
 from sso.db.migrate import HEAD, SCRIPTS, MigrationError, current, migrate
 from sso.db.tables import metadata
 from tests.kit.postgres import Postgres

@@ -3,7 +3,7 @@
 import trio
 
 from sso.core.net import SITE_FACTOR, parse_address
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 
 LIMIT = 3

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sso.core.sealed import Keyring
+from sso.core.encryption import Keyring
 from tests.faults import open_folder, serving
 from tests.keys.test_reseal import held_elsewhere
 from tests.kit.browser import App, query

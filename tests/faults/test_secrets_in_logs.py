@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pyotp
 
-from sso.core.sealed import MasterKey
+from sso.core.encryption import MasterKey
 from tests.faults import apply, kill, leaked, logs, open_folder, postmaster, serving, sql
 from tests.kit.load import KEYS, LOGIN
 from tests.kit.server import Server, until

@@ -11,15 +11,15 @@ from trio.lowlevel import Task
 
 from sso.accounts.model import LoginOptions, User
 from sso.core.keys import public_pem
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.errors import Unavailable
-from sso.db.wakeups import notify
+from sso.db.notifications import notify
 from sso.gsid.errors import Violation
-from sso.gsid.limits import AddressKeys
-from sso.gsid.model import Cancelled, Claimed, Failed, Outcome, Ready, Retry, Turn
-from sso.gsid.parts import GameLogin
+from sso.gsid.model import Cancelled, Claimed, Failed, LoginReady, Outcome, PollTurn, Retry
 from sso.gsid.poll import AlreadyDelivered
-from sso.gsid.poll_store import Looked
+from sso.gsid.poll_store import PollStart
+from sso.gsid.rate_limit import AddressKeys
+from sso.gsid.wiring import GameLogin
 from sso.services import Services
 from tests.kit.builders import add_user
 
@@ -53,7 +53,7 @@ async def status(database: Database, gsid: str) -> str:
     return str(row["status"])
 
 
-async def new_turn(services: Services, gsid: str) -> Turn:
+async def new_turn(services: Services, gsid: str) -> PollTurn:
     turn = await services.game.polls._store.extend(gsid)
     assert turn is not None
     return turn
@@ -124,7 +124,7 @@ async def test_of_two_polls_in_one_statement_only_the_newest_claims(services: Se
         assert await services.game.sessions.confirm(gsid, user)
         found: dict[int, object] = {}
 
-        async def claim(turn: Turn, found: dict[int, object] = found) -> None:
+        async def claim(turn: PollTurn, found: dict[int, object] = found) -> None:
             found[turn.number] = await store.claim(turn)
 
         async with trio.open_nursery() as nursery:
@@ -156,7 +156,7 @@ async def test_polls_of_one_statement_get_numbers_of_their_own_and_all_but_one_a
         await nine.wait()
         assert all(isinstance(outcome, Retry) for outcome in outcomes)
         assert await game.sessions.confirm(gsid, user)
-    assert isinstance(outcomes[-1], Ready)
+    assert isinstance(outcomes[-1], LoginReady)
 
 
 async def test_what_is_given_back_is_the_next_polls_and_once_only(
@@ -165,10 +165,10 @@ async def test_what_is_given_back_is_the_next_polls_and_once_only(
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
     first = await poll(game, gsid)
-    assert isinstance(first, Ready)
+    assert isinstance(first, LoginReady)
     await game.polls.give_back(first.turn)
     second = await poll(game, gsid)
-    assert isinstance(second, Ready)
+    assert isinstance(second, LoginReady)
     assert second.data["token"] != first.data["token"]
     await game.polls.give_back(first.turn)  # too late: it is another's
     with pytest.raises(AlreadyDelivered):
@@ -181,7 +181,7 @@ async def test_a_poll_that_comes_while_a_claim_is_given_back_gets_it(
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
     first = await poll(game, gsid)
-    assert isinstance(first, Ready)
+    assert isinstance(first, LoginReady)
     outcomes: list[Outcome] = []
 
     async def next_poll() -> None:
@@ -191,7 +191,7 @@ async def test_a_poll_that_comes_while_a_claim_is_given_back_gets_it(
         nursery.start_soon(next_poll)
         await trio.sleep(0.1)
         await game.polls.give_back(first.turn)
-    assert isinstance(outcomes[0], Ready)
+    assert isinstance(outcomes[0], LoginReady)
 
 
 async def test_a_claim_that_is_still_under_way_when_its_poll_has_ended_comes_to_nothing(
@@ -201,15 +201,15 @@ async def test_a_claim_that_is_still_under_way_when_its_poll_has_ended_comes_to_
     turn = await new_turn(services, gsid)
     await game.polls.give_back(turn)  # it had to leave without knowing
     assert await game.sessions.confirm(gsid, user)
-    assert isinstance(await game.polls._store.claim(turn), Looked)
-    assert isinstance(await poll(game, gsid), Ready)
+    assert isinstance(await game.polls._store.claim(turn), PollStart)
+    assert isinstance(await poll(game, gsid), LoginReady)
 
 
 async def test_what_is_given_back_after_a_close_stays_closed(services: Services, game: GameLogin, user: User) -> None:
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
     first = await poll(game, gsid)
-    assert isinstance(first, Ready)
+    assert isinstance(first, LoginReady)
     await game.sessions.close(gsid, "Error")
     await game.polls.give_back(first.turn)
     assert await poll(game, gsid) == Failed("session closed")
@@ -223,7 +223,7 @@ class Doubtful:
         self.left = failures
         monkeypatch.setattr(game.polls._store, "claim", self.claim)
 
-    async def claim(self, turn: Turn) -> Claimed | Looked | None:
+    async def claim(self, turn: PollTurn) -> Claimed | PollStart | None:
         found = await self._claim(turn)
         if self.left:
             self.left -= 1
@@ -248,7 +248,7 @@ async def test_a_claim_of_which_nobody_knows_is_found_by_the_same_poll(
         await trio.sleep(0.3)
         assert outcomes == []
         services.wakeups.wake_all()  # as happens after every loss, and every few seconds
-    assert isinstance(outcomes[0], Ready)
+    assert isinstance(outcomes[0], LoginReady)
     with pytest.raises(AlreadyDelivered):
         await poll(game, gsid)
 
@@ -263,7 +263,7 @@ async def test_a_claim_of_which_nobody_knows_is_given_back_when_its_client_leave
     with trio.move_on_after(0.3) as left:
         await game.polls.wait_for_result(gsid, KEY)
     assert left.cancelled_caught
-    assert isinstance(await poll(game, gsid), Ready)
+    assert isinstance(await poll(game, gsid), LoginReady)
 
 
 async def test_a_claim_of_which_nobody_knows_is_given_back_when_the_hold_is_over(
@@ -275,7 +275,7 @@ async def test_a_claim_of_which_nobody_knows_is_given_back_when_the_hold_is_over
     Doubtful(game, monkeypatch, 2)
     monkeypatch.setattr(game.polls, "_hold_s", 0.3)
     assert isinstance(await poll(game, gsid), Retry)
-    assert isinstance(await poll(game, gsid), Ready)
+    assert isinstance(await poll(game, gsid), LoginReady)
 
 
 async def test_giving_back_is_tried_again_while_the_database_is_busy(
@@ -284,10 +284,10 @@ async def test_giving_back_is_tried_again_while_the_database_is_busy(
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
     first = await poll(game, gsid)
-    assert isinstance(first, Ready)
+    assert isinstance(first, LoginReady)
     give_back, tried = game.polls._store.give_back, []
 
-    async def busy(turn: Turn) -> None:
+    async def busy(turn: PollTurn) -> None:
         tried.append(turn)
         if len(tried) < 3:
             raise Unavailable("no connection became free")
@@ -296,7 +296,7 @@ async def test_giving_back_is_tried_again_while_the_database_is_busy(
     monkeypatch.setattr(game.polls._store, "give_back", busy)
     await game.polls.give_back(first.turn)
     assert len(tried) == 3
-    assert isinstance(await poll(game, gsid), Ready)
+    assert isinstance(await poll(game, gsid), LoginReady)
 
 
 async def test_a_login_for_which_no_tokens_could_be_made_waits_for_the_next_poll(
@@ -313,7 +313,7 @@ async def test_a_login_for_which_no_tokens_could_be_made_waits_for_the_next_poll
         outcome = await poll(game, gsid)
         assert isinstance(outcome, Retry)
         assert outcome.delay >= 1, "or it would come at once, again and again"
-    assert isinstance(await poll(game, gsid), Ready)
+    assert isinstance(await poll(game, gsid), LoginReady)
 
 
 class CancelAt(Instrument):
@@ -358,12 +358,12 @@ async def test_a_poll_called_off_at_any_step_takes_nothing_with_it(
         finally:
             trio.lowlevel.remove_instrument(instrument)
         if outcomes:
-            assert isinstance(outcomes[0], Ready)
+            assert isinstance(outcomes[0], LoginReady)
             delivered += 1
             if delivered == 3:
                 return
         else:
-            assert isinstance(await poll(game, gsid), Ready), f"lost at step {step}"
+            assert isinstance(await poll(game, gsid), LoginReady), f"lost at step {step}"
     pytest.fail("it takes more steps than we thought")
 
 
@@ -390,4 +390,4 @@ async def test_a_cancel_counts_for_polls_that_were_there_and_not_for_later_ones(
         nursery.start_soon(one)
         await until_polled(services, gsid, 2)
         assert await game.sessions.confirm(gsid, user)
-    assert isinstance(outcomes.pop(), Ready)
+    assert isinstance(outcomes.pop(), LoginReady)

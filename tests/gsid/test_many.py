@@ -12,12 +12,12 @@ import pytest
 import trio
 
 from sso.accounts.model import LoginOptions
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.gsid import heartbeats as heartbeats_module
-from sso.gsid.heartbeats import Heartbeats, Line
+from sso.gsid import socket_registry as heartbeats_module
 from sso.gsid.poll_store import _CHANGED
-from sso.gsid.socket_store import _BEAT, Seen
+from sso.gsid.socket_registry import SocketClient, SocketRegistry
+from sso.gsid.socket_store import _BEAT, SocketSession
 from sso.services import Services
 
 SOCKETS = 6000
@@ -61,7 +61,10 @@ async def test_a_plan_made_while_there_is_nobody_looks_sessions_up_by_their_name
 async def test_all_sockets_of_a_worker_are_beaten(services: Services, database: Database) -> None:
     gsids = [str(uuid.uuid4()) for _ in range(SOCKETS)]
     await database.run_sql(_NEW, [gsids])
-    heartbeats, lines = Heartbeats(services.game.socket_store, 1), [Line(gsid, f"s{gsid}") for gsid in gsids]
+    heartbeats, lines = (
+        SocketRegistry(services.game.socket_store, 1),
+        [SocketClient(gsid, f"s{gsid}") for gsid in gsids],
+    )
     with ExitStack() as sockets, trio.fail_after(20):
         for line in lines:
             sockets.enter_context(heartbeats.beating(line))
@@ -79,11 +82,11 @@ async def test_a_client_that_leaves_during_a_beat_harms_nobody(
     gsids = [str(uuid.uuid4()) for _ in range(3)]
     await database.run_sql(_NEW, [gsids])
     store = services.game.socket_store
-    heartbeats, lines = Heartbeats(store, 1), [Line(gsid, f"s{gsid}") for gsid in gsids]
+    heartbeats, lines = SocketRegistry(store, 1), [SocketClient(gsid, f"s{gsid}") for gsid in gsids]
     beaten: list[str] = []
     beat = store.beat
 
-    async def leave_all_others(sockets: Iterable[tuple[str, str]]) -> dict[str, Seen]:
+    async def leave_all_others(sockets: Iterable[tuple[str, str]]) -> dict[str, SocketSession]:
         (present,) = sockets
         if not beaten:
             for line in lines:

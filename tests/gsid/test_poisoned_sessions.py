@@ -5,15 +5,15 @@ from typing import Any
 import trio
 from structlog.testing import capture_logs
 
-from sso.gsid.heartbeats import FAILED, Close, Line
-from sso.gsid.model import Turn
+from sso.gsid.model import PollTurn
+from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose
 from sso.services import Services
 from tests.gsid.test_claims import new_session
 
 POISON = "UPDATE game_sessions SET created = 'infinity' WHERE gsid = $1"
 
 
-def events(line: Line) -> list[Any]:
+def events(line: SocketClient) -> list[Any]:
     found = []
     while True:
         try:
@@ -24,7 +24,7 @@ def events(line: Line) -> list[Any]:
 
 async def test_heartbeat_goes_on_for_the_sockets_of_other_sessions(services: Services) -> None:
     heartbeats = services.game.heartbeats
-    lines = [Line(await new_session(services)) for _ in range(9)]
+    lines = [SocketClient(await new_session(services)) for _ in range(9)]
     for line in lines:
         await services.game.socket_store.attach(line.gsid, line.socket)
     await services.database.run_sql(POISON, [lines[4].gsid])
@@ -33,14 +33,14 @@ async def test_heartbeat_goes_on_for_the_sockets_of_other_sessions(services: Ser
             heartbeats._lines.add(line)
         await heartbeats._beat()
     assert [(entry["event"], entry["gsid"]) for entry in logs] == [("gsid.beat_failed", lines[4].gsid)]
-    assert events(lines.pop(4)) == [Close(FAILED, "internal error")]
+    assert events(lines.pop(4)) == [SocketClose(FAILED, "internal error")]
     for line in lines:
         assert [event["event"] for event in events(line)] == ["refresh"]
 
 
 async def test_held_polls_of_other_sessions_are_woken(services: Services, monkeypatch: Any) -> None:
     holds, store = services.game.holds, services.game.holds._store
-    turns: list[Turn] = []
+    turns: list[PollTurn] = []
     for _ in range(5):
         turn = await store.extend(await new_session(services))
         assert turn is not None
@@ -48,7 +48,7 @@ async def test_held_polls_of_other_sessions_are_woken(services: Services, monkey
         holds.add(turn)
     real = store.changed
 
-    async def changed(held: list[Turn]) -> list[str]:
+    async def changed(held: list[PollTurn]) -> list[str]:
         if turns[2] in held:
             raise ValueError("cannot convert infinity to bigint")
         return await real(held)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import trio
 
-from sso.gsid.ease import MOST_S, Ease
-from sso.gsid.match import FIRST, SECOND, match_code
-from sso.gsid.model import GSID, Cancelled, Failed, Outcome, Ready, Retry, Standing, Turn
+from sso.gsid.backpressure import MAX_DELAY_S, Backpressure
+from sso.gsid.match_code import FIRST, SECOND, match_code
+from sso.gsid.model import GSID, Cancelled, Failed, LoginReady, Outcome, PollTurn, Retry, SessionStatus
 from sso.gsid.routes import envelope
 
-STANDING = Standing("pending", True, 1, 0, started=100, last_seen=7, ts=130)
+STANDING = SessionStatus("pending", True, 1, 0, started=100, last_seen=7, ts=130)
 COMMON = {"gsid": "g", "ts": 130, "started": 100, "last_seen": 7}
 
 
@@ -26,25 +26,25 @@ def test_the_words_are_short_distinct_and_many() -> None:
 
 
 def test_at_ease_the_delay_is_the_least() -> None:
-    assert Ease(0).delay() == 0
-    assert Ease(3).delay() == 3
+    assert Backpressure(0).delay() == 0
+    assert Backpressure(3).delay() == 3
 
 
 def test_the_delay_grows_with_the_pressure_and_is_bounded() -> None:
     delays = []
     for seconds in (0.01, 0.5, 2.0, 5.0, 1000.0):
-        ease = Ease(1)
+        ease = Backpressure(1)
         for _ in range(50):
             ease.took(seconds)
         delays.append(ease.delay())
     assert delays == sorted(delays)
     assert delays[0] == 1 < delays[1] < delays[2] < delays[3]
-    assert delays[-1] == 1 + MOST_S
+    assert delays[-1] == 1 + MAX_DELAY_S
     assert all(type(delay) is int for delay in delays)
 
 
 async def test_what_is_over_is_forgotten(autojump_clock: trio.testing.MockClock) -> None:
-    ease = Ease(0)
+    ease = Backpressure(0)
     for _ in range(50):
         ease.took(5.0)
     async with trio.open_nursery() as nursery:
@@ -56,7 +56,7 @@ async def test_what_is_over_is_forgotten(autojump_clock: trio.testing.MockClock)
 
 def test_who_is_sent_away_by_a_server_that_leaves_is_spread() -> None:
     random.seed(1)
-    ease = Ease(0)
+    ease = Backpressure(0)
     ease.drain(10_000)
     assert {ease.delay() for _ in range(500)} == set(range(11))
 
@@ -68,7 +68,7 @@ def test_who_is_sent_away_by_a_server_that_leaves_is_spread() -> None:
         (Cancelled(STANDING), {"status": "CANCELLED", **COMMON}),
         (Failed("session expired"), {"status": "ERROR", "error": "session expired"}),
         (
-            Ready(STANDING, {"status": "OK", "token": "t"}, Turn("g", 1, 0, 0.0, False, STANDING)),
+            LoginReady(STANDING, {"status": "OK", "token": "t"}, PollTurn("g", 1, 0, 0.0, False, STANDING)),
             {"status": "OK", **COMMON, "token": "t"},
         ),
     ],
@@ -79,12 +79,12 @@ def test_each_status_has_its_fields(outcome: Outcome, expected: dict[str, Any]) 
 
 def test_the_data_never_hides_what_is_said_of_the_session() -> None:
     data = {"gsid": "other", "ts": 0, "status": "x"}
-    answer = envelope("g", Ready(STANDING, data, Turn("g", 1, 0, 0.0, False, STANDING)))
+    answer = envelope("g", LoginReady(STANDING, data, PollTurn("g", 1, 0, 0.0, False, STANDING)))
     assert answer == {"status": "OK", **COMMON}
 
 
 def test_what_is_handed_out_is_not_printed() -> None:
-    assert "secret" not in repr(Ready(STANDING, {"token": "secret"}, Turn("g", 1, 0, 0.0, False, STANDING)))
+    assert "secret" not in repr(LoginReady(STANDING, {"token": "secret"}, PollTurn("g", 1, 0, 0.0, False, STANDING)))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_is_handed_out_is_not_printed() -> None:
     ],
 )
 def test_why_nothing_comes_of_a_session(status: str, alive: bool, error: str | None) -> None:
-    assert Standing(status, alive, 1, 0, 0, 0, 0).error == error
+    assert SessionStatus(status, alive, 1, 0, 0, 0, 0).error == error
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ async def test_a_client_that_says_nothing_but_answers_pings_stays(server: Inside
         assert (await quiet.receive()).status == 101
         protocol, answered = WebSocketProtocol(ConnectionType.CLIENT), 0
         with trio.fail_after(30):
-            while answered < 2 * (hypercorn_connection.PINGS_MOST + 1):
+            while answered < 2 * (hypercorn_connection.MAX_PINGS + 1):
                 protocol.receive_data(await quiet.receive_some() or None)
                 for event in protocol.events():
                     assert not isinstance(event, CloseConnection)
@@ -109,7 +109,7 @@ async def test_a_client_that_says_nothing_but_answers_pings_stays(server: Inside
 
 async def test_after_twenty_seconds_without_a_pong_a_client_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert hypercorn_connection.PING_S * (hypercorn_connection.PINGS_MOST + 1) == 20
+    assert hypercorn_connection.PING_S * (hypercorn_connection.MAX_PINGS + 1) == 20
 
 
 async def test_an_error_of_ours_is_1011_and_cancels_nothing(

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from sso.cli.why import lines
-from sso.gsid.violations import Record
+from sso.gsid.violations import ViolationRecord
 from tests.kit.browser import Browser, query
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, reasons, rsa_key, sign, violation
 from tests.kit.server import Server
@@ -86,7 +86,7 @@ def test_why_of_nothing_is_said_in_one_line(server: Server) -> None:
 
 def test_what_was_sent_for_a_gsid_writes_no_lines_of_its_own() -> None:
     sent = "x\nreason    nothing\x1b[2J\u202e"
-    told = dict(lines(Record("0", datetime.now(UTC), sent, "no such session", "", "", "127.0.0.1")))
+    told = dict(lines(ViolationRecord("0", datetime.now(UTC), sent, "no such session", "", "", "127.0.0.1")))
     assert told["gsid"] == r"'x\nreason    nothing\x1b[2J\u202e'"
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.kit.game import BASE, Game, public_text, rsa_key
-from tests.web.test_edge import BODIES, PIECES
+from tests.web.test_middleware import BODIES, PIECES
 
 ENDPOINTS = ("getGsid", "getGsidResult", "closeGsid", "info")
 FIELDS = (

@@ -5,9 +5,9 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
+from sso.core.encryption import Keyring, MasterKey, SealError
 from sso.core.jwt import Verifier
-from sso.core.sealed import Keyring, MasterKey, SealError
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.keys import store
 from sso.keys.keyset import KeySet
@@ -82,7 +82,7 @@ async def test_a_key_past_its_publication_is_gone_from_the_set(services: Service
 async def test_a_change_is_seen_by_a_running_set_at_once(
     services: Services, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sso.db.wakeups.SCAN_S", 3600.0)  # without the slow look that comes every few seconds
+    monkeypatch.setattr("sso.db.notifications.SCAN_S", 3600.0)  # without the slow look that comes every few seconds
     other = KeySet(services.key_store, services.keyring)
     await nursery.start(services.wakeups.run)
     await services.wakeups.connected.wait()

@@ -12,15 +12,15 @@ from sqlalchemy import Connection, text
 
 from sso.accounts.mail import Outbox
 from sso.accounts.second_factor import totp_purpose
-from sso.core.sealed import Keyring, MasterKey, SealError, key_id_of, place
-from sso.db.bridge import Database, run_with_connection
+from sso.core.encryption import Keyring, MasterKey, SealError, key_id_of, place
+from sso.db.database import Database, run_with_connection
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module
 from sso.keys.reseal import Reseal, Unfinished, Value, sealed_columns
-from sso.oauth.clients import secret_purpose
-from sso.perm import email_secret
-from sso.perm.audit import Actor
+from sso.oauth.client_store import secret_purpose
+from sso.perm.credentials import email_secret
+from sso.perm.stores.audit import AuditActor
 from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -58,7 +58,7 @@ async def fill_application(services: Services) -> None:
 
 
 async def fill_email_secret(services: Services) -> None:
-    assert await email_secret.make_or_read(services.database, services.keyring, 10, Actor())
+    assert await email_secret.make_or_read(services.database, services.keyring, 10, AuditActor())
 
 
 async def fill_access_keys(services: Services) -> None:

@@ -18,7 +18,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 from wsproto.utilities import LocalProtocolError
 
-from sso.db.bridge import Database
+from sso.db.database import Database
 from tests.kit.browser import Browser
 from tests.kit.server import Server
 

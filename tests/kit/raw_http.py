@@ -10,12 +10,12 @@ import orjson
 import trio
 
 from sso.serve import hypercorn
-from sso.serve.lane import server as lane
-from sso.serve.limits import Limits
+from sso.serve.http1 import server as lane
+from sso.serve.limits import ServerLimits
 from sso.web.headers import data_headers
 
 SERVERS = ("lane", "hypercorn")
-SHORT = Limits(keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, fresh_s=0.1)
+SHORT = ServerLimits(keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, fresh_s=0.1)
 ANSWER_S = 10.0
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -88,7 +88,7 @@ class Running:
 
 @asynccontextmanager
 async def serving(
-    kind: str, handler: App = echo, limits: Limits | None = None, path: str | None = None
+    kind: str, handler: App = echo, limits: ServerLimits | None = None, path: str | None = None
 ) -> AsyncIterator[Running]:
     listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
     listener.bind(path or ("127.0.0.1", 0))

@@ -4,9 +4,9 @@ from ipaddress import IPv4Address
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from sso.oauth.authenticate import Evidence, sha1_bearer
-from sso.oauth.authorize import GoTo
-from sso.oauth.request import Parameters
+from sso.oauth.authorization_request import Parameters
+from sso.oauth.authorize import RedirectTo
+from sso.oauth.client_auth import ClientCredentials, sha1_bearer
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -14,8 +14,8 @@ from tests.kit.builders import add_user
 
 SECRET = "a-secret-of-the-shop"
 URI = "https://shop.example.com/cb"
-GIVEN = Evidence(bearer=sha1_bearer(URI, SECRET).decode())
-NAMED = Evidence("shop", bearer=GIVEN.bearer)
+GIVEN = ClientCredentials(bearer=sha1_bearer(URI, SECRET).decode())
+NAMED = ClientCredentials("shop", bearer=GIVEN.bearer)
 
 
 async def change(services: Services, **fields: Any) -> None:
@@ -42,5 +42,5 @@ async def new_code(services: Services, challenge: str | None = None, **fields: A
     authorize = services.oauth.authorize
     wanted = authorize.check(parameters, *await authorize.recipient(parameters))
     outcome = await authorize.begin(wanted, session)
-    assert isinstance(outcome, GoTo)
+    assert isinstance(outcome, RedirectTo)
     return parse_qs(urlsplit(outcome.url).query)["code"][0]

@@ -11,10 +11,10 @@ from quart import typing as quart_types
 from quart.wrappers import Response
 
 from sso.app import build_app
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.health import Health
 from sso.metrics import Metrics
-from sso.oauth.authenticate import sha1_bearer
+from sso.oauth.client_auth import sha1_bearer
 from sso.services import Services
 from tests.oauth.shop import SECRET, URI, new_code
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import trio
 
-from sso.core.refused import Refused
-from sso.db.batch import LONG_S
-from sso.db.bridge import Database
-from sso.oauth.authenticate import Evidence, sha1_bearer
+from sso.core.errors import ApiError
+from sso.db.batch.statement_batch import LONG_S
+from sso.db.database import Database
+from sso.oauth.client_auth import ClientCredentials, sha1_bearer
 from sso.oauth.errors import InvalidClient, InvalidGrant
 from sso.services import Services
 from tests.kit.oauth import pkce
@@ -24,14 +24,14 @@ AT_ONCE = 50
 ELSEWHERE = "https://shop.example.com/elsewhere"
 OTHER_SECRET = "another-secret-of-theirs"
 VERIFIER, CHALLENGE = pkce()
-BODY = Evidence("shop", secrets=(SECRET,))
-NOBODY = Evidence("shop")
+BODY = ClientCredentials("shop", secrets=(SECRET,))
+NOBODY = ClientCredentials("shop")
 GONE = "redirect_uri is not the client's any more"
 NOT_THE_ONE = "redirect_uri is not the one of the authorization"
 
 
-def bearer(secret: str, uri: str = URI, client_id: str = "shop") -> Evidence:
-    return Evidence(client_id, bearer=sha1_bearer(uri, secret).decode())
+def bearer(secret: str, uri: str = URI, client_id: str = "shop") -> ClientCredentials:
+    return ClientCredentials(client_id, bearer=sha1_bearer(uri, secret).decode())
 
 
 @dataclass
@@ -39,17 +39,21 @@ class Shop:
     services: Services
     seen: bool
 
-    async def code(self, given: Evidence = NAMED, verifier: str = "", **fields: Any) -> str:
+    async def code(self, given: ClientCredentials = NAMED, verifier: str = "", **fields: Any) -> str:
         """A code of the shop, which has redeemed one before if it was seen."""
         if self.seen:
             await self.redeem(await new_code(self.services, **fields), given, verifier=verifier)
         return await new_code(self.services, **fields)
 
-    async def redeem(self, code: str, given: Evidence = NAMED, *, uri: str = URI, verifier: str = "") -> dict[str, Any]:
+    async def redeem(
+        self, code: str, given: ClientCredentials = NAMED, *, uri: str = URI, verifier: str = ""
+    ) -> dict[str, Any]:
         return await self.services.oauth.token.redeem(given, code, uri, verifier)
 
-    async def refused(self, code: str, given: Evidence = NAMED, *, uri: str = URI, verifier: str = "") -> Refused:
-        with pytest.raises(Refused) as caught:
+    async def refused(
+        self, code: str, given: ClientCredentials = NAMED, *, uri: str = URI, verifier: str = ""
+    ) -> ApiError:
+        with pytest.raises(ApiError) as caught:
             await self.redeem(code, given, uri=uri, verifier=verifier)
         return caught.value
 
@@ -263,7 +267,7 @@ async def test_of_fifty_at_once_only_those_who_are_the_client_can_win(shop: Shop
     code = await shop.code(verifier=VERIFIER, challenge=CHALLENGE)
     won = []
 
-    async def one(given: Evidence, verifier: str) -> None:
+    async def one(given: ClientCredentials, verifier: str) -> None:
         with suppress(InvalidGrant, InvalidClient):
             await shop.redeem(code, given, verifier=verifier)
             won.append((given, verifier))
@@ -345,7 +349,9 @@ async def test_a_secret_that_is_replaced_meanwhile_is_refused(shop: Shop, meanwh
         ("UPDATE users SET disabled = true", InvalidGrant),
     ],
 )
-async def test_what_ends_meanwhile_is_refused(shop: Shop, meanwhile: Meanwhile, sql: str, error: type[Refused]) -> None:
+async def test_what_ends_meanwhile_is_refused(
+    shop: Shop, meanwhile: Meanwhile, sql: str, error: type[ApiError]
+) -> None:
     code = await shop.code()
     meanwhile(lambda: shop.sql(sql))
     assert isinstance(await shop.refused(code), error)

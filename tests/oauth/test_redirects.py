@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sso.oauth.redirects import Redirect, judge, judge_after_logout
+from sso.oauth.redirect_uris import Redirect, match_post_logout_redirect_uri, redirect_of
 
 HOSTS = ["game.example.com"]
 
@@ -122,7 +122,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("uri", REFUSED)
 def test_what_is_not_plainly_the_clients_own_is_refused(uri: str) -> None:
-    assert judge(uri, HOSTS) is None
+    assert redirect_of(uri, HOSTS) is None
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_is_not_plainly_the_clients_own_is_refused(uri: str) -> None:
     ],
 )
 def test_the_string_that_was_judged_is_the_string_that_is_used(uri: str) -> None:
-    found = judge(uri, HOSTS)
+    found = redirect_of(uri, HOSTS)
     assert found is not None
     assert found.uri == uri
     assert found.answer(code="c").startswith(uri)
@@ -156,52 +156,52 @@ def test_the_string_that_was_judged_is_the_string_that_is_used(uri: str) -> None
     "uri", ["http://localhost.evil.com/", "http://localhost:80@evil.com/", "http://127.0.0.1.evil.com/"]
 )
 def test_a_loopback_host_is_a_whole_name(uri: str) -> None:
-    assert judge(uri, ["localhost", "127.0.0.1"]) is None
+    assert redirect_of(uri, ["localhost", "127.0.0.1"]) is None
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_http_is_allowed_for_loopback_hosts_with_any_port(host: str) -> None:
-    assert judge(f"http://{host}:51004/cb", [host])
-    assert judge(f"http://{host}/cb", [host])
-    assert judge(f"http://{host}/cb", HOSTS) is None
+    assert redirect_of(f"http://{host}:51004/cb", [host])
+    assert redirect_of(f"http://{host}/cb", [host])
+    assert redirect_of(f"http://{host}/cb", HOSTS) is None
 
 
 def test_http_is_allowed_for_a_host_configured_so() -> None:
-    assert judge("http://intra.example.com/cb", ["http://intra.example.com"])
-    assert judge("https://intra.example.com/cb", ["http://intra.example.com"])
-    assert judge("http://intra.example.com/cb", ["intra.example.com"]) is None
+    assert redirect_of("http://intra.example.com/cb", ["http://intra.example.com"])
+    assert redirect_of("https://intra.example.com/cb", ["http://intra.example.com"])
+    assert redirect_of("http://intra.example.com/cb", ["intra.example.com"]) is None
 
 
 def test_http_is_allowed_for_any_host_while_the_service_itself_is_http() -> None:
-    assert judge("http://game.example.com/cb", HOSTS, any_http=True)
-    assert judge("http://evil.com/cb", HOSTS, any_http=True) is None
+    assert redirect_of("http://game.example.com/cb", HOSTS, any_http=True)
+    assert redirect_of("http://evil.com/cb", HOSTS, any_http=True) is None
 
 
 def test_an_idn_matches_as_its_a_label_only() -> None:
-    assert judge("https://xn--bcher-kva.example/cb", ["xn--bcher-kva.example"])
-    assert judge("https://bücher.example/cb", ["xn--bcher-kva.example"]) is None
-    assert judge("https://xn--bucher-kva.example/cb", ["xn--bcher-kva.example"]) is None
+    assert redirect_of("https://xn--bcher-kva.example/cb", ["xn--bcher-kva.example"])
+    assert redirect_of("https://bücher.example/cb", ["xn--bcher-kva.example"]) is None
+    assert redirect_of("https://xn--bucher-kva.example/cb", ["xn--bcher-kva.example"]) is None
 
 
 def test_listed_redirect_uris_match_exactly() -> None:
     uris = ["https://game.example.com/cb"]
-    assert judge(uris[0], HOSTS, uris)
+    assert redirect_of(uris[0], HOSTS, uris)
     for other in ("https://game.example.com/cb/", "https://game.example.com/cb?x", "https://game.example.com:443/cb"):
-        assert judge(other, HOSTS, uris) is None
-    assert judge("https://GAME.example.com/cb", HOSTS, uris) is None
+        assert redirect_of(other, HOSTS, uris) is None
+    assert redirect_of("https://GAME.example.com/cb", HOSTS, uris) is None
 
 
 def test_a_listed_loopback_uri_may_have_another_port() -> None:
     uris = ["http://127.0.0.1/cb"]
-    assert judge("http://127.0.0.1:51004/cb", ["127.0.0.1"], uris)
-    assert judge("http://127.0.0.1:51004/other", ["127.0.0.1"], uris) is None
-    assert judge("http://localhost:51004/cb", ["127.0.0.1", "localhost"], uris) is None
+    assert redirect_of("http://127.0.0.1:51004/cb", ["127.0.0.1"], uris)
+    assert redirect_of("http://127.0.0.1:51004/other", ["127.0.0.1"], uris) is None
+    assert redirect_of("http://localhost:51004/cb", ["127.0.0.1", "localhost"], uris) is None
 
 
 def test_listed_uris_suffice_without_hosts() -> None:
-    assert judge("https://game.example.com/cb", [], ["https://game.example.com/cb"])
-    assert judge("https://game.example.com/x", [], ["https://game.example.com/cb"]) is None
-    assert judge("https://game.example.com/cb", []) is None
+    assert redirect_of("https://game.example.com/cb", [], ["https://game.example.com/cb"])
+    assert redirect_of("https://game.example.com/x", [], ["https://game.example.com/cb"]) is None
+    assert redirect_of("https://game.example.com/cb", []) is None
 
 
 @pytest.mark.parametrize(
@@ -227,17 +227,17 @@ def test_whatever_bytes_a_state_has_are_percent_encoded() -> None:
 @given(st.text(alphabet=st.sampled_from("htps:/@\\.gamexlco?#%0a[]\t evi;"), max_size=60))
 def test_nothing_passes_whose_authority_is_not_the_host(tail: str) -> None:
     for uri in (tail, f"https://{tail}", f"https://game.example.com{tail}"):
-        if found := judge(uri, HOSTS):
+        if found := redirect_of(uri, HOSTS):
             rest = found.uri.lower().removeprefix("https://game.example.com")
             assert rest != found.uri.lower()
             assert not rest or rest[0] in "/?:"
 
 
 def test_after_a_logout_any_address_of_the_clients_origins_will_do() -> None:
-    assert judge_after_logout("https://game.example.com/bye", HOSTS, [], any_http=False)
-    assert judge_after_logout("https://evil.com/bye", HOSTS, [], any_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, [], any_http=False)
+    assert match_post_logout_redirect_uri("https://evil.com/bye", HOSTS, [], any_http=False) is None
     uris = ["https://game.example.com:8443/cb"]
-    assert judge_after_logout("https://game.example.com:8443/bye", [], uris, any_http=False)
-    assert judge_after_logout("https://game.example.com/bye", [], uris, any_http=False) is None
-    assert judge_after_logout("https://evil.com/bye", [], uris, any_http=False) is None
-    assert judge_after_logout("https://game.example.com/bye", HOSTS, uris, any_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com:8443/bye", [], uris, any_http=False)
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", [], uris, any_http=False) is None
+    assert match_post_logout_redirect_uri("https://evil.com/bye", [], uris, any_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, uris, any_http=False) is None

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sso.db.bridge import Database
-from sso.oauth.authenticate import Evidence, sha1_bearer
+from sso.db.database import Database
+from sso.oauth.client_auth import ClientCredentials, sha1_bearer
 from sso.services import Services
 from tests.oauth.shop import GIVEN, NAMED, URI, new_code
 
@@ -66,5 +66,5 @@ async def test_a_changed_secret_counts_at_once_although_the_client_was_seen_befo
     await services.oauth.clients.finish_rotation("shop")
     with pytest.raises(InvalidClient):
         await token.refresh(GIVEN, data["refresh_token"], URI)
-    fresh = Evidence(bearer=sha1_bearer(URI, new).decode())
+    fresh = ClientCredentials(bearer=sha1_bearer(URI, new).decode())
     assert await token.refresh(fresh, data["refresh_token"], URI)

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 import trio
 
 from sso.accounts.sessions import Session
-from sso.db.bridge import Transaction
+from sso.db.database import Transaction
 from sso.db.statement import Statement
-from sso.oauth.authorize import Ask, GoTo, Outcome, SignIn
-from sso.oauth.model import Wanted
-from sso.oauth.request import Parameters
+from sso.oauth.authorization_request import Parameters
+from sso.oauth.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
+from sso.oauth.model import AuthorizationRequest
 from sso.services import Services
 from tests.kit.builders import add_user
 from tests.oauth.shop import change
@@ -22,7 +22,7 @@ _SLEEP = Statement("SELECT pg_sleep(1)")
 _CONSENTS = Statement("SELECT user_id FROM oauth_consents")
 
 
-async def wanted_by(services: Services, client_id: str) -> Wanted:
+async def wanted_by(services: Services, client_id: str) -> AuthorizationRequest:
     await change(services, client_id=client_id, redirect_hosts=[f"{client_id}.example.com"])
     query = {
         "response_type": "code", "response_mode": "query", "client_id": client_id, "scope": "openid", "nonce": "n",
@@ -62,14 +62,14 @@ async def begin_while_held(services: Services, session: Session | None) -> list[
 async def test_who_begins_does_not_wait_for_another_site(services: Services) -> None:
     began = await begin_while_held(services, None)
     assert [name for name, _ in began] == ["free"] * 10 + ["held"]
-    assert all(isinstance(outcome, SignIn) for _, outcome in began)
+    assert all(isinstance(outcome, ShowSignIn) for _, outcome in began)
 
 
 async def test_who_is_given_a_code_does_not_wait_for_another_site(services: Services) -> None:
     session = await services.sessions.start(await add_user(services), "login", HERE, "")
     began = await begin_while_held(services, session)
     assert [name for name, _ in began] == ["free"] * 10 + ["held"]
-    codes = {outcome.url for _, outcome in began if isinstance(outcome, GoTo)}
+    codes = {outcome.url for _, outcome in began if isinstance(outcome, RedirectTo)}
     assert len(codes) == 11
 
 
@@ -77,10 +77,10 @@ async def test_who_has_been_signed_out_has_agreed_to_nothing(services: Services)
     session = await services.sessions.start(await add_user(services), "login", HERE, "")
     asking = replace(await wanted_by(services, "asking"), prompts=frozenset({"consent"}))
     outcome = await services.oauth.authorize.begin(asking, session)
-    assert isinstance(outcome, Ask)
+    assert isinstance(outcome, AskConsent)
     await services.sessions.end(session.user.user_id, session.id)
-    assert isinstance(await services.oauth.authorize.decide(outcome.pending, session, "allow"), SignIn)
+    assert isinstance(await services.oauth.authorize.decide(outcome.pending, session, "allow"), ShowSignIn)
     assert await services.database.rows(_CONSENTS) == []
     again = await services.sessions.start(session.user, "login", HERE, "")
-    assert isinstance(await services.oauth.authorize.decide(outcome.pending, again, "allow"), GoTo)
+    assert isinstance(await services.oauth.authorize.decide(outcome.pending, again, "allow"), RedirectTo)
     assert len(await services.database.rows(_CONSENTS)) == 1

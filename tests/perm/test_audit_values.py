@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from sso.perm.audit_values import MAX_BYTES, REDACTED, recorded
+from sso.perm.stores.audit_values import MAX_BYTES, REDACTED, recorded
 
 
 @pytest.mark.parametrize(

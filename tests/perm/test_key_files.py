@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from sso.core.keys import GENERATE, key_id, public_pem
-from sso.perm import key_files
-from sso.perm.key_files import MAX_BYTES, REFRESH_S, KeyFiles
+from sso.perm.credentials import key_files
+from sso.perm.credentials.key_files import MAX_BYTES, REFRESH_S, KeyFiles
 
 FIRST, SECOND = (GENERATE["EdDSA"]().public_key() for _ in range(2))
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sso.perm import names
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 
 BAD_NAMES: list[Any] = [
     "",
@@ -35,7 +35,7 @@ BAD_NAMES: list[Any] = [
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_bad_segment_is_refused(name: Any) -> None:
     assert not names.is_segment(name)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         names.segment(name, "x")
 
 
@@ -69,7 +69,7 @@ def test_segment(name: str) -> None:
     ],
 )
 def test_title_that_is_reserved_or_invalid_is_refused(title: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         names.project_id(title)
 
 
@@ -101,26 +101,26 @@ def test_aliases() -> None:
     "value", [["p"], ["game"], ["Internal"], ["a.b"], ["a", 1], "a", [f"a{at}" for at in range(21)], ["projectAccess"]]
 )
 def test_bad_aliases_are_refused(value: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         names.aliases(value, "p")
 
 
 @pytest.mark.parametrize("value", ["a" * 23, "A" * 24, "g" * 24, "a" * 24 + "\n", 1, None])
 def test_group_id_is_24_hex_digits(value: Any) -> None:
     assert names.group_id("0123456789abcdef01234567", "x")
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         names.group_id(value, "x")
 
 
 @pytest.mark.parametrize("value", ["0", "01", "-1", "1e2", "１", "2147483648", 10, True, "", "a"])
 def test_application_key_has_one_spelling(value: Any) -> None:
     assert names.application_key("2147483647", "x") == 2**31 - 1
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         names.application_key(value, "x")
 
 
 def test_message_names_the_place_and_never_what_was_sent() -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInput) as caught:
         names.segment("<script>", "private_data")
     assert caught.value.message == "private_data: a name must be 1 to 64 letters, digits, underscores or dashes"
     assert caught.value.status == 400

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.net import parse_address
-from sso.perm.engine import load, render
+from sso.perm.engine import decode, render
 from sso.perm.engine.compiled import Application, RoleRecord, Schema, compile_application
 from sso.perm.engine.effective import Effective, compute
-from sso.perm.engine.facts import Facts, ProjectApplication, ProjectFacts, UserFacts
+from sso.perm.engine.facts import PermissionFacts, ProjectApplication, ProjectFacts, UserFacts
 from sso.perm.engine.render import Options
 from sso.perm.engine.tree import as_tree
 from sso.perm.input.conditions import read_group_conditions
@@ -27,7 +27,7 @@ GROUP_A, GROUP_B, GROUP_C = "a" * 24, "b" * 24, "c" * 24
 @dataclass(frozen=True)
 class World:
     application: Application
-    facts: Facts
+    facts: PermissionFacts
     effective: Effective
     now: int
 
@@ -78,14 +78,14 @@ def role(data: dict[str, Any]) -> RoleRecord:
     return RoleRecord(**read_role(data)[0])
 
 
-def facts_of(parts: Mapping[str, Any]) -> Facts:
+def facts_of(parts: Mapping[str, Any]) -> PermissionFacts:
     own = parts.get("own", {})
     names = {name(item) for item in own.get("roles", ())}  # also of roles that no longer exist
     record = read_own_data(own)[0] | {"roles": stored(read_assignments(own.get("roles", []), names)[0])}
     home = parts.get("home")
-    return Facts(
+    return PermissionFacts(
         user(parts.get("user", {})),
-        load.own_record(record),
+        decode.own_record(record),
         parts.get("removed", False),
         project(home) if home else None,
         tuple(project(item) for item in parts.get("projects", ())),
@@ -101,12 +101,12 @@ def user(data: dict[str, Any]) -> UserFacts:
 def project(data: dict[str, Any]) -> ProjectFacts:
     applications = [ProjectApplication(**item) for item in data.get("applications", ())]
     stored_record = data | {"settings": read_project_settings(data.get("settings", {}))[0]}
-    return load.project(stored_record, applications, map(group, data.get("groups", ())), data.get("member"))
+    return decode.project(stored_record, applications, map(group, data.get("groups", ())), data.get("member"))
 
 
 def group(data: dict[str, Any]) -> Any:
     conditions = read_group_conditions(data.get("conditions", []))[0]
-    return load.group(data["id"], data.get("users", ()), conditions, data.get("tags", ()), data.get("title", ""))
+    return decode.group(data["id"], data.get("users", ()), conditions, data.get("tags", ()), data.get("title", ""))
 
 
 def name(item: Any) -> str:

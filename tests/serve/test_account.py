@@ -20,7 +20,7 @@ from sso.config import ConfigError
 from sso.db.embedded.files import Account, reachable
 from sso.serve import account
 from sso.serve.account import switch_account
-from sso.serve.sockets import Bind
+from sso.serve.listeners import Bind
 from tests.kit.server import QUICK, clean_environment, until
 
 NAME = "nobody"

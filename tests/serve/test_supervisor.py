@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import sso
-from sso.serve.child import Role
+from sso.serve.child import ChildRole
 from sso.serve.supervisor import Supervisor
 
 DEADLINE_S = 15.0
@@ -492,6 +492,6 @@ sys.exit(Supervisor(roles, on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM)
 
 def test_roles_are_checked() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        Role("worker", lambda ready, number: None, count=0)
+        ChildRole("worker", lambda ready, number: None, count=0)
     with pytest.raises(ValueError, match="same name"):
-        Supervisor([Role("worker", lambda ready, number: None), Role("worker", lambda ready, number: None)])
+        Supervisor([ChildRole("worker", lambda ready, number: None), ChildRole("worker", lambda ready, number: None)])

@@ -9,11 +9,11 @@ from sso.accounts.model import LoginOptions, User
 from sso.accounts.second_factor import totp_purpose
 from sso.core.net import parse_address
 from sso.db.statement import Statement
-from sso.oauth.clients import secret_purpose
+from sso.oauth.client_store import secret_purpose
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
-from sso.state.tally import Counts
+from sso.state.summary import SectionCounts
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 
 HERE = parse_address("127.0.0.1")
@@ -52,7 +52,7 @@ SHOP: dict[str, Any] = {
 }
 
 
-async def apply(services: Services, *users: dict[str, Any], clients: tuple[dict[str, Any], ...] = ()) -> Counts:
+async def apply(services: Services, *users: dict[str, Any], clients: tuple[dict[str, Any], ...] = ()) -> SectionCounts:
     applier = Applier(services.database, services.hasher, services.keyring)
     return await applier.apply(parse({"users": list(users), "clients": list(clients)}))
 
@@ -72,7 +72,7 @@ async def password_is(services: Services, id_or_login: str, password: str) -> bo
 
 
 async def test_a_user_is_created_with_all_its_fields(services: Services) -> None:
-    assert await apply(services, USER) == Counts(created=1, changed=0, same=0)
+    assert await apply(services, USER) == SectionCounts(created=1, changed=0, same=0)
     ann = await user(services, "1001")
     for name in USER.keys() - {"password", "totp_secret", "tags", "purchases"}:
         assert getattr(ann, name) == USER[name], name
@@ -83,7 +83,7 @@ async def test_a_user_is_created_with_all_its_fields(services: Services) -> None
 
 
 async def test_a_client_is_created_with_all_its_fields(services: Services) -> None:
-    assert await apply(services, clients=(SHOP,)) == Counts(created=1, changed=0, same=0)
+    assert await apply(services, clients=(SHOP,)) == SectionCounts(created=1, changed=0, same=0)
     row = await services.database.row(CLIENT, client_id="shop")
     assert row is not None
     for name in SHOP.keys() - {"client_secret"}:
@@ -117,7 +117,7 @@ async def test_the_second_run_changes_nothing(services: Services) -> None:
     jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login", vouched=2**40)
     tokens = await services.session_tokens.issue(ann, "login", LoginOptions(HERE))
     before = await everything(services)
-    assert await apply(services, USER, clients=(SHOP,)) == Counts(created=0, changed=0, same=2)
+    assert await apply(services, USER, clients=(SHOP,)) == SectionCounts(created=0, changed=0, same=2)
     assert await everything(services) == before  # the password's hash and the sealed values, too
     await services.user_jwts.verify(jwt, HERE, factor="d")
     await services.session_tokens.sign_in(tokens.token, HERE)
@@ -130,7 +130,7 @@ async def test_what_the_document_does_not_name_is_left_alone(services: Services)
     counts = await apply(
         services, {"login": USER["login"], "nick": "Anna"}, clients=({"client_id": "shop", "name": "The Shop"},)
     )
-    assert counts == Counts(created=0, changed=2, same=0)
+    assert counts == SectionCounts(created=0, changed=2, same=0)
     for (_, was), (_, now) in zip(before, await everything(services), strict=True):
         changed = {name for name in was if was[name] != now[name]}
         wanted = {"1001": {"nick"}, "shop": {"name"}}
@@ -217,7 +217,7 @@ async def test_a_login_that_is_another_user_s_is_refused_and_nothing_is_changed(
 
 
 async def test_the_same_document_twice_at_once_is_as_good_as_once(services: Services) -> None:
-    counts: list[Counts] = []
+    counts: list[SectionCounts] = []
 
     async def one() -> None:
         counts.append(await apply(services, *({"login": f"u{n}@example.com"} for n in range(20)), clients=(SHOP,)))

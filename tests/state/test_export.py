@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse

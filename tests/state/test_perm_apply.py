@@ -10,16 +10,16 @@ import trio
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
 from sso.db.statement import Statement
-from sso.perm import audit
-from sso.perm.application_store import create_application, private_key, read_row
-from sso.perm.audit import Actor, Filter
 from sso.perm.membership import read_membership
 from sso.perm.projects import read_row as read_project
 from sso.perm.projects import remove_project
+from sso.perm.stores import audit
+from sso.perm.stores.applications import create_application, private_key, read_row
+from sso.perm.stores.audit import AuditActor, AuditFilter
 from sso.perm.user_data import read_record
 from sso.services import Services
 from sso.state.document import DocumentError
-from sso.state.tally import Counts
+from sso.state.summary import SectionCounts
 from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, rules, studio, traces
 
 LOCAL = parse_address("127.0.0.1")
@@ -59,7 +59,7 @@ async def test_a_second_run_changes_nothing(services: Services) -> None:
 
 
 async def test_two_at_once_come_one_after_the_other(services: Services) -> None:
-    found: list[Counts] = []
+    found: list[SectionCounts] = []
 
     async def run() -> None:
         found.append(await apply(services, studio()))
@@ -267,7 +267,7 @@ async def test_an_application_gets_the_id_that_it_asks_for_and_nobody_else_gets_
 
     async def create(name: str) -> int:
         async def work(tx: Any) -> int:
-            row = await create_application(tx, Actor(), services.keyring, {"name": name})
+            row = await create_application(tx, AuditActor(), services.keyring, {"name": name})
             return int(row["application_id"])
 
         return await services.database.transaction(work)
@@ -303,7 +303,7 @@ async def test_a_new_comment_changes_the_key_and_not_its_value(services: Service
 
 async def test_the_trail_names_the_command_line_and_holds_no_secret(services: Services) -> None:
     await apply(services, studio())
-    entries = await audit.read(services.database, Filter(most=200))
+    entries = await audit.read(services.database, AuditFilter(most=200))
     assert {entry["user_id"] for entry in entries} == {""}
     assert {entry["operation"] for entry in entries} >= {
         "project.publish",
@@ -321,7 +321,7 @@ async def test_the_trail_names_the_command_line_and_holds_no_secret(services: Se
 
 async def test_what_is_removed_is_not_brought_back(services: Services) -> None:
     await apply(services, studio())
-    await services.database.transaction(lambda tx: remove_project(tx, Actor(), "red_dawn"))
+    await services.database.transaction(lambda tx: remove_project(tx, AuditActor(), "red_dawn"))
     for section, place in [
         ("projects", "projects[0]"),
         ("applications", "applications[0]"),

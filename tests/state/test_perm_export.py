@@ -7,12 +7,12 @@ import orjson
 import pytest
 
 from sso.config import Settings
+from sso.core.encryption import Keyring
 from sso.core.keys import GENERATE, private_pem
-from sso.core.sealed import Keyring
-from sso.db.bridge import Database
-from sso.perm.application_store import remove_application
-from sso.perm.audit import Actor
+from sso.db.database import Database
 from sso.perm.projects import remove_project, save_project
+from sso.perm.stores.applications import remove_application
+from sso.perm.stores.audit import AuditActor
 from sso.services import Services, build
 from sso.state.export import export
 from tests.kit.postgres import Postgres
@@ -85,7 +85,7 @@ async def test_the_central_application_is_there_only_where_it_was_changed(servic
 
 async def test_a_renamed_project_keeps_its_id(services: Services) -> None:
     await apply(services, studio())
-    await services.database.transaction(lambda tx: save_project(tx, Actor(), "red_dawn", {"title": "Blue Dusk"}))
+    await services.database.transaction(lambda tx: save_project(tx, AuditActor(), "red_dawn", {"title": "Blue Dusk"}))
     found = await export(services.database)
     assert found["projects"][0]["id"] == "red_dawn"
     counts = await apply(services, found)
@@ -94,7 +94,7 @@ async def test_a_renamed_project_keeps_its_id(services: Services) -> None:
 
 async def test_what_is_removed_is_left_out(services: Services) -> None:
     await apply(services, studio() | {"memberships": [_member_of_the_application()]})
-    await services.database.transaction(lambda tx: remove_application(tx, Actor(), 40))
+    await services.database.transaction(lambda tx: remove_application(tx, AuditActor(), 40))
     found = await export(services.database)
     assert [item["application_id"] for item in found["applications"]] == [1]
     assert (found["schemas"], found["roles"]) == ({}, {})
@@ -102,7 +102,7 @@ async def test_what_is_removed_is_left_out(services: Services) -> None:
     assert found["memberships"][0]["users"] == [{"user_id": ANN, "roles": {"project": ["admin"]}}]
     counts = await apply(services, found)
     assert (counts.created, counts.changed) == (0, 0)
-    await services.database.transaction(lambda tx: remove_project(tx, Actor(), "red_dawn"))
+    await services.database.transaction(lambda tx: remove_project(tx, AuditActor(), "red_dawn"))
     found = await export(services.database)
     assert (found["projects"], found["groups"], found["memberships"]) == ([], [], [])
 

@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from sso.core.fair_thread import FairThread
-from sso.web.address import Proxies
-from sso.web.gate import BadBody
+from sso.web.body import InvalidBody
+from sso.web.client_address import Proxies
+from sso.web.fast_quart.app import FastQuart
 from sso.web.http import body
-from sso.web.lean import LeanQuart
 from tests.kit.raw_http import SERVERS, Running, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
@@ -22,7 +22,7 @@ HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
 
 @asynccontextmanager
 async def application(kind: str) -> AsyncIterator[Running]:
-    app = LeanQuart("limits")
+    app = FastQuart("limits")
     app.config.update(
         MAX_CONTENT_LENGTH=1_000_000, BODY_TIMEOUT=30, PARSERS=FairThread(1), PROXIES=Proxies((), "x-forwarded-for")
     )
@@ -36,12 +36,12 @@ async def application(kind: str) -> AsyncIterator[Running]:
     async def none() -> str:
         return "none"
 
-    async def refuse(error: BadBody) -> tuple[str, int]:
+    async def refuse(error: InvalidBody) -> tuple[str, int]:
         return str(error), error.status
 
     for handler in (small, large, none):
         app.post(f"/{handler.__name__}")(handler)
-    app.register_error_handler(BadBody, refuse)
+    app.register_error_handler(InvalidBody, refuse)
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
         await app(scope, receive, send)

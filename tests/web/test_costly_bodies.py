@@ -11,7 +11,7 @@ from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import Services
 from sso.web import http
-from sso.web.gate import CHEAP_BYTES, MAX_SCHEMA_VALUES, MAX_VALUES, Body, is_cheap, read_body
+from sso.web.body import CHEAP_BYTES, MAX_SCHEMA_VALUES, MAX_VALUES, ParsedBody, is_cheap, read_body
 from tests.kit.server import Server
 
 PERMISSIONS = "/api/permissions"
@@ -77,7 +77,7 @@ async def threads(services: Services, monkeypatch: pytest.MonkeyPatch) -> dict[s
     """Where bodies are parsed, by the application of these services."""
     seen: dict[str, Any] = {"app": build_app(services, Health(), Metrics(False)), "parsed": []}
 
-    def parse(*arguments: Any, **options: Any) -> Body:
+    def parse(*arguments: Any, **options: Any) -> ParsedBody:
         seen["parsed"].append(threading.get_ident())
         return read_body(*arguments, **options)
 
@@ -97,7 +97,7 @@ async def test_event_loop_goes_on_while_a_body_is_parsed(services: Services, mon
     """The parser waits for the event loop here: if it ran there, it would wait for ever."""
     began, may_end = threading.Event(), threading.Event()
 
-    def parse(raw: bytes, *arguments: Any, **options: Any) -> Body:
+    def parse(raw: bytes, *arguments: Any, **options: Any) -> ParsedBody:
         if not is_cheap(raw):
             began.set()
             assert may_end.wait(20)

@@ -8,10 +8,10 @@ import trio
 import trio.testing
 
 from sso.config import load
-from sso.db.bridge import Database
+from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.doctor import check
-from sso.web.address import Proxies
+from sso.web.client_address import Proxies
 from sso.web.forwarding import FORWARDING_HEADERS, ForwardingMonitor, ignored_header, record
 from tests.kit.browser import query
 from tests.kit.game import Game

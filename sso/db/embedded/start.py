@@ -54,12 +54,12 @@ SETTINGS = {
 }
 
 
-class Ready(NamedTuple):
+class RunningPostgres(NamedTuple):
     pid: int
     socket_dir: Path
 
 
-def find_ready(home: Path) -> Ready | None:
+def find_ready(home: Path) -> RunningPostgres | None:
     """The PostgreSQL of a directory, if it accepts connections."""
     try:
         lines = (home / "data/postmaster.pid").read_text().splitlines()
@@ -67,7 +67,7 @@ def find_ready(home: Path) -> Ready | None:
         return None
     if len(lines) < 8 or lines[7].strip() != "ready":
         return None
-    ready = Ready(int(lines[0]), Path(lines[4]))
+    ready = RunningPostgres(int(lines[0]), Path(lines[4]))
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:

@@ -11,7 +11,7 @@ from sso.perm.engine.compiled import Application
 from sso.perm.engine.facts import Assignment, ProjectFacts, UserFacts
 from sso.perm.engine.groups import closed
 from sso.perm.engine.roles import applies, through_a_project
-from sso.perm.engine.rules import Source, longest
+from sso.perm.engine.rules import RuleSource, longest
 
 PROJECT = "project"
 
@@ -33,21 +33,21 @@ class GivenRole:
 
 
 @dataclass(frozen=True)
-class Place:
+class AccessScope:
     """A project, or one thing in it, with the rules that the user has there (``app.can_manage_app_api_keys``)."""
 
     level: str
     resource: str
-    rules: Mapping[str, tuple[Source, ...]]
+    rules: Mapping[str, tuple[RuleSource, ...]]
 
 
 @dataclass(frozen=True)
 class ProjectAccess:
     project: ProjectFacts
     roles: tuple[GivenRole, ...]
-    places: tuple[Place, ...]
+    places: tuple[AccessScope, ...]
 
-    def place(self, level: str, resource: str = "") -> Place | None:
+    def place(self, level: str, resource: str = "") -> AccessScope | None:
         return next((p for p in self.places if p.level == level and p.resource == resource), None)
 
 
@@ -69,7 +69,7 @@ def project_access(
     for level, resource in resources(project):
         here = whole + by_place.get((level, resource), []) if level != PROJECT else whole
         if here and (rules := _rules(application, level, here)):
-            places.append(Place(level, resource, rules))
+            places.append(AccessScope(level, resource, rules))
     return ProjectAccess(project, roles, tuple(places))
 
 
@@ -110,12 +110,12 @@ def _given(application: Application, project: ProjectFacts, holding: frozenset[s
             yield GivenRole(role.name, level, resource, assignment.ends(now), applies(role, holding))
 
 
-def _rules(application: Application, level: str, given: list[GivenRole]) -> dict[str, tuple[Source, ...]]:
+def _rules(application: Application, level: str, given: list[GivenRole]) -> dict[str, tuple[RuleSource, ...]]:
     """The rules of these roles at one place. A true value beats a false one, so only true ones need to be kept."""
     ends: dict[str, int] = {}
     for role in given:
         ends[role.name] = longest((ends[role.name], role.ends)) if role.name in ends else role.ends
-    found: dict[str, tuple[Source, ...]] = {}
+    found: dict[str, tuple[RuleSource, ...]] = {}
     for name in sorted(ends):
         for rule in application.roles[name].by_level[level]:
             if rule.listed:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.effective import Effective
-from sso.perm.engine.facts import Facts
+from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.render import Options, as_list, as_list_short, as_roles, with_options
 from sso.perm.engine.tree import as_tree
 
@@ -18,7 +18,7 @@ _FLAT: Mapping[str, Callable[[Effective, Options], list[str]]] = {
 }
 
 
-def answer(kind: str, application: Application, facts: Facts, effective: Effective, options: Options) -> Any:
+def answer(kind: str, application: Application, facts: PermissionFacts, effective: Effective, options: Options) -> Any:
     if kind == "tree":
         body: Any = as_tree(application.schema, facts.own, options.sections)
     else:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from sso.perm import params
 from sso.perm.engine import rules
+from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import NOBODY, Condition
-from sso.perm.engine.index import ConditionIndex
-from sso.perm.engine.rules import Source
-from sso.perm.errors import Invalid
+from sso.perm.engine.rules import RuleSource
+from sso.perm.errors import InvalidInput
 from sso.perm.input.conditions import read_role_condition
 from sso.perm.names import DEFAULT_ROLE
 
@@ -50,7 +50,7 @@ class RoleRecord:
 class RoleRule(NamedTuple):
     path: str
     listed: bool
-    source: Source  # for an assignment that never ends
+    source: RuleSource  # for an assignment that never ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Role:
     def condition(self) -> Condition | None:
         try:
             return read_role_condition(self.record.condition)
-        except Invalid:  # checked when it was saved; what cannot be read any more opens nothing
+        except InvalidInput:  # checked when it was saved; what cannot be read any more opens nothing
             return NOBODY
 
     @cached_property
@@ -88,7 +88,7 @@ class Role:
             if isinstance(tree, dict):
                 for entry in rules.entries(tree, section):
                     merged = params.merge((entry.params, appended)) if appended else entry.params
-                    source = Source(rules.ROLE, self.name, merged, 0)
+                    source = RuleSource(rules.ROLE, self.name, merged, 0)
                     found.append(RoleRule(entry.path, entry.listed, source))
         return tuple(found)
 
@@ -118,7 +118,7 @@ class Application:
     roles: Mapping[str, Role]
     defaults: tuple[Role, ...]
     index: ConditionIndex
-    listed: Mapping[str, Source]  # rules that the schema itself gives to everybody
+    listed: Mapping[str, RuleSource]  # rules that the schema itself gives to everybody
 
     @cached_property
     def public_names(self) -> frozenset[str]:
@@ -141,7 +141,7 @@ def compile_application(
 ) -> Application:
     roles = {record.name: Role(record) for record in records}
     listed = {
-        entry.path: Source(rules.SCHEMA, "", entry.params, 0)
+        entry.path: RuleSource(rules.SCHEMA, "", entry.params, 0)
         for section in rules.LISTED_SECTIONS
         for entry in rules.entries(getattr(schema, section), section)
         if entry.listed

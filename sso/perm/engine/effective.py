@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from sso.perm.engine import rules
 from sso.perm.engine.access import ProjectAccess, project_access
 from sso.perm.engine.compiled import Application
-from sso.perm.engine.facts import Facts, OwnRecord
+from sso.perm.engine.facts import OwnRecord, PermissionFacts
 from sso.perm.engine.roles import HeldRole, HeldRoles, held_roles
-from sso.perm.engine.rules import Entry, Source
+from sso.perm.engine.rules import RuleEntry, RuleSource
 from sso.perm.names import CENTRAL
 
 NO_ROLES = HeldRoles({}, frozenset(), frozenset(), frozenset())
@@ -23,7 +23,7 @@ class Effective:
     application_id: int
     now: int
     held: HeldRoles
-    rules: Mapping[str, tuple[Source, ...]]  # by path; every source that keeps the rule alive
+    rules: Mapping[str, tuple[RuleSource, ...]]  # by path; every source that keeps the rule alive
     projects: tuple[ProjectAccess, ...]
     # Public paths that list_short never shows under their short name: the user wrote them into their own data.
     sectioned: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Effective:
         return self.held.effective
 
 
-def compute(application: Application, facts: Facts, now: int) -> Effective:
+def compute(application: Application, facts: PermissionFacts, now: int) -> Effective:
     if facts.removed or (facts.home is not None and facts.home.removed):
         return Effective(application.application_id, now, NO_ROLES, {}, ())
     held = held_roles(application, facts, now)
@@ -48,7 +48,7 @@ def compute(application: Application, facts: Facts, now: int) -> Effective:
     return Effective(application.application_id, now, held, found, projects, sectioned, ambiguous)
 
 
-def own_entries(own: OwnRecord, now: int) -> Iterator[Entry]:
+def own_entries(own: OwnRecord, now: int) -> Iterator[RuleEntry]:
     """What the user's own record says about listed rules, less what is ended."""
     for section in rules.LISTED_SECTIONS:
         tree = getattr(own, section)
@@ -58,8 +58,8 @@ def own_entries(own: OwnRecord, now: int) -> Iterator[Entry]:
                     yield entry
 
 
-def _rules(application: Application, own: OwnRecord, held: HeldRoles, now: int) -> dict[str, tuple[Source, ...]]:
-    found: dict[str, tuple[Source, ...]] = {}
+def _rules(application: Application, own: OwnRecord, held: HeldRoles, now: int) -> dict[str, tuple[RuleSource, ...]]:
+    found: dict[str, tuple[RuleSource, ...]] = {}
     denied: set[str] = set()  # some role says no
     for role in held.effective.values():
         ends = role.ends
@@ -74,14 +74,14 @@ def _rules(application: Application, own: OwnRecord, held: HeldRoles, now: int) 
             found[path] = (source, *found.get(path, ()))
     for entry in own_entries(own, now):
         if entry.listed:  # it replaces what roles and the schema give, parameters and end included
-            found[entry.path] = (Source(rules.OWN, "", entry.params, entry.expired),)
+            found[entry.path] = (RuleSource(rules.OWN, "", entry.params, entry.expired),)
         else:
             found.pop(entry.path, None)
     return found
 
 
 def _public_paths(
-    application: Application, found: Mapping[str, tuple[Source, ...]]
+    application: Application, found: Mapping[str, tuple[RuleSource, ...]]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """The public paths that must not pass for private rules: those of the user's own data, and all others."""
     sectioned: set[str] = set()

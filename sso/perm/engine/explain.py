@@ -5,24 +5,24 @@ from itertools import chain
 from typing import Any
 
 from sso.perm.engine import rules
-from sso.perm.engine.access import PROJECT, Place, ProjectAccess
+from sso.perm.engine.access import PROJECT, AccessScope, ProjectAccess
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.conditions import Compared, Condition, compare
 from sso.perm.engine.effective import Effective
-from sso.perm.engine.facts import Facts, UserFacts
+from sso.perm.engine.facts import PermissionFacts, UserFacts
 from sso.perm.engine.groups import belonging
 from sso.perm.engine.render import Options, list_prefix, short_name, short_prefix, shown
 from sso.perm.engine.roles import ASSIGNMENT, CONDITION, GROUP, HeldRole, Origin
 from sso.perm.engine.rule_name import ProjectRule, RootRule, read_rule_name
-from sso.perm.engine.rules import Source, longest, merged_params
+from sso.perm.engine.rules import RuleSource, longest, merged_params
 from sso.perm.engine.why_not import why_not
 
 
 def explain_all(
-    application: Application, facts: Facts, effective: Effective, options: Options, *, short: bool = False
+    application: Application, facts: PermissionFacts, effective: Effective, options: Options, *, short: bool = False
 ) -> dict[str, Any]:
     """The chain of every rule of the answer, under the name that the answer gives it (``list`` or ``list_short``)."""
-    found: dict[str, list[tuple[Source, ...]]] = {}
+    found: dict[str, list[tuple[RuleSource, ...]]] = {}
     for path in sorted(effective.rules):
         if path.partition(".")[0] in options.sections:
             name = short_name(effective, path, options.sections) if short else path
@@ -39,7 +39,7 @@ def explain_all(
     return dict(sorted(chains.items()))
 
 
-def explain_rule(application: Application, facts: Facts, effective: Effective, rule: str) -> dict[str, Any]:
+def explain_rule(application: Application, facts: PermissionFacts, effective: Effective, rule: str) -> dict[str, Any]:
     """The chain of one rule, or the nearest reasons why the user does not have it."""
     asked = read_rule_name(rule)
     if isinstance(asked, ProjectRule):
@@ -63,7 +63,7 @@ def _named(effective: Effective, asked: RootRule, path: str) -> bool:
     return len(asked.paths) == 1 or short_name(effective, path) != path
 
 
-def _chain(paths: Iterable[tuple[Source, ...]], links: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _chain(paths: Iterable[tuple[RuleSource, ...]], links: Iterable[dict[str, Any]]) -> dict[str, Any]:
     found = list(paths)
     return {
         "held": True,
@@ -74,7 +74,7 @@ def _chain(paths: Iterable[tuple[Source, ...]], links: Iterable[dict[str, Any]])
 
 
 def _root_links(
-    application: Application, facts: Facts, effective: Effective, paths: Iterable[tuple[Source, ...]]
+    application: Application, facts: PermissionFacts, effective: Effective, paths: Iterable[tuple[RuleSource, ...]]
 ) -> Iterator[dict[str, Any]]:
     for source in chain.from_iterable(paths):
         link = _link(source)
@@ -84,7 +84,11 @@ def _root_links(
 
 
 def _place_links(
-    application: Application, facts: Facts, access: ProjectAccess, place: Place, sources: Iterable[Source]
+    application: Application,
+    facts: PermissionFacts,
+    access: ProjectAccess,
+    place: AccessScope,
+    sources: Iterable[RuleSource],
 ) -> Iterator[dict[str, Any]]:
     here = (place.level, place.resource)
     for source in sources:
@@ -106,14 +110,14 @@ def _place_links(
         yield _link(source) | {"by": by}
 
 
-def _link(source: Source) -> dict[str, Any]:
+def _link(source: RuleSource) -> dict[str, Any]:
     link: dict[str, Any] = {"layer": source.layer}
     if source.role:
         link["role"] = source.role
     return link | {"params": list(source.params), "expired": source.ends}
 
 
-def _origins(application: Application, facts: Facts, held: HeldRole) -> Iterator[dict[str, Any]]:
+def _origins(application: Application, facts: PermissionFacts, held: HeldRole) -> Iterator[dict[str, Any]]:
     for origin in held.origins:
         if origin.kind == CONDITION:
             condition = application.roles[held.name].condition
@@ -127,7 +131,7 @@ def _origins(application: Application, facts: Facts, held: HeldRole) -> Iterator
             yield {"kind": origin.kind}
 
 
-def _group(origin: Origin, facts: Facts) -> dict[str, Any]:
+def _group(origin: Origin, facts: PermissionFacts) -> dict[str, Any]:
     link: dict[str, Any] = {"kind": GROUP, "project_id": origin.project_id, "group_id": origin.group_id}
     for group in facts.home.groups if facts.home else ():
         if group.id == origin.group_id and (why := belonging(group, facts.user)) is not None:

@@ -126,7 +126,7 @@ class ProjectFacts:
 
 
 @dataclass(frozen=True)
-class Facts:
+class PermissionFacts:
     """One user and one application."""
 
     user: UserFacts

@@ -19,7 +19,7 @@ def groups_of(project: ProjectFacts, wanted: Iterable[str], user: UserFacts) -> 
     return frozenset(group.id for group in project.groups if group.id in asked and is_member(group, user))
 
 
-class Belonging(NamedTuple):
+class GroupMembership(NamedTuple):
     """Why somebody is in a group, for people who ask."""
 
     added: bool
@@ -27,16 +27,16 @@ class Belonging(NamedTuple):
     compared: tuple[Compared, ...]
 
 
-def belonging(group: Group, user: UserFacts) -> Belonging | None:
+def belonging(group: Group, user: UserFacts) -> GroupMembership | None:
     if user.user_id in group.users:
-        return Belonging(True, "", ())
+        return GroupMembership(True, "", ())
     for item in group.conditions:
         if holds(item.condition, user):
-            return Belonging(False, item.title, compare(item.condition, user))
+            return GroupMembership(False, item.title, compare(item.condition, user))
     return None
 
 
-class Closed(Enum):
+class ProjectExclusion(Enum):
     """Why a project gives a user nothing, whatever roles the user has there."""
 
     REMOVED = "the project is removed"
@@ -45,14 +45,14 @@ class Closed(Enum):
     ALLOW = "the user is in no group of the allow list"
 
 
-def closed(project: ProjectFacts, user: UserFacts) -> Closed | None:
+def closed(project: ProjectFacts, user: UserFacts) -> ProjectExclusion | None:
     """None: the user has access through the project, memberships and grants alike."""
     if project.removed:
-        return Closed.REMOVED
+        return ProjectExclusion.REMOVED
     if project.allowed_domains and user.domain not in project.allowed_domains:
-        return Closed.DOMAIN
+        return ProjectExclusion.DOMAIN
     if project.disallow and groups_of(project, project.disallow, user):
-        return Closed.DISALLOW
+        return ProjectExclusion.DISALLOW
     if project.allow and not groups_of(project, project.allow, user):
-        return Closed.ALLOW
+        return ProjectExclusion.ALLOW
     return None

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.perm.engine import rules
-from sso.perm.engine.access import PROJECT, GivenRole, Place, ProjectAccess
+from sso.perm.engine.access import PROJECT, AccessScope, GivenRole, ProjectAccess
 from sso.perm.engine.effective import Effective
-from sso.perm.engine.rules import Source, earliest, longest, merged_params
+from sso.perm.engine.rules import RuleSource, earliest, longest, merged_params
 from sso.perm.names import PROJECT_ACCESS
 
 SECTIONS = frozenset(("public_data", "private_data", "secret_data", "roles", "login"))
@@ -41,7 +41,7 @@ def as_list(effective: Effective, options: Options = EVERYTHING) -> list[str]:
 
 def as_list_short(effective: Effective, options: Options = EVERYTHING) -> list[str]:
     """Without sections: the same path in public and private data is one entry, except where `short_name` differs."""
-    found: dict[str, tuple[tuple[Source, ...], ...]] = {}
+    found: dict[str, tuple[tuple[RuleSource, ...], ...]] = {}
     for path in sorted(effective.rules):  # private_data comes first, also where parameters merge
         if _section(path) in options.sections:
             name = short_name(effective, path, options.sections)
@@ -128,14 +128,14 @@ def role_name(access: ProjectAccess, role: GivenRole) -> str:
     return f"{access.project.id}{role.at}/{role.name}"
 
 
-def _places(effective: Effective, options: Options) -> Iterator[tuple[ProjectAccess, Place]]:
+def _places(effective: Effective, options: Options) -> Iterator[tuple[ProjectAccess, AccessScope]]:
     if "private_data" in options.sections:  # where project access belongs
         for access in shown(effective, options):
             for place in access.places:
                 yield access, place
 
 
-def _line(name: str, paths: tuple[tuple[Source, ...], ...], now: int, with_exp: bool) -> str:
+def _line(name: str, paths: tuple[tuple[RuleSource, ...], ...], now: int, with_exp: bool) -> str:
     """One entry; ``paths`` holds the sources of each path that the entry stands for, usually one."""
     first = paths[0]
     parameters = first[0].params if len(paths) == len(first) == 1 else merged_params(paths)

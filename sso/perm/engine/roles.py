@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sso.perm.engine.compiled import Application, Role
-from sso.perm.engine.facts import Facts, GroupAction
+from sso.perm.engine.facts import GroupAction, PermissionFacts
 from sso.perm.engine.groups import closed, groups_of
 from sso.perm.engine.rules import longest
 
@@ -43,7 +43,7 @@ class HeldRoles:
     revoked: frozenset[str]
 
 
-def held_roles(application: Application, facts: Facts, now: int) -> HeldRoles:
+def held_roles(application: Application, facts: PermissionFacts, now: int) -> HeldRoles:
     holding = application.index.find(facts.user)
     granted, revoked = _granted_and_revoked(application, facts)
     named: set[str] = set()
@@ -78,12 +78,12 @@ def through_a_project(role: Role, *, generic: bool) -> bool:
     return not role.protected and not (generic and role.holds_root_rules)
 
 
-def actions_of(application: Application, facts: Facts) -> tuple[GroupAction, ...]:
+def actions_of(application: Application, facts: PermissionFacts) -> tuple[GroupAction, ...]:
     """Everything that the project of the application says about its roles."""
     return facts.home.services.get(application.application_id, ()) if facts.home else ()
 
 
-def _granted_and_revoked(application: Application, facts: Facts) -> tuple[list[GroupAction], frozenset[str]]:
+def _granted_and_revoked(application: Application, facts: PermissionFacts) -> tuple[list[GroupAction], frozenset[str]]:
     """A grant needs access through the project. A revoke holds for whom the project lets in no further, too."""
     actions = actions_of(application, facts)
     if not actions or facts.home is None:

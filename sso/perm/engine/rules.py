@@ -11,13 +11,13 @@ from sso.perm import params
 from sso.perm.names import is_segment
 
 LISTED_SECTIONS = ("private_data", "public_data")
-DEPTH_MOST = 32  # names in a path, below its section
+MAX_DEPTH = 32  # names in a path, below its section
 
 SCHEMA, ROLE, OWN = "schema", "role", "own"  # the layers, from the lowest to the highest
 _RANK = {SCHEMA: 0, ROLE: 1, OWN: 2}
 
 
-class Source(NamedTuple):
+class RuleSource(NamedTuple):
     """One reason why a rule is held."""
 
     layer: str
@@ -26,7 +26,7 @@ class Source(NamedTuple):
     ends: int  # Unix time, 0: never
 
 
-class Entry(NamedTuple):
+class RuleEntry(NamedTuple):
     """A rule as one layer states it."""
 
     path: str
@@ -51,14 +51,14 @@ def nodes(tree: Mapping[str, Any], path: str, depth: int = 0) -> Iterator[tuple[
             here = f"{path}.{name}"
             if is_rule(node):
                 yield here, node
-            elif depth < DEPTH_MOST - 1:
+            elif depth < MAX_DEPTH - 1:
                 yield from nodes(node, here, depth + 1)
 
 
-def entries(tree: Mapping[str, Any], path: str) -> Iterator[Entry]:
+def entries(tree: Mapping[str, Any], path: str) -> Iterator[RuleEntry]:
     for here, node in nodes(tree, path):
         expired = node.get("expired")
-        yield Entry(
+        yield RuleEntry(
             here,
             is_listed(node["value"]),
             params.split(node.get("params")),
@@ -71,12 +71,12 @@ def short(path: str) -> str:
     return path.partition(".")[2]
 
 
-def merged_params(paths: Iterable[tuple[Source, ...]]) -> tuple[str, ...]:
+def merged_params(paths: Iterable[tuple[RuleSource, ...]]) -> tuple[str, ...]:
     """The parameters of an entry, from the sources of each path that it stands for.
 
     Only parameters of roles merge, in the order of the role names: the highest layer of a path replaces the others.
     """
-    deciding: list[Source] = []
+    deciding: list[RuleSource] = []
     for sources in paths:
         highest = max(_RANK[source.layer] for source in sources)
         deciding += [source for source in sources if _RANK[source.layer] == highest]

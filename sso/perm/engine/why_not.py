@@ -7,13 +7,13 @@ from sso.perm.engine import access, rules
 from sso.perm.engine.compiled import Application, Role
 from sso.perm.engine.conditions import compare
 from sso.perm.engine.effective import Effective
-from sso.perm.engine.facts import Facts, ProjectFacts
+from sso.perm.engine.facts import PermissionFacts, ProjectFacts
 from sso.perm.engine.groups import closed, is_member
 from sso.perm.engine.roles import actions_of, applies, through_a_project
 from sso.perm.engine.rule_name import ProjectRule, RootRule
 from sso.perm.names import CENTRAL
 
-REASONS_MOST = 20
+MAX_REASONS = 20
 # From what is closest to having the rule to what is furthest from it.
 NEARNESS = (
     "removed",
@@ -36,7 +36,7 @@ NEARNESS = (
 
 
 def why_not(
-    application: Application, facts: Facts, effective: Effective, asked: RootRule | ProjectRule
+    application: Application, facts: PermissionFacts, effective: Effective, asked: RootRule | ProjectRule
 ) -> list[dict[str, Any]]:
     if facts.removed or (facts.home is not None and facts.home.removed):
         return [_reason("removed", "the application, or the project that it belongs to, is removed")]
@@ -51,14 +51,16 @@ def why_not(
         ]
     if not found:
         found = [_reason("unknown", "neither the schema nor a role of the application has this rule")]
-    return sorted(found, key=lambda reason: NEARNESS.index(reason["reason"]))[:REASONS_MOST]
+    return sorted(found, key=lambda reason: NEARNESS.index(reason["reason"]))[:MAX_REASONS]
 
 
 def _reason(word: str, text: str, **details: Any) -> dict[str, Any]:
     return {"reason": word, "text": text, **details}
 
 
-def _root_reasons(application: Application, facts: Facts, effective: Effective, path: str) -> Iterator[dict[str, Any]]:
+def _root_reasons(
+    application: Application, facts: PermissionFacts, effective: Effective, path: str
+) -> Iterator[dict[str, Any]]:
     section = path.partition(".")[0]
     for entry in rules.entries(getattr(facts.own, section), section):
         if entry.path == path and 0 < entry.expired <= effective.now:
@@ -77,7 +79,9 @@ def _root_reasons(application: Application, facts: Facts, effective: Effective, 
             yield _reason("schema_value", "the schema's value says no, and nothing over it says yes", path=path)
 
 
-def _role_missing(application: Application, facts: Facts, effective: Effective, role: Role) -> Iterator[dict[str, Any]]:
+def _role_missing(
+    application: Application, facts: PermissionFacts, effective: Effective, role: Role
+) -> Iterator[dict[str, Any]]:
     """Why a role that has the rule is not effective."""
     if role.name in effective.held.revoked:
         yield _revoked(application, facts, role)
@@ -94,7 +98,7 @@ def _role_missing(application: Application, facts: Facts, effective: Effective, 
         yield _reason("not_assigned", f"role {role.name} has it, and is not assigned", role=role.name)
 
 
-def _revoked(application: Application, facts: Facts, role: Role) -> dict[str, Any]:
+def _revoked(application: Application, facts: PermissionFacts, role: Role) -> dict[str, Any]:
     assert facts.home is not None
     groups = {group.id: group for group in facts.home.groups}
     by = [
@@ -110,7 +114,7 @@ def _revoked(application: Application, facts: Facts, role: Role) -> dict[str, An
     return _reason("revoked", text, role=role.name, project_id=facts.home.id, groups=by)
 
 
-def _grants_missed(application: Application, facts: Facts, role: Role) -> Iterator[dict[str, Any]]:
+def _grants_missed(application: Application, facts: PermissionFacts, role: Role) -> Iterator[dict[str, Any]]:
     if facts.home is None:
         return
     groups = {group.id: group for group in facts.home.groups}
@@ -127,7 +131,7 @@ def _grants_missed(application: Application, facts: Facts, role: Role) -> Iterat
             yield _reason("project_closed", f"role {role.name} is granted, but {why.value}", **details)
 
 
-def _condition_failed(facts: Facts, role: Role) -> dict[str, Any]:
+def _condition_failed(facts: PermissionFacts, role: Role) -> dict[str, Any]:
     assert role.condition is not None
     compared = [item._asdict() for item in compare(role.condition, facts.user)]
     text = f"role {role.name} has it, and its condition does not hold"
@@ -135,7 +139,7 @@ def _condition_failed(facts: Facts, role: Role) -> dict[str, Any]:
 
 
 def _project_reasons(
-    application: Application, facts: Facts, effective: Effective, asked: ProjectRule
+    application: Application, facts: PermissionFacts, effective: Effective, asked: ProjectRule
 ) -> Iterator[dict[str, Any]]:
     if application.application_id != CENTRAL:
         yield _reason("unknown", "project access is reported with the central application")
@@ -156,7 +160,7 @@ def _project_reasons(
 
 
 def _given_reasons(
-    facts: Facts, effective: Effective, project: ProjectFacts, role: Role, asked: ProjectRule, *, listed: bool
+    facts: PermissionFacts, effective: Effective, project: ProjectFacts, role: Role, asked: ProjectRule, *, listed: bool
 ) -> Iterator[dict[str, Any]]:
     """Why a generic role that has the rule does not give it at this place."""
     here = ((access.PROJECT, ""), (asked.level, asked.resource))

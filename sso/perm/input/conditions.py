@@ -5,13 +5,13 @@ from typing import Any
 from sso.core.domains import domain_key
 from sso.core.net import parse_network
 from sso.perm.engine.conditions import Condition
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 
-NODES_MOST = 256
-LEVELS_MOST = 64
-TITLE_MOST = 256
-CONDITIONS_MOST = 100  # per group
+MAX_NODES = 256
+MAX_LEVELS = 64
+MAX_TITLE = 256
+MAX_CONDITIONS = 100  # per group
 _GROUP_CONDITION = frozenset(("title", "condition"))
 
 
@@ -28,16 +28,16 @@ def read_role_condition(value: object, where: str = "condition") -> Condition | 
 
 def read_group_conditions(value: object, where: str = "conditions") -> tuple[list[dict[str, Any]], list[str]]:
     """The conditions of a group: title and condition are required, and ``ip`` is refused at any depth."""
-    items = kinds.an_array(value, where, CONDITIONS_MOST)
+    items = validators.an_array(value, where, MAX_CONDITIONS)
     found: list[dict[str, Any]] = []
     warnings: list[str] = []
     for at, item in enumerate(items):
         place = f"{where}[{at}]"
         for member in ("title", "condition"):
-            if member not in kinds.an_object(item, place):
-                raise Invalid(f"{place}.{member}: is required")
-        warnings += kinds.unknown(item, _GROUP_CONDITION, place)
-        kinds.word(item["title"], f"{place}.title", TITLE_MOST)
+            if member not in validators.an_object(item, place):
+                raise InvalidInput(f"{place}.{member}: is required")
+        warnings += validators.unknown(item, _GROUP_CONDITION, place)
+        validators.word(item["title"], f"{place}.title", MAX_TITLE)
         read_condition(item["condition"], f"{place}.condition", ip_allowed=False)
         found.append({"title": item["title"], "condition": item["condition"]})
     return found, warnings
@@ -51,37 +51,41 @@ class _Reader:
 
     def read(self, value: object, where: str, level: int) -> Condition:
         if not isinstance(value, dict):
-            raise Invalid(f"{where}: must be an object")
+            raise InvalidInput(f"{where}: must be an object")
         self._nodes += 1
-        if self._nodes > NODES_MOST:
-            raise Invalid(f"{self._root}: must have at most {NODES_MOST} nodes")
-        if level > LEVELS_MOST:
-            raise Invalid(f"{self._root}: must have at most {LEVELS_MOST} levels")
+        if self._nodes > MAX_NODES:
+            raise InvalidInput(f"{self._root}: must have at most {MAX_NODES} nodes")
+        if level > MAX_LEVELS:
+            raise InvalidInput(f"{self._root}: must have at most {MAX_LEVELS} levels")
         return Condition(**dict(self._member(member, part, where, level) for member, part in value.items()))
 
     def _member(self, member: str, value: object, where: str, level: int) -> tuple[str, Any]:
         match member:
             case "domain":
-                return "domain", domain_key(kinds.domain(value, f"{where}.domain"))
+                return "domain", domain_key(validators.domain(value, f"{where}.domain"))
             case "uid":
-                items = kinds.an_array(value, f"{where}.uid")
-                return "uid", frozenset(kinds.word(item, f"{where}.uid[{at}]", 64) for at, item in enumerate(items))
+                items = validators.an_array(value, f"{where}.uid")
+                return "uid", frozenset(
+                    validators.word(item, f"{where}.uid[{at}]", 64) for at, item in enumerate(items)
+                )
             case "tag" | "purchase":
-                return member, kinds.word(value, f"{where}.{member}")
+                return member, validators.word(value, f"{where}.{member}")
             case "ip":
                 return "ip", self._network(value, f"{where}.ip")
             case "everyone":
-                return "everyone", kinds.flag(value, f"{where}.everyone")
+                return "everyone", validators.flag(value, f"{where}.everyone")
             case "and" | "or":
-                parts = kinds.an_array(value, f"{where}.{member}")
+                parts = validators.an_array(value, f"{where}.{member}")
                 read = (self.read(part, f"{where}.{member}[{at}]", level + 1) for at, part in enumerate(parts))
                 return ("all_of" if member == "and" else "any_of"), tuple(read)
-        raise Invalid(f"{where}: has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or")
+        raise InvalidInput(
+            f"{where}: has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or"
+        )
 
     def _network(self, value: object, where: str) -> Any:
         if not self._ip_allowed:
-            raise Invalid(f"{where}: a group's condition must not ask for ip")
+            raise InvalidInput(f"{where}: a group's condition must not ask for ip")
         try:
             return parse_network(value)  # type: ignore[arg-type]  # it refuses what is no string
         except ValueError as error:
-            raise Invalid(f"{where}: {error}") from None
+            raise InvalidInput(f"{where}: {error}") from None

@@ -8,21 +8,21 @@ from sso.core.ids import is_user_id
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.roles import through_a_project
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.input.roles import read_assignments, stored
 from sso.perm.names import CENTRAL, PROJECT_TAG, application_key, group_id, segment, unique
 
-GROUP_USERS_MOST = 100
-LIST_MOST = 100
-ACTIONS_MOST = 1000
+MAX_GROUP_USERS = 100
+MAX_LIST = 100
+MAX_ACTIONS = 1000
 _SETTINGS = frozenset(("allowed_domains", "services"))
 _ACTION = frozenset(("group_id", "role", "action"))
 _LEVELS = frozenset(("project", "applications", "services", "groups"))
 
 
 @dataclass(frozen=True)
-class Belongings:
+class ProjectResources:
     """What a project has, by which everything that it names is judged."""
 
     applications: frozenset[int] = frozenset()  # not removed
@@ -30,7 +30,7 @@ class Belongings:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # with their tags
 
     @classmethod
-    def of(cls, project: ProjectFacts) -> "Belongings":
+    def of(cls, project: ProjectFacts) -> "ProjectResources":
         alive = [item for item in project.applications if not item.removed and item.id != CENTRAL]
         return cls(
             frozenset(item.id for item in alive),
@@ -41,32 +41,32 @@ class Belongings:
 
 def read_project_settings(value: object, where: str = "settings") -> tuple[dict[str, Any], list[str]]:
     """The shape alone; `check_services` judges what it names."""
-    settings = kinds.an_object(value, where)
-    warnings = kinds.unknown(settings, _SETTINGS, where)
+    settings = validators.an_object(value, where)
+    warnings = validators.unknown(settings, _SETTINGS, where)
     found: dict[str, Any] = {}
     if "allowed_domains" in settings:
-        found["allowed_domains"] = kinds.domains(settings["allowed_domains"], f"{where}.allowed_domains")
+        found["allowed_domains"] = validators.domains(settings["allowed_domains"], f"{where}.allowed_domains")
     if "services" in settings:
         here = f"{where}.services"
         found["services"] = {}
-        for key, entry in kinds.an_object(settings["services"], here).items():
+        for key, entry in validators.an_object(settings["services"], here).items():
             application_id = application_key(key, here)
             place = f"{here}.{application_id}"
-            warnings += kinds.unknown(kinds.an_object(entry, place), frozenset(("groups",)), place)
-            items = kinds.an_array(entry.get("groups", []), f"{place}.groups", ACTIONS_MOST)
+            warnings += validators.unknown(validators.an_object(entry, place), frozenset(("groups",)), place)
+            items = validators.an_array(entry.get("groups", []), f"{place}.groups", MAX_ACTIONS)
             read = [_read_action(item, f"{place}.groups[{at}]", warnings) for at, item in enumerate(items)]
             found["services"][str(application_id)] = {"groups": read}
     return found, warnings
 
 
 def _read_action(item: object, where: str, warnings: list[str]) -> dict[str, Any]:
-    action = kinds.an_object(item, where)
+    action = validators.an_object(item, where)
     for name in ("group_id", "role", "action"):
         if name not in action:
-            raise Invalid(f"{where}.{name}: is required")
-    warnings += kinds.unknown(action, _ACTION, where)
+            raise InvalidInput(f"{where}.{name}: is required")
+    warnings += validators.unknown(action, _ACTION, where)
     if action["action"] not in ("grant", "revoke"):
-        raise Invalid(f'{where}.action: must be "grant" or "revoke"')
+        raise InvalidInput(f'{where}.action: must be "grant" or "revoke"')
     return {
         "group_id": group_id(action["group_id"], f"{where}.group_id"),
         "role": segment(action["role"], f"{where}.role"),
@@ -76,32 +76,32 @@ def _read_action(item: object, where: str, warnings: list[str]) -> dict[str, Any
 
 def check_services(
     services: Mapping[str, Any],
-    has: Belongings,
+    has: ProjectResources,
     applications: Mapping[int, Application],
     where: str = "settings.services",
 ) -> None:
     """Every application and group is the project's own, every role exists, and no protected one is granted."""
     for key, entry in services.items():
         if int(key) not in has.applications:
-            raise Invalid(f"{where}.{key}: is no application of this project")
+            raise InvalidInput(f"{where}.{key}: is no application of this project")
         roles = applications[int(key)].roles
         for at, action in enumerate(entry["groups"]):
             here = f"{where}.{key}.groups[{at}]"
             if action["group_id"] not in has.groups:
-                raise Invalid(f"{here}.group_id: is no group of this project")
+                raise InvalidInput(f"{here}.group_id: is no group of this project")
             role = roles.get(action["role"])
             if role is None:
-                raise Invalid(f"{here}.role: there is no role {action['role']}")
+                raise InvalidInput(f"{here}.role: there is no role {action['role']}")
             if action["action"] == "grant" and not through_a_project(role, generic=False):
-                raise Invalid(f"{here}.role: a protected role cannot be granted through a project")
+                raise InvalidInput(f"{here}.role: a protected role cannot be granted through a project")
 
 
 def read_member_roles(
-    value: object, has: Belongings, central: Application, where: str = "roles"
+    value: object, has: ProjectResources, central: Application, where: str = "roles"
 ) -> tuple[dict[str, Any], list[str]]:
     """One user's roles in a project, ready to store: generic roles, at places that are the project's own."""
-    fields = kinds.an_object(value, where)
-    warnings = kinds.unknown(fields, _LEVELS, where)
+    fields = validators.an_object(value, where)
+    warnings = validators.unknown(fields, _LEVELS, where)
     places: Mapping[str, Collection[Any]] = {
         "applications": has.applications,
         "services": has.services,
@@ -115,10 +115,10 @@ def read_member_roles(
             continue
         here = f"{where}.{level}"
         found[level] = {}
-        for key, items in kinds.an_object(fields[level], here).items():
+        for key, items in validators.an_object(fields[level], here).items():
             resource = group_id(key, here) if level == "groups" else application_key(key, here)
             if resource not in existing:
-                raise Invalid(f"{here}.{resource}: does not belong to this project")
+                raise InvalidInput(f"{here}.{resource}: does not belong to this project")
             found[level][str(resource)] = _read_given(items, central, f"{here}.{resource}", warnings)
     return found, warnings
 
@@ -129,30 +129,32 @@ def _read_given(value: object, central: Application, where: str, warnings: list[
     for assignment in assignments:
         role = central.roles[assignment.name]
         if role.protected:
-            raise Invalid(f"{where}: {role.name} is protected and cannot be assigned through a project")
+            raise InvalidInput(f"{where}: {role.name} is protected and cannot be assigned through a project")
         if not through_a_project(role, generic=True):
-            raise Invalid(f"{where}: {role.name} holds root rules and cannot be assigned through a project")
+            raise InvalidInput(f"{where}: {role.name} holds root rules and cannot be assigned through a project")
     return stored(assignments)
 
 
-def read_group_list(value: object, has: Belongings, where: str) -> list[str]:
+def read_group_list(value: object, has: ProjectResources, where: str) -> list[str]:
     """An allow or disallow list: groups of this project that carry the tag ``project``."""
-    found = unique(group_id(item, f"{where}[{at}]") for at, item in enumerate(kinds.an_array(value, where, LIST_MOST)))
+    found = unique(
+        group_id(item, f"{where}[{at}]") for at, item in enumerate(validators.an_array(value, where, MAX_LIST))
+    )
     for item in found:
         if item not in has.groups:
-            raise Invalid(f"{where}: {item} is no group of this project")
+            raise InvalidInput(f"{where}: {item} is no group of this project")
         if PROJECT_TAG not in has.groups[item]:
-            raise Invalid(f"{where}: {item} lacks the tag {PROJECT_TAG}")
+            raise InvalidInput(f"{where}: {item} lacks the tag {PROJECT_TAG}")
     return list(found)
 
 
 def read_group_users(value: object, where: str = "users") -> list[str]:
     """Explicit members of a group, each counted once; they need not exist."""
-    items = kinds.an_array(value, where)
+    items = validators.an_array(value, where)
     for at, item in enumerate(items):
         if not isinstance(item, str) or not is_user_id(item):
-            raise Invalid(f"{where}[{at}]: must be a user id")
+            raise InvalidInput(f"{where}[{at}]: must be a user id")
     found = unique(items)
-    if len(found) > GROUP_USERS_MOST:
-        raise Invalid(f"{where}: must be at most {GROUP_USERS_MOST} users")
+    if len(found) > MAX_GROUP_USERS:
+        raise InvalidInput(f"{where}: must be at most {MAX_GROUP_USERS} users")
     return list(found)

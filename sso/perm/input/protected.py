@@ -9,7 +9,7 @@ from typing import Any
 
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.rules import LISTED_SECTIONS, nodes, short
-from sso.perm.errors import Conflict, Invalid
+from sso.perm.errors import InvalidInput, PermissionConflict
 
 
 def protected_rules(schema: Schema) -> frozenset[str]:
@@ -26,7 +26,7 @@ def check_role(role: RoleRecord, schema: Schema) -> None:
     """Refuse a public role that includes a protected rule, whatever value it gives to it."""
     held = _included(role, protected_rules(schema))
     if held and not role.protected:
-        raise Invalid(f"role {role.name}: {held[0]} is a protected rule, only a protected role may include it")
+        raise InvalidInput(f"role {role.name}: {held[0]} is a protected rule, only a protected role may include it")
 
 
 def includes_protected(role: RoleRecord, schema: Schema) -> bool:
@@ -40,7 +40,9 @@ def check_schema(schema: Schema, roles: Iterable[RoleRecord]) -> None:
     for role in roles:
         held = () if role.protected else _included(role, protected)
         if held:
-            raise Conflict(f"{held[0]}: the public role {role.name} holds this rule, so it cannot become protected")
+            raise PermissionConflict(
+                f"{held[0]}: the public role {role.name} holds this rule, so it cannot become protected"
+            )
 
 
 def shadows(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[RoleRecord]) -> list[str]:

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sso.perm.engine.facts import Assignment
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.input.conditions import read_role_condition
 from sso.perm.input.rules import Layer, Reader
 from sso.perm.names import segment
 from sso.perm.params import read_params
 
-ROLES_MOST = 1000  # assigned to one user in one place
+MAX_ROLES = 1000  # assigned to one user in one place
 _FIELDS = frozenset(
     ("name", "meta", "description", "protected", "default", "condition", "user_limit", "params", "application_id")
 )
@@ -21,11 +21,11 @@ _ASSIGNMENT = frozenset(("name", "expired", "ttl"))
 
 def read_role(data: object, where: str = "") -> tuple[dict[str, Any], list[str]]:
     """The fields that were given, ready to store, and warnings. Absent fields stay as they are."""
-    fields = kinds.an_object(data, where or "data")
+    fields = validators.an_object(data, where or "data")
     prefix = f"{where}." if where else ""
     if "name" not in fields:
-        raise Invalid(f"{prefix}name: is required")
-    warnings = kinds.unknown(fields, _FIELDS, where)
+        raise InvalidInput(f"{prefix}name: is required")
+    warnings = validators.unknown(fields, _FIELDS, where)
     found: dict[str, Any] = {"name": segment(fields["name"], f"{prefix}name")}
     for name, value in fields.items():
         here = f"{prefix}{name}"
@@ -34,14 +34,14 @@ def read_role(data: object, where: str = "") -> tuple[dict[str, Any], list[str]]
                 found["meta"], more = _read_meta(value, here)
                 warnings += more
             case "description":
-                found["description"] = kinds.text(value, here)
+                found["description"] = validators.text(value, here)
             case "protected" | "default":
-                found[name] = kinds.flag(value, here)
+                found[name] = validators.flag(value, here)
             case "condition":
-                read_role_condition(kinds.an_object({} if value is None else value, here), here)
+                read_role_condition(validators.an_object({} if value is None else value, here), here)
                 found["condition"] = value or {}
             case "user_limit":
-                found["user_limit"] = kinds.number(value, here)
+                found["user_limit"] = validators.number(value, here)
             case "params":
                 found["params"] = read_params(value, here)
     return found, warnings
@@ -49,10 +49,10 @@ def read_role(data: object, where: str = "") -> tuple[dict[str, Any], list[str]]
 
 def _read_meta(value: object, where: str) -> tuple[dict[str, Any], list[str]]:
     """A role gives listed rules only: rights over the application are the schema's and the user's own matter."""
-    meta = kinds.an_object(value, where)
+    meta = validators.an_object(value, where)
     reader = Reader(Layer.ROLE)
     found = {name: reader.section(meta[name], f"{where}.{name}") for name in _META_SECTIONS if name in meta}
-    return found, reader.warnings + kinds.unknown(meta, frozenset(_META_SECTIONS), where)
+    return found, reader.warnings + validators.unknown(meta, frozenset(_META_SECTIONS), where)
 
 
 def read_assignments(
@@ -61,13 +61,13 @@ def read_assignments(
     """An array of role names or objects ``{name, expired, ttl}``; only roles that exist can be assigned."""
     found: dict[str, Assignment] = {}
     warnings: list[str] = []
-    for at, item in enumerate(kinds.an_array(value, where, ROLES_MOST)):
+    for at, item in enumerate(validators.an_array(value, where, MAX_ROLES)):
         here = f"{where}[{at}]"
         assignment = _read_assignment(item, default_expired, here, warnings)
         if assignment.name not in known:
-            raise Invalid(f"{here}: there is no role {assignment.name}")
+            raise InvalidInput(f"{here}: there is no role {assignment.name}")
         if found.setdefault(assignment.name, assignment) != assignment:
-            raise Invalid(f"{here}: the role is assigned twice, in different ways")
+            raise InvalidInput(f"{here}: the role is assigned twice, in different ways")
     return tuple(found.values()), warnings
 
 
@@ -75,12 +75,12 @@ def _read_assignment(item: object, default_expired: int, where: str, warnings: l
     if isinstance(item, str):
         return Assignment(segment(item, where), default_expired)
     if not isinstance(item, dict):
-        raise Invalid(f"{where}: must be the name of a role, or an object with name, expired, ttl")
+        raise InvalidInput(f"{where}: must be the name of a role, or an object with name, expired, ttl")
     if "name" not in item:
-        raise Invalid(f"{where}.name: is required")
-    warnings += kinds.unknown(item, _ASSIGNMENT, where)
-    expired = kinds.number(item.get("expired", 0), f"{where}.expired")
-    ttl = kinds.number(item.get("ttl", 0), f"{where}.ttl")
+        raise InvalidInput(f"{where}.name: is required")
+    warnings += validators.unknown(item, _ASSIGNMENT, where)
+    expired = validators.number(item.get("expired", 0), f"{where}.expired")
+    ttl = validators.number(item.get("ttl", 0), f"{where}.ttl")
     return Assignment(segment(item["name"], f"{where}.name"), expired or (0 if ttl else default_expired), ttl)
 
 

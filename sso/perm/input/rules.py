@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from sso.perm.engine.rules import DEPTH_MOST, is_rule
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.engine.rules import MAX_DEPTH, is_rule
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.names import RULE_MEMBERS, segment
 from sso.perm.params import read_params
 
-RULES_MOST = 10_000  # per section
-VALUE_MOST = 1024
+MAX_RULES = 10_000  # per section
+MAX_VALUE = 1024
 
 
 class Layer(Enum):
@@ -33,27 +33,27 @@ class Reader:
     layer: Layer
     default_expired: int = 0  # for a user's entries without their own
     warnings: list[str] = field(default_factory=list)
-    _left: int = RULES_MOST
+    _left: int = MAX_RULES
 
     def section(self, value: object, where: str) -> dict[str, Any]:
-        tree = kinds.an_object(value, where)
+        tree = validators.an_object(value, where)
         if is_rule(tree):
-            raise Invalid(f"{where}: holds rules and sections, it is no rule itself")
-        self._left = RULES_MOST
+            raise InvalidInput(f"{where}: holds rules and sections, it is no rule itself")
+        self._left = MAX_RULES
         return self._nodes(tree, where, 1)
 
     def _nodes(self, tree: dict[str, Any], where: str, depth: int) -> dict[str, Any]:
-        if depth > DEPTH_MOST:
-            raise Invalid(f"{where}: is more than {DEPTH_MOST} names deep")
+        if depth > MAX_DEPTH:
+            raise InvalidInput(f"{where}: is more than {MAX_DEPTH} names deep")
         found = {}
         for name, node in tree.items():
             if name in RULE_MEMBERS:
-                raise Invalid(f"{where}: {name} is a reserved name")
+                raise InvalidInput(f"{where}: {name} is a reserved name")
             here = f"{where}.{segment(name, where)}"
             self._left -= 1
             if self._left < 0:
-                raise Invalid(f"{where.partition('.')[0]}: has more than {RULES_MOST} rules and sections")
-            if is_rule(kinds.an_object(node, here)):
+                raise InvalidInput(f"{where.partition('.')[0]}: has more than {MAX_RULES} rules and sections")
+            if is_rule(validators.an_object(node, here)):
                 found[name] = self._rule(node, here)
             else:
                 found[name] = self._nodes(node, here, depth + 1)
@@ -62,13 +62,13 @@ class Reader:
     def _rule(self, node: dict[str, Any], where: str) -> dict[str, Any]:
         for name, value in node.items():
             if name not in RULE_MEMBERS and isinstance(value, dict):
-                raise Invalid(f"{where}: a rule has no rules below it")
-        self.warnings.extend(kinds.unknown(node, RULE_MEMBERS, where))
+                raise InvalidInput(f"{where}: a rule has no rules below it")
+        self.warnings.extend(validators.unknown(node, RULE_MEMBERS, where))
         rule = {name: self._member(name, node[name], f"{where}.{name}") for name in node if name in RULE_MEMBERS}
         if self.layer is Layer.OWN:
             rule["expired"] = rule.get("expired") or self.default_expired
         elif rule.get("expired"):
-            raise Invalid(f"{where}.expired: only a user's own entries and assignments end")
+            raise InvalidInput(f"{where}.expired: only a user's own entries and assignments end")
         empty = {name for name in ("params", "expired") if not rule.get(name)}
         return {name: value for name, value in rule.items() if name in self.layer.value and name not in empty}
 
@@ -79,15 +79,15 @@ class Reader:
             case "params":
                 return read_params(value, where)
             case "expired":
-                return kinds.number(value, where)
+                return validators.number(value, where)
             case "protected":
-                return kinds.flag(value, where)
-        return kinds.text(value, where)
+                return validators.flag(value, where)
+        return validators.text(value, where)
 
 
 def _scalar(value: object, where: str) -> Any:
     if isinstance(value, str):
-        return kinds.text(value, where, VALUE_MOST)
+        return validators.text(value, where, MAX_VALUE)
     if value is None or isinstance(value, bool | int | float):
         return value
-    raise Invalid(f"{where}: must be a string, a number, true, false or null")
+    raise InvalidInput(f"{where}: must be a string, a number, true, false or null")

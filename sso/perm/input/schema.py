@@ -5,8 +5,8 @@ from typing import Any
 
 from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
 from sso.perm.engine.rules import is_rule, nodes
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.input.rules import Layer, Reader
 
 # What get gives and a save may not change: ignored without a word, so that it can be sent back.
@@ -19,15 +19,15 @@ _SECRET_SECTIONS = ("application", "meta", "meta.roles", "meta.private", "meta.p
 
 def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The sections that were given, and warnings. ``roles`` is left to `input.roles`."""
-    fields = kinds.an_object(data, where or "data")
+    fields = validators.an_object(data, where or "data")
     found, warnings = _read(fields, Reader(Layer.SCHEMA), where)
     known = _SILENT | {"roles", *DATA}
-    return found, warnings + kinds.unknown(fields, known, where)
+    return found, warnings + validators.unknown(fields, known, where)
 
 
 def read_own_data(data: object, default_expired: int = 0, where: str = "") -> tuple[dict[str, Any], list[str]]:
     """The sections of a user's own data that were given; entries without their own end get the default one."""
-    fields = kinds.an_object(data, where or "data")
+    fields = validators.an_object(data, where or "data")
     return _read(fields, Reader(Layer.OWN, default_expired), where)
 
 
@@ -53,29 +53,29 @@ def completed(given: Mapping[str, Any], stored: Mapping[str, Any], defaults: Map
 
 def _check_login(login: Mapping[str, Any], where: str) -> None:
     if not login.keys() <= _LOGIN_RULES:
-        raise Invalid(f"{where}: has only the rules can and cannot")
+        raise InvalidInput(f"{where}: has only the rules can and cannot")
     for name, node in login.items():
         if not is_rule(node):
-            raise Invalid(f"{where}.{name}: must be a rule with a value")
-        kinds.flag(node["value"], f"{where}.{name}.value")
+            raise InvalidInput(f"{where}.{name}: must be a rule with a value")
+        validators.flag(node["value"], f"{where}.{name}.value")
 
 
 def _check_secret(secret: Mapping[str, Any], where: str) -> None:
     """The rules that the service itself reads have values of a known kind; others are free."""
     for path in _SECRET_SECTIONS:
         if is_rule(_node(secret, path)):
-            raise Invalid(f"{where}.{path}: holds rules, it is no rule itself")
+            raise InvalidInput(f"{where}.{path}: holds rules, it is no rule itself")
     for path in (*(f"application.{name}" for name in APPLICATION_RULES), *(f"meta.{name}" for name in META_DEFAULTS)):
         node = _node(secret, path)
         if node and not is_rule(node):
-            raise Invalid(f"{where}.{path}: must be a rule with a value")
+            raise InvalidInput(f"{where}.{path}: must be a rule with a value")
     said = {path.removeprefix("."): node["value"] for path, node in nodes(secret, "")}
     for name in APPLICATION_RULES:
         if f"application.{name}" in said:
-            kinds.flag(said[f"application.{name}"], f"{where}.application.{name}.value")
+            validators.flag(said[f"application.{name}"], f"{where}.application.{name}.value")
     for name in META_DEFAULTS:
         if said.get(f"meta.{name}", NONE) not in _LEVELS:
-            raise Invalid(f'{where}.meta.{name}.value: must be "self", "all" or "none"')
+            raise InvalidInput(f'{where}.meta.{name}.value: must be "self", "all" or "none"')
 
 
 def _node(tree: Mapping[str, Any], path: str) -> Mapping[str, Any]:

@@ -3,15 +3,15 @@
 import re
 from typing import Any
 
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.names import unique
 
-NAME_MOST = 32
-DESCRIPTION_MOST = 1024
-TAGS_MOST = 10
-KEY_MOST = 16 * 1024
-SOURCES_MOST = 100
+MAX_NAME = 32
+MAX_DESCRIPTION = 1024
+MAX_TAGS = 10
+MAX_KEY = 16 * 1024
+MAX_SOURCES = 100
 
 _NAME = re.compile(r"[A-Za-z0-9 _.]{0,32}")
 _TAG = re.compile(r"[A-Za-z0-9:_]{1,64}")
@@ -26,12 +26,12 @@ def read_application_fields(data: dict[str, Any]) -> tuple[dict[str, Any], list[
     given: dict[str, Any] = {}
     warnings: list[str] = []
     if "name" in data:
-        given["name"] = kinds.word(data["name"], "name")
+        given["name"] = validators.word(data["name"], "name")
     if "description" in data:
-        given["description"] = kinds.text(data["description"], "description")
+        given["description"] = validators.text(data["description"], "description")
     if "project_id" in data:
         project_id = data["project_id"]  # null: in no project
-        given["project_id"] = None if project_id is None else kinds.text(project_id, "project_id", 64) or None
+        given["project_id"] = None if project_id is None else validators.text(project_id, "project_id", 64) or None
     if "settings" in data:
         given["settings"], warnings = read_settings(data["settings"])
     if "service_meta" in data:
@@ -42,52 +42,52 @@ def read_application_fields(data: dict[str, Any]) -> tuple[dict[str, Any], list[
 
 def read_tags(value: object, where: str = "tags") -> list[str]:
     found: list[str] = []
-    for at, item in enumerate(kinds.an_array(value, where)):
+    for at, item in enumerate(validators.an_array(value, where)):
         if not isinstance(item, str) or not _TAG.fullmatch(item):
-            raise Invalid(f"{where}[{at}]: must be 1 to 64 letters, digits, colons or underscores")
+            raise InvalidInput(f"{where}[{at}]: must be 1 to 64 letters, digits, colons or underscores")
         found.append(item)
     tags = list(unique(found))
-    if len(tags) > TAGS_MOST:
-        raise Invalid(f"{where}: must be at most {TAGS_MOST} tags")
+    if len(tags) > MAX_TAGS:
+        raise InvalidInput(f"{where}: must be at most {MAX_TAGS} tags")
     return tags
 
 
 def read_service_meta(value: object, where: str = "service_meta") -> tuple[dict[str, Any], list[str]]:
     """The members that were given, and warnings. Lengths are counted in code points."""
-    meta = kinds.an_object(value, where)
+    meta = validators.an_object(value, where)
     found = {name: _meta_member(name, item, f"{where}.{name}") for name, item in meta.items() if name in _META}
-    return found, kinds.unknown(meta, _META, where)
+    return found, validators.unknown(meta, _META, where)
 
 
 def _meta_member(name: str, value: object, where: str) -> Any:
     match name:
         case "name":
             if not isinstance(value, str) or not _NAME.fullmatch(value):
-                raise Invalid(f"{where}: must be at most {NAME_MOST} letters, digits, spaces, underscores or dots")
+                raise InvalidInput(f"{where}: must be at most {MAX_NAME} letters, digits, spaces, underscores or dots")
             return value
         case "description":
-            return kinds.text(value, where, DESCRIPTION_MOST)
+            return validators.text(value, where, MAX_DESCRIPTION)
         case "doc" | "url":
-            return kinds.url(value, where)
+            return validators.url(value, where)
         case "tags":
             return read_tags(value, where)
         case "public_key":
-            if "PRIVATE KEY" in kinds.text(value, where, KEY_MOST):
-                raise Invalid(f"{where}: is a private key")
+            if "PRIVATE KEY" in validators.text(value, where, MAX_KEY):
+                raise InvalidInput(f"{where}: is a private key")
             return value
         case "private_key":
-            return kinds.text(value, where, KEY_MOST)
+            return validators.text(value, where, MAX_KEY)
         case "config_schema":  # kept as it is: never fetched from, never run
-            return kinds.an_object(value, where)
-    return kinds.text(value, where, 64)
+            return validators.an_object(value, where)
+    return validators.text(value, where, 64)
 
 
 def read_settings(value: object, where: str = "settings") -> tuple[dict[str, Any], list[str]]:
-    settings = kinds.an_object(value, where)
-    warnings = kinds.unknown(settings, _SETTINGS, where)
+    settings = validators.an_object(value, where)
+    warnings = validators.unknown(settings, _SETTINGS, where)
     found: dict[str, Any] = {}
     if "restricted_domains" in settings:
-        found["restricted_domains"] = kinds.domains(settings["restricted_domains"], f"{where}.restricted_domains")
+        found["restricted_domains"] = validators.domains(settings["restricted_domains"], f"{where}.restricted_domains")
     if "gdpr" in settings:
         found["gdpr"], more = _read_gdpr(settings["gdpr"], f"{where}.gdpr")
         warnings += more
@@ -95,19 +95,19 @@ def read_settings(value: object, where: str = "settings") -> tuple[dict[str, Any
 
 
 def _read_gdpr(value: object, where: str) -> tuple[dict[str, Any], list[str]]:
-    gdpr = kinds.an_object(value, where)
-    warnings = kinds.unknown(gdpr, _GDPR, where)
+    gdpr = validators.an_object(value, where)
+    warnings = validators.unknown(gdpr, _GDPR, where)
     found: dict[str, Any] = {}
     if "char_sources" in gdpr:
         here = f"{where}.char_sources"
-        items = kinds.an_array(gdpr["char_sources"], here, SOURCES_MOST)
+        items = validators.an_array(gdpr["char_sources"], here, MAX_SOURCES)
         found["char_sources"] = [_address(item, f"{here}[{at}]") for at, item in enumerate(items)]
     if "data_sources" in gdpr:
         here = f"{where}.data_sources"
         found["data_sources"] = []
-        for at, item in enumerate(kinds.an_array(gdpr["data_sources"], here, SOURCES_MOST)):
-            source = kinds.an_object(item, f"{here}[{at}]")
-            warnings += kinds.unknown(source, _SOURCE, f"{here}[{at}]")
+        for at, item in enumerate(validators.an_array(gdpr["data_sources"], here, MAX_SOURCES)):
+            source = validators.an_object(item, f"{here}[{at}]")
+            warnings += validators.unknown(source, _SOURCE, f"{here}[{at}]")
             read = {
                 name: _address(source[name], f"{here}[{at}].{name}") for name in ("fetch", "remove") if name in source
             }
@@ -116,6 +116,6 @@ def _read_gdpr(value: object, where: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _address(value: object, where: str) -> str:
-    if not kinds.url(value, where):
-        raise Invalid(f"{where}: must not be empty")
+    if not validators.url(value, where):
+        raise InvalidInput(f"{where}: must not be empty")
     return str(value)

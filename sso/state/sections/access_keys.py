@@ -4,17 +4,17 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.bridge import Transaction
-from sso.perm import audit
-from sso.perm.access_keys import AccessKeys
-from sso.perm.audit import Actor
-from sso.perm.call import application_id
-from sso.perm.callers import JWT_DOTS
-from sso.perm.errors import Conflict, Invalid
-from sso.perm.input import kinds
-from sso.state.place import Once, records, said_at
+from sso.db.database import Transaction
+from sso.perm.caller import JWT_DOTS
+from sso.perm.credentials.access_keys import AccessKeys
+from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.input import validators
+from sso.perm.request import application_id
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.state.location import UniqueKeys, records, said_at
 from sso.state.sections.applications import living
-from sso.state.tally import CREATED, Tally
+from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "access_keys"
 FIELDS = frozenset(("application_id", "hash", "comment"))
@@ -35,14 +35,14 @@ class AccessKeyPart:
 
 def read(value: object) -> list[AccessKeyPart]:
     found = []
-    once = Once()
+    once = UniqueKeys()
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
             part = AccessKeyPart(
                 place,
                 application_id(item.get("application_id"), "application_id"),
                 _hash(item.get("hash")),
-                kinds.text(item["comment"], "comment", 256) if "comment" in item else None,
+                validators.text(item["comment"], "comment", 256) if "comment" in item else None,
             )
         once(f"{place}.hash", part.secret)
         found.append(part)
@@ -52,13 +52,15 @@ def read(value: object) -> list[AccessKeyPart]:
 def _hash(value: object) -> str:
     """It travels as a bearer token, and must not be taken for a JWT there."""
     if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise Invalid("hash: must be 32 to 512 printable ASCII characters without spaces")
+        raise InvalidInput("hash: must be 32 to 512 printable ASCII characters without spaces")
     if value.count(".") == JWT_DOTS:
-        raise Invalid("hash: with two dots it would look like a JWT")
+        raise InvalidInput("hash: with two dots it would look like a JWT")
     return value
 
 
-async def apply(tx: Transaction, actor: Actor, keys: AccessKeys, tally: Tally, parts: list[AccessKeyPart]) -> None:
+async def apply(
+    tx: Transaction, actor: AuditActor, keys: AccessKeys, tally: ApplySummary, parts: list[AccessKeyPart]
+) -> None:
     for part in parts:
         with tally.at(part.place):
             application = await living(tx, part.application_id)
@@ -73,7 +75,7 @@ async def apply(tx: Transaction, actor: Actor, keys: AccessKeys, tally: Tally, p
                 tally.note(part.place, CREATED)
                 continue
             if old["application_id"] != part.application_id:
-                raise Conflict("hash: is a key of another application")
+                raise PermissionConflict("hash: is a key of another application")
             changed = part.comment not in (None, old["comment"])
             if changed:
                 await keys.describe(tx, old["id"], part.comment or "")

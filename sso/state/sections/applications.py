@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.core.refused import Forbidden
-from sso.core.sealed import Keyring
-from sso.db.bridge import Row, Transaction
+from sso.core.encryption import Keyring
+from sso.core.errors import Forbidden
+from sso.db.database import Row, Transaction
 from sso.db.statement import Statement
-from sso.perm.application_store import create_application, lock_row, private_key, save_application
-from sso.perm.audit import Actor
-from sso.perm.call import application_id
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 from sso.perm.input.service import read_application_fields
-from sso.state.place import Once, joined, records, said_at
-from sso.state.tally import CREATED, Tally
+from sso.perm.request import application_id
+from sso.perm.stores.applications import create_application, lock_row, private_key, save_application
+from sso.perm.stores.audit import AuditActor
+from sso.state.location import UniqueKeys, joined, records, said_at
+from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "applications"
 FIELDS = frozenset(("application_id", "name", "description", "project_id", "settings", "service_meta"))
@@ -34,7 +34,7 @@ class ApplicationPart:
 
 def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
     found = []
-    once = Once()
+    once = UniqueKeys()
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
             wanted = application_id(item.get("application_id"), "application_id")
@@ -45,7 +45,9 @@ def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
     return found
 
 
-async def apply(tx: Transaction, actor: Actor, keyring: Keyring, tally: Tally, parts: list[ApplicationPart]) -> None:
+async def apply(
+    tx: Transaction, actor: AuditActor, keyring: Keyring, tally: ApplySummary, parts: list[ApplicationPart]
+) -> None:
     for part in parts:
         with tally.at(part.place):
             old = await lock_row(tx, part.id)
@@ -78,7 +80,7 @@ async def living(tx: Transaction, wanted: int, prefix: str = "application_id: ")
     """The application, locked: it is there and not removed, and neither is its project."""
     row = await lock_row(tx, wanted)
     if row is None:
-        raise Invalid(f"{prefix}there is no such application")
+        raise InvalidInput(f"{prefix}there is no such application")
     if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, id=row["project_id"])):
         raise Forbidden("removed")
     return row

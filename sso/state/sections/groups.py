@@ -3,21 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.core.refused import Forbidden
-from sso.db.bridge import Row, Transaction
+from sso.core.errors import Forbidden
+from sso.db.database import Row, Transaction
 from sso.db.statement import Statement
-from sso.perm.audit import Actor
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 from sso.perm.groups import create_group, read_group, save_group, set_access, set_tags, shown
-from sso.perm.input import kinds
+from sso.perm.input import validators
 from sso.perm.input.conditions import read_group_conditions
 from sso.perm.input.project import read_group_users
 from sso.perm.input.service import read_tags
 from sso.perm.names import group_id, segment, title
-from sso.perm.project_state import lock_project
 from sso.perm.projects import read_row
-from sso.state.place import Once, joined, records, said_at
-from sso.state.tally import CREATED, Tally
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.project_state import lock_project
+from sso.state.location import UniqueKeys, joined, records, said_at
+from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "groups"
 FIELDS = frozenset(("group_id", "project_id", "title", "description", "users", "conditions", "tags"))
@@ -38,7 +38,7 @@ class GroupPart:
 
 def read(value: object, warnings: list[str]) -> list[GroupPart]:
     found = []
-    once = Once()
+    once = UniqueKeys()
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
             part, more = _read(place, item)
@@ -56,7 +56,7 @@ def _read(place: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
     if "title" in item:
         given["title"] = title(item["title"], "title")
     if "description" in item:
-        given["description"] = kinds.text(item["description"] or "", "description")
+        given["description"] = validators.text(item["description"] or "", "description")
     if "users" in item:
         given["users"] = read_group_users(item["users"])
     if "conditions" in item:
@@ -66,14 +66,14 @@ def _read(place: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
     return GroupPart(place, wanted, project_id, given), warnings
 
 
-async def apply(tx: Transaction, actor: Actor, tally: Tally, parts: list[GroupPart]) -> None:
+async def apply(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[GroupPart]) -> None:
     for part in parts:
         with tally.at(part.place):
             old = await read_group(tx, part.id)
             await _check_project(tx, part, old)
             if old is None:
                 if "title" not in part.given:
-                    raise Invalid("title: is required")
+                    raise InvalidInput("title: is required")
                 assert part.project_id is not None
                 await create_group(tx, actor, part.project_id, part.id, part.given)
                 tally.note(part.place, CREATED)
@@ -88,16 +88,16 @@ async def _check_project(tx: Transaction, part: GroupPart, old: Row | None) -> N
     """It is there, not removed, and the group stays in it; locked, as for every change of a group."""
     wanted = part.project_id or (old["project_id"] if old else None)
     if wanted is None:
-        raise Invalid("project_id: is required")
+        raise InvalidInput("project_id: is required")
     if old is not None and wanted != old["project_id"]:
-        raise Invalid("project_id: a group stays in its project")
+        raise InvalidInput("project_id: a group stays in its project")
     if await read_row(tx, wanted) is None:
-        raise Invalid("project_id: there is no such project")
+        raise InvalidInput("project_id: there is no such project")
     if (await lock_project(tx, wanted))["removed"]:
         raise Forbidden("removed")
 
 
-async def _save(tx: Transaction, actor: Actor, old: Row, changes: dict[str, Any]) -> None:
+async def _save(tx: Transaction, actor: AuditActor, old: Row, changes: dict[str, Any]) -> None:
     row = old
     if changes.keys() & {"title", "description"}:
         row = await save_group(tx, actor, row, changes)

@@ -7,18 +7,18 @@ project stays one all the same.
 from dataclasses import dataclass
 from typing import Any
 
-from sso.core.refused import Forbidden
-from sso.db.bridge import Transaction
+from sso.core.errors import Forbidden
+from sso.db.database import Transaction
 from sso.db.statement import Statement
-from sso.perm.audit import Actor
-from sso.perm.central import ADMIN_ROLE
-from sso.perm.errors import Invalid
+from sso.perm.builtin_roles import ADMIN_ROLE
+from sso.perm.errors import InvalidInput
 from sso.perm.membership import KNOWN, read_membership, save_membership
 from sso.perm.names import segment
 from sso.perm.projects import read_row
-from sso.state.place import Once, joined, records, said_at
+from sso.perm.stores.audit import AuditActor
+from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.sections.projects import ProjectPart
-from sso.state.tally import Tally
+from sso.state.summary import ApplySummary
 
 SECTION = "memberships"
 
@@ -34,11 +34,11 @@ class MembershipPart:
 
 def read(value: object) -> list[MembershipPart]:
     found = []
-    once = Once()
+    once = UniqueKeys()
     for place, item in records(SECTION, value, KNOWN):
         with said_at(place):
             if "id" not in item:
-                raise Invalid("id: is required")
+                raise InvalidInput("id: is required")
             wanted = segment(item["id"], "id")
         once(f"{place}.id", wanted)
         found.append(MembershipPart(place, wanted, item))
@@ -47,8 +47,8 @@ def read(value: object) -> list[MembershipPart]:
 
 async def apply(
     tx: Transaction,
-    actor: Actor,
-    tally: Tally,
+    actor: AuditActor,
+    tally: ApplySummary,
     parts: list[MembershipPart],
     projects: list[ProjectPart],
     admins: dict[str, list[str]],
@@ -59,7 +59,7 @@ async def apply(
         with tally.at(part.place):
             project = await read_row(tx, part.id)
             if project is None:
-                raise Invalid("id: there is no such project")
+                raise InvalidInput("id: there is no such project")
             if project["removed"]:
                 raise Forbidden("removed")
             before = await read_membership(tx, part.id)

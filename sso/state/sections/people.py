@@ -1,9 +1,9 @@
 """Users that other sections name: those of the same document are there by then."""
 
 from sso.accounts.model import login_key
-from sso.db.bridge import Runner
+from sso.db.database import Runner
 from sso.db.statement import Statement
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 
 _NAMED = Statement("SELECT user_id FROM users WHERE user_id = :name OR login_key = :login_key")
 
@@ -12,5 +12,5 @@ async def user_named(runner: Runner, name: str, where: str) -> str:
     """The user id for a user id or login. The two never look alike: one is digits, the other holds an ``@``."""
     found: str | None = await runner.value(_NAMED, name=name, login_key=login_key(name))
     if found is None:
-        raise Invalid(f"{where}: there is no such user")
+        raise InvalidInput(f"{where}: there is no such user")
     return found

@@ -3,21 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.bridge import Transaction
+from sso.db.database import Transaction
 from sso.db.statement import Statement
-from sso.perm import role_store
-from sso.perm.audit import Actor
-from sso.perm.call import application_id
-from sso.perm.engine.load import assignments
+from sso.perm.engine.decode import assignments
 from sso.perm.engine.tree import as_assigned
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.input.schema import read_own_data
+from sso.perm.request import application_id
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.audit import AuditActor
 from sso.perm.user_data import KNOWN, SECTIONS, read_record, save_record
-from sso.state.place import Once, joined, records, said_at
+from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.sections.applications import LIVING, living
 from sso.state.sections.people import user_named
-from sso.state.tally import Tally
+from sso.state.summary import ApplySummary
 
 SECTION = "permissions"
 FIELDS = frozenset(("user_id", "application_id", "data"))
@@ -43,22 +43,22 @@ def read(value: object, warnings: list[str]) -> list[PermissionPart]:
     found = []
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
-            user = kinds.text(item.get("user_id"), "user_id", 320, least=1)
+            user = validators.text(item.get("user_id"), "user_id", 320, least=1)
             wanted = application_id(item.get("application_id"), "application_id")
             if "data" not in item:
-                raise Invalid("data: is required")
-            data = kinds.an_object(item["data"], "data")
+                raise InvalidInput("data: is required")
+            data = validators.an_object(item["data"], "data")
         with said_at(f"{place}.data"):
             given, more = read_own_data({name: data[name] for name in SECTIONS if name in data})
-            roles = kinds.an_array(data["roles"], "roles") if "roles" in data else None
-        more = more + kinds.unknown(data, KNOWN, "")
+            roles = validators.an_array(data["roles"], "roles") if "roles" in data else None
+        more = more + validators.unknown(data, KNOWN, "")
         warnings += [joined(f"{place}.data", warning) for warning in more]
         found.append(PermissionPart(place, user, wanted, given, roles))
     return found
 
 
-async def apply(tx: Transaction, actor: Actor, tally: Tally, parts: list[PermissionPart]) -> None:
-    once = Once()
+async def apply(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[PermissionPart]) -> None:
+    once = UniqueKeys()
     for part in parts:
         with tally.at(part.place):
             user_id = await user_named(tx, part.user, "user_id")

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.bridge import Transaction
+from sso.db.database import Transaction
 from sso.db.statement import Statement
-from sso.perm.audit import Actor
-from sso.perm.errors import Invalid
-from sso.perm.input import kinds
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.names import project_id
-from sso.perm.project_state import lock_project
 from sso.perm.projects import create_project, read_project, read_row, save_project
-from sso.state.place import Once, joined, records, said_at
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.project_state import lock_project
+from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.sections.people import user_named
-from sso.state.tally import CREATED, Tally
+from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "projects"
 # The id is what the title makes it; it is given only where the title was changed later.
@@ -33,7 +33,7 @@ class ProjectPart:
 
 def read(value: object, warnings: list[str]) -> list[ProjectPart]:
     found = []
-    once = Once()
+    once = UniqueKeys()
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
             part, more = _read(place, item)
@@ -45,22 +45,24 @@ def read(value: object, warnings: list[str]) -> list[ProjectPart]:
 
 def _read(place: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
     if "title" not in item:
-        raise Invalid("title: is required")
+        raise InvalidInput("title: is required")
     made = project_id(item["title"], "title")
     if "id" in item:
         made = project_id(item["id"], "id")
         if made != item["id"]:
-            raise Invalid("id: must be what a title makes: small letters, digits, underscores")
+            raise InvalidInput("id: must be what a title makes: small letters, digits, underscores")
     admins = [
-        kinds.text(admin, f"admins[{at}]", 320, least=1)
-        for at, admin in enumerate(kinds.an_array(item.get("admins", []), "admins"))
+        validators.text(admin, f"admins[{at}]", 320, least=1)
+        for at, admin in enumerate(validators.an_array(item.get("admins", []), "admins"))
     ]
-    author = kinds.text(item["author"], "author", 320) if "author" in item else None
+    author = validators.text(item["author"], "author", 320) if "author" in item else None
     given, warnings = read_project(made, item)
     return ProjectPart(place, made, given, admins, author), warnings
 
 
-async def make(tx: Transaction, actor: Actor, tally: Tally, parts: list[ProjectPart]) -> dict[str, list[str]]:
+async def make(
+    tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[ProjectPart]
+) -> dict[str, list[str]]:
     """Those that are missing. Returns the user ids of the administrators that each is to have."""
     admins: dict[str, list[str]] = {}
     for part in parts:
@@ -74,11 +76,11 @@ async def make(tx: Transaction, actor: Actor, tally: Tally, parts: list[ProjectP
                 await create_project(tx, actor, part.id, without, author, admins[part.id])
                 tally.note(part.place, CREATED)
             elif part.author is not None and row["author"] != author:
-                raise Invalid("author: stays who it is")
+                raise InvalidInput("author: stays who it is")
     return admins
 
 
-async def settle(tx: Transaction, actor: Actor, tally: Tally, parts: list[ProjectPart]) -> None:
+async def settle(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[ProjectPart]) -> None:
     for part in parts:
         with tally.at(part.place):
             old = await lock_project(tx, part.id)

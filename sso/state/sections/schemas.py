@@ -3,20 +3,21 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sso.db.bridge import Transaction
+from sso.db.database import Transaction
 from sso.db.statement import Statement
-from sso.perm import central, role_store
-from sso.perm.audit import Actor
+from sso.perm import builtin_roles
 from sso.perm.engine.compiled import RoleRecord, Schema
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
 from sso.perm.names import CENTRAL, application_key
 from sso.perm.roles import save_role, shown
 from sso.perm.schemas import SECTIONS, read_schema_roles, save_schema
-from sso.state.place import DocumentError, Once, by_key, checked, joined, records, said_at
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.audit import AuditActor
+from sso.state.location import DocumentError, UniqueKeys, by_key, checked, joined, records, said_at
 from sso.state.sections.applications import LIVING, living
-from sso.state.tally import CHANGED, CREATED, Tally
+from sso.state.summary import CHANGED, CREATED, ApplySummary
 
 ROLE_FIELDS = frozenset(("name", *role_store.FIELDS))
 SCHEMA_FIELDS = frozenset((*SECTIONS, "roles", "application_id", "version", "updated_at"))
@@ -39,7 +40,7 @@ class SchemaPart:
 
 def read(schemas: object, roles: object, warnings: list[str]) -> list[SchemaPart]:
     found: dict[int, SchemaPart] = {}
-    once = Once()
+    once = UniqueKeys()
     for place, key, item in by_key("schemas", schemas):
         part = _part(found, place, key)
         part.place = place
@@ -65,17 +66,17 @@ def read(schemas: object, roles: object, warnings: list[str]) -> list[SchemaPart
 def _part(found: dict[int, SchemaPart], place: str, key: str) -> SchemaPart:
     try:
         application_id = application_key(key, place)
-    except Invalid as error:
+    except InvalidInput as error:
         raise DocumentError(error.message) from None
     return found.setdefault(application_id, SchemaPart(application_id, place))
 
 
-async def apply(tx: Transaction, actor: Actor, tally: Tally, parts: list[SchemaPart]) -> None:
+async def apply(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[SchemaPart]) -> None:
     for part in parts:
         with tally.at(part.first):
             old = await living(tx, part.id, prefix="")
         known = await role_store.read_roles(tx, part.id)
-        schema = central.complete_schema(old, part.given)
+        schema = builtin_roles.complete_schema(old, part.given)
         for place, role in part.roles:
             with tally.at(place):
                 before = known.get(role["name"])
@@ -96,11 +97,11 @@ async def export(tx: Transaction) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of the central application only what differs from how it ships: a later version may ship it otherwise."""
     schemas: dict[str, Any] = {}
     roles: dict[str, Any] = {}
-    shipped = {role.name: role for role in central.ROLES}
+    shipped = {role.name: role for role in builtin_roles.ROLES}
     for row in await tx.rows(_ALL):
         wanted: int = row["application_id"]
         sections = {name: row[name] for name in SECTIONS}
-        if wanted != CENTRAL or Schema(**sections) != central.SCHEMA:
+        if wanted != CENTRAL or Schema(**sections) != builtin_roles.SCHEMA:
             schemas[str(wanted)] = sections
         known: dict[str, RoleRecord] = await role_store.read_roles(tx, wanted)
         kept = [role for name, role in sorted(known.items()) if wanted != CENTRAL or role != shipped.get(name)]

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from sso.config import load
-from sso.perm import role_store
-from sso.perm.audit import Actor
+from sso.perm.stores import roles as role_store
+from sso.perm.stores.audit import AuditActor
 from sso.perm.user_data import save_record
 from sso.services import open_services
 from tests.kit.browser import App
@@ -78,7 +78,7 @@ class Studio:
                 async def work(tx: Any) -> None:
                     application = await role_store.lock_application(tx, 1)
                     known = await role_store.read_roles(tx, 1)
-                    await save_record(tx, Actor(), person.user_id, application, known, {}, list(roles), 0)
+                    await save_record(tx, AuditActor(), person.user_id, application, known, {}, list(roles), 0)
 
                 await services.database.transaction(work)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sso.db.errors import Unavailable
-from sso.perm.callers import Caller
-from sso.perm.desk import Desk
+from sso.perm.authorization import Authorizer
+from sso.perm.caller import Caller
 
 
 class Away:
@@ -19,4 +19,4 @@ async def test_a_lost_database_is_the_edges_matter() -> None:
     caller = Caller("5", ip_address("127.0.0.1"))
     for wanted in (None, 1, 10):
         with pytest.raises(Unavailable):
-            await Desk(Away()).standing(caller, wanted)  # type: ignore[arg-type]
+            await Authorizer(Away()).standing(caller, wanted)  # type: ignore[arg-type]

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import holds
 from sso.perm.engine.explain import explain_all, explain_rule
-from sso.perm.engine.index import ConditionIndex
-from sso.perm.engine.limit import project_limit
+from sso.perm.engine.project_quota import project_limit
 from sso.perm.engine.render import Options
 from sso.perm.engine.rules import nodes
 from sso.perm.input.conditions import read_condition

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from sso.perm.engine.compiled import compile_application
+from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import compare, holds
 from sso.perm.engine.effective import compute
 from sso.perm.engine.facts import UserFacts
-from sso.perm.engine.index import ConditionIndex
 from sso.perm.engine.render import as_list
 from sso.perm.input.conditions import read_condition
 from tests.perm.world import giving, user, world

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import Condition
-from sso.perm.engine.index import ConditionIndex
 from sso.perm.input.conditions import read_condition
 from tests.perm.world import giving, user, world
 

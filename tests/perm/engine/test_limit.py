@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.limit import project_limit
+from sso.perm.engine.project_quota import project_limit
 from tests.perm.world import NOW, giving, rule, world
 
 RULE = "can_create_projects"

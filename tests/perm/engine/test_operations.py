@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from sso.perm import central
+from sso.perm import builtin_roles
 from sso.perm.engine.compiled import compile_application
 from sso.perm.engine.facts import OwnRecord
 from sso.perm.engine.operations import REQUIRED, Operation, allowed
 from sso.perm.engine.rights import APPLICATION_RULES, Rights, SecretRights, secret_rights
 from tests.perm.world import GROUP_A, GROUP_B, NOW, application_of, compute_with, giving, rule, schema, world
 
-PROJECT_RULES = tuple(f"project.{name}" for name in central.GENERIC_RULES["project"])
+PROJECT_RULES = tuple(f"project.{name}" for name in builtin_roles.GENERIC_RULES["project"])
 
 
 def caller(**parts: Any) -> Rights:
@@ -40,7 +40,7 @@ def with_place(path: str, level: str = "project", resource: str = "", project: s
 
 def kinds_of_rights() -> dict[str, Rights]:
     """One caller for each right there is."""
-    found = {f"root:{name}": with_root_rule(name) for name in central.ROOT_RULES}
+    found = {f"root:{name}": with_root_rule(name) for name in builtin_roles.ROOT_RULES}
     found |= {f"secret:{name}": with_secret(name) for name in APPLICATION_RULES}
     found |= {f"project:{path}": with_place(path) for path in PROJECT_RULES}
     found["app:keys"] = with_place("app.can_manage_app_api_keys", "applications", "10")
@@ -95,7 +95,7 @@ def test_row(operation: Operation, right: str) -> None:
 @pytest.mark.parametrize("operation", list(Operation))
 def test_nobody_without_rights_and_root_with_all(operation: Operation) -> None:
     assert not may(operation, caller())
-    shipped = compile_application(1, 1, central.SCHEMA, central.ROLES)
+    shipped = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)
     root = Rights(compute_with(shipped, {"own": {"roles": ["root"]}}).effective)
     assert may(operation, root)
     assert may(operation, root, None)
@@ -148,11 +148,11 @@ def test_roles_give_no_secret_rights() -> None:
 
 
 def test_defaults_of_a_new_application() -> None:
-    rights = Rights(world(application_id=1).effective, secret_rights(central.SCHEMA, OwnRecord(), NOW))
+    rights = Rights(world(application_id=1).effective, secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW))
     assert rights.readable(own=False) == {"public_data"}
     assert rights.writable(own=True) == frozenset()
     assert rights.readable(own=True) == {"public_data", "private_data", "roles", "secret_data", "login"}
-    assert secret_rights(schema({}), OwnRecord(), NOW) == secret_rights(central.SCHEMA, OwnRecord(), NOW)
+    assert secret_rights(schema({}), OwnRecord(), NOW) == secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW)
 
 
 @pytest.mark.parametrize(

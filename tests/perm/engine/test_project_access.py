@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm import central
+from sso.perm import builtin_roles
 from sso.perm.engine.compiled import compile_application
 from tests.perm.world import GROUP_A, GROUP_B, NOW, World, application_of, compute_with, giving
 
@@ -168,8 +168,8 @@ def test_removed_project_gives_nothing() -> None:
 
 
 def test_shipped_admin_role_grants_everything_in_a_project() -> None:
-    parts = {"projects": [project(member={"project": [central.ADMIN_ROLE]})]}
-    lines = compute_with(compile_application(1, 1, central.SCHEMA, central.ROLES), parts).short()
+    parts = {"projects": [project(member={"project": [builtin_roles.ADMIN_ROLE]})]}
+    lines = compute_with(compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES), parts).short()
     for section, start in (("project", "p/"), ("app", "p/applications/10/"), ("group", f"p/groups/{GROUP_A}/")):
-        for rule in central.GENERIC_RULES[section]:
+        for rule in builtin_roles.GENERIC_RULES[section]:
             assert f"{start}{section}.{rule}" in lines

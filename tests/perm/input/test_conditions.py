@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 from sso.perm.input.conditions import read_condition, read_group_conditions, read_role_condition
 
 
@@ -47,12 +47,12 @@ from sso.perm.input.conditions import read_condition, read_group_conditions, rea
     ],
 )
 def test_wrong_condition_is_refused(condition: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_condition(condition)
 
 
 def test_the_error_names_the_place() -> None:
-    with pytest.raises(Invalid) as caught:
+    with pytest.raises(InvalidInput) as caught:
         read_condition({"or": [{"tag": "a"}, {"and": [{"ip": "x"}]}]})
     assert caught.value.message == "condition.or[1].and[0].ip: not an IP address"
 
@@ -66,17 +66,17 @@ def chain(length: int) -> dict[str, Any]:
 
 def test_at_most_256_nodes() -> None:
     read_condition({"or": [{"tag": "a"}] * 255})
-    with pytest.raises(Invalid, match="256 nodes"):
+    with pytest.raises(InvalidInput, match="256 nodes"):
         read_condition({"or": [{"tag": "a"}] * 256})
-    with pytest.raises(Invalid, match="256 nodes"):
+    with pytest.raises(InvalidInput, match="256 nodes"):
         read_condition({"or": [{"tag": "a"}] * 1_000_000})
 
 
 def test_at_most_64_levels() -> None:
     read_condition(chain(64))
-    with pytest.raises(Invalid, match="64 levels"):
+    with pytest.raises(InvalidInput, match="64 levels"):
         read_condition(chain(65))
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_condition(chain(900))
 
 
@@ -92,7 +92,7 @@ def test_role_condition_may_be_empty() -> None:
 )
 def test_ip_is_refused_at_any_depth_of_a_group_condition(condition: Any) -> None:
     read_condition(condition)
-    with pytest.raises(Invalid, match="must not ask for ip"):
+    with pytest.raises(InvalidInput, match="must not ask for ip"):
         read_group_conditions([{"title": "t", "condition": condition}])
 
 
@@ -108,7 +108,7 @@ def test_ip_is_refused_at_any_depth_of_a_group_condition(condition: Any) -> None
     ],
 )
 def test_title_and_condition_of_a_group_condition_are_required(items: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_group_conditions(items)
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sso.perm import central
+from sso.perm import builtin_roles
 from sso.perm.engine.compiled import compile_application
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 from sso.perm.input.project import (
-    Belongings,
+    ProjectResources,
     check_services,
     read_group_list,
     read_group_users,
@@ -17,7 +17,7 @@ from sso.perm.input.project import (
 )
 from tests.perm.world import GROUP_A, GROUP_B, application_of, giving, project
 
-HAS = Belongings.of(
+HAS = ProjectResources.of(
     project(
         {
             "id": "p",
@@ -26,7 +26,7 @@ HAS = Belongings.of(
         }
     )
 )
-CENTRAL = compile_application(1, 1, central.SCHEMA, central.ROLES)
+CENTRAL = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)
 APPLICATIONS = {10: application_of({"roles": [giving("r"), giving("top", protected=True)]})}
 
 
@@ -58,7 +58,7 @@ def services(*items: Any, key: str = "10") -> dict[str, Any]:
     ],
 )
 def test_wrong_settings_are_refused(settings: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_project_settings(settings)
 
 
@@ -81,7 +81,7 @@ def test_settings() -> None:
     ],
 )
 def test_what_a_project_names_must_be_its_own(settings: Any, message: str) -> None:
-    with pytest.raises(Invalid, match=message):
+    with pytest.raises(InvalidInput, match=message):
         check_services(read_project_settings(settings)[0]["services"], HAS, APPLICATIONS)
 
 
@@ -124,28 +124,28 @@ def test_member_roles() -> None:
     ],
 )
 def test_wrong_member_roles_are_refused(roles: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_member_roles(roles, HAS, CENTRAL)
 
 
 def test_role_with_root_rules_cannot_be_assigned_through_a_project() -> None:
     central_like = application_of({"application_id": 1, "roles": [giving("maker", "can_create_projects")]})
-    with pytest.raises(Invalid, match="holds root rules"):
+    with pytest.raises(InvalidInput, match="holds root rules"):
         read_member_roles({"project": ["maker"]}, HAS, central_like)
 
 
 def test_allow_and_disallow_take_groups_with_the_tag_project() -> None:
     assert read_group_list([GROUP_A, GROUP_A], HAS, "allow") == [GROUP_A]
     for value in ([GROUP_B], ["f" * 24], ["x"], GROUP_A, None):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             read_group_list(value, HAS, "allow")
 
 
 def test_group_has_at_most_100_users_each_counted_once() -> None:
     users = [str(1000 + at) for at in range(100)]
     assert read_group_users(users + users) == users
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_group_users([*users, "5"])
     for value in ([1], ["x"], ["01"], "1", [None]):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             read_group_users(value)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sso.perm.engine.facts import Assignment
-from sso.perm.errors import Conflict, Invalid
+from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.protected import check_role, check_schema, shadows
 from sso.perm.input.roles import read_assignments, read_role, stored
 from tests.perm.world import NOW, giving, role, rule, schema
@@ -42,12 +42,12 @@ PROTECTED = schema({"private_data": rule("ban", False, protected=True) | rule("c
     ],
 )
 def test_wrong_role_record_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_role({"name": "r"} | fields)
 
 
 def test_name_is_required() -> None:
-    with pytest.raises(Invalid, match="name: is required"):
+    with pytest.raises(InvalidInput, match="name: is required"):
         read_role({"meta": {}})
 
 
@@ -108,12 +108,12 @@ def test_default_expiry_is_for_assignments_without_their_own() -> None:
     ],
 )
 def test_wrong_assignment_is_refused(value: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read(value)
 
 
 def test_assigning_an_unknown_role_names_it() -> None:
-    with pytest.raises(Invalid, match=r"roles\[1\]: there is no role boss"):
+    with pytest.raises(InvalidInput, match=r"roles\[1\]: there is no role boss"):
         read(["a", "boss"])
 
 
@@ -125,7 +125,7 @@ def test_stored_assignments_hold_only_what_is_set() -> None:
 @pytest.mark.parametrize("section", ["private_data", "public_data"])
 def test_only_protected_roles_may_include_protected_rules(section: str, value: bool) -> None:
     data = {"name": "r", "meta": {section: rule("ban", value)}}
-    with pytest.raises(Invalid, match="ban is a protected rule"):
+    with pytest.raises(InvalidInput, match="ban is a protected rule"):
         check_role(role(data), PROTECTED)
     check_role(role(data | {"protected": True}), PROTECTED)
 
@@ -136,7 +136,7 @@ def test_public_role_may_include_other_rules() -> None:
 
 
 def test_rule_cannot_become_protected_while_a_public_role_holds_it() -> None:
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(PermissionConflict) as caught:
         check_schema(PROTECTED, [role(giving("ok")), role(giving("r", "ban"))])
     assert caught.value.status == 409
     check_schema(PROTECTED, [role(giving("r", "ban", protected=True))])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import Invalid
+from sso.perm.errors import InvalidInput
 from sso.perm.input.service import read_service_meta, read_settings, read_tags
 
 
@@ -40,7 +40,7 @@ from sso.perm.input.service import read_service_meta, read_settings, read_tags
     ],
 )
 def test_wrong_service_meta_is_refused(meta: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_service_meta(meta)
 
 
@@ -80,7 +80,7 @@ def test_tags_count_once() -> None:
     ],
 )
 def test_wrong_settings_are_refused(settings: Any) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         read_settings(settings)
 
 

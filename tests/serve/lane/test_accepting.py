@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from sso.core.net import parse_networks
-from sso.serve.lane.accept import BACK_OFF_S, Door, accept
-from sso.serve.limits import Limits
+from sso.serve.http1.accept import BACK_OFF_S, Listener, accept
+from sso.serve.limits import ServerLimits
 from sso.serve.process import raise_limit
 from tests.kit.raw_http import SERVERS, reply, serving
 
@@ -22,7 +22,7 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_one_address_has_so_many_connections(kind: str) -> None:
-    async with serving(kind, limits=Limits(per_address=2)) as server:
+    async with serving(kind, limits=ServerLimits(per_address=2)) as server:
         first, second = await server.open(), await server.open()
         for raw in (first, second):
             await raw.send(GET)
@@ -38,7 +38,7 @@ async def test_one_address_has_so_many_connections(kind: str) -> None:
 @pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("exempt", ["127.0.0.0/8", "::/0,0.0.0.0/0"])
 async def test_proxies_have_as_many_as_they_like(kind: str, exempt: str) -> None:
-    limits = Limits(per_address=1, exempt=parse_networks(exempt))
+    limits = ServerLimits(per_address=1, exempt=parse_networks(exempt))
     async with serving(kind, limits=limits) as server, await server.open() as first, await server.open() as second:
         for raw in (first, second):
             await raw.send(GET)
@@ -57,7 +57,7 @@ async def test_proxies_have_as_many_as_they_like(kind: str, exempt: str) -> None
     ],
 )
 def test_connections_of_ipv6_clients_are_counted_per_64(first: str, second: str, is_same: bool) -> None:
-    door = Door(Limits(per_address=1))
+    door = Listener(ServerLimits(per_address=1))
     assert door.enter((first, 1))
     assert door.enter((second, 2)) is not is_same
     door.leave((first, 1))
@@ -73,7 +73,7 @@ async def test_a_unix_socket_has_no_address_and_no_cap(tmp_path: Path) -> None:
 
     path = str(tmp_path / "s")
     async with (
-        serving("lane", who, Limits(per_address=1), path=path) as server,
+        serving("lane", who, ServerLimits(per_address=1), path=path) as server,
         await server.open() as first,
         await server.open() as second,
     ):
@@ -151,7 +151,7 @@ class Failing:
 async def test_the_pause_is_a_pause(reason: int, autojump_clock: trio.testing.MockClock) -> None:
     listener: Any = Failing(reason)
     with trio.move_on_after(10 * BACK_OFF_S + 0.01):
-        await accept(listener, Door(Limits()), lambda *_: None)
+        await accept(listener, Listener(ServerLimits()), lambda *_: None)
     assert listener.tries == 11
 
 

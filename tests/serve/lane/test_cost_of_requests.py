@@ -8,11 +8,11 @@ import trio
 import trio.testing
 import wsproto.connection
 
-from sso.serve.lane import head as heads
-from sso.serve.lane.body import CHUNKS_AT_ONCE, MAX_SMALL_CHUNKS, Chunked
-from sso.serve.lane.head import MAX_PATH
-from sso.serve.lane.refused import Refused
-from sso.serve.limits import Limits
+from sso.serve.http1 import head as heads
+from sso.serve.http1.body import CHUNKS_AT_ONCE, MAX_SMALL_CHUNKS, ChunkedBody
+from sso.serve.http1.head import MAX_PATH
+from sso.serve.http1.refusals import RequestRejected
+from sso.serve.limits import ServerLimits
 from sso.serve.websocket import MAX_FRAMES
 from tests.kit.raw_http import SERVERS, body_of, reply, serving
 
@@ -25,7 +25,7 @@ TINY = b"1\r\nx\r\n"
 
 
 def test_tiny_chunks_are_read_a_few_at_a_time() -> None:
-    body = Chunked(Limits())
+    body = ChunkedBody(ServerLimits())
     data, rest = body.take(TINY * 1000 + b"0\r\n\r\n")
     assert len(data) == CHUNKS_AT_ONCE
     while not body.done:
@@ -57,14 +57,14 @@ async def test_body_of_too_many_tiny_chunks_is_refused(kind: str) -> None:
 
 
 def test_short_trailers_are_few() -> None:
-    with pytest.raises(Refused, match="too long"):
-        Chunked(Limits()).take(b"0\r\n" + b"a:\r\n" * 200 + b"\r\n")
+    with pytest.raises(RequestRejected, match="too long"):
+        ChunkedBody(ServerLimits()).take(b"0\r\n" + b"a:\r\n" * 200 + b"\r\n")
 
 
 def test_too_many_headers_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "_parsed", lambda raw: pytest.fail("parsed"))
     raw = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 100 + b"\r\n"
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRejected) as refused:
         heads.read_head(raw, 100)
     assert refused.value.status == 431
 

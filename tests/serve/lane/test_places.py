@@ -6,14 +6,14 @@ from contextlib import ExitStack
 
 import trio
 
-from sso.serve.lane.accept import PATIENCE, POLITE_S, Door, accept
-from sso.serve.lane.places import Place, Places
-from sso.serve.limits import Limits
+from sso.serve.http1.accept import PATIENCE, POLITE_S, Listener, accept
+from sso.serve.http1.balance import WorkerSlot, WorkerSlots
+from sso.serve.limits import ServerLimits
 
 MANY = 300
 
 
-def opened(place: Place, inside: int = 0) -> Place:
+def opened(place: WorkerSlot, inside: int = 0) -> WorkerSlot:
     place.open()
     for _ in range(inside):
         place.enter()
@@ -21,7 +21,7 @@ def opened(place: Place, inside: int = 0) -> Place:
 
 
 def test_each_sees_what_the_others_have() -> None:
-    places = Places()
+    places = WorkerSlots()
     first, second = opened(places.place(1, 3), 4), opened(places.place(2, 3), 7)
     assert (first.others, second.others) == ([7], [4])
     second.leave()
@@ -30,7 +30,7 @@ def test_each_sees_what_the_others_have() -> None:
 
 def test_a_place_counts_when_connections_are_taken_there() -> None:
     """Else the others would wait for somebody who never comes: one who starts, or has not been started yet."""
-    places = Places()
+    places = WorkerSlots()
     first = opened(places.place(1, 4))
     assert first.others == []
     second = places.place(2, 4)
@@ -40,11 +40,11 @@ def test_a_place_counts_when_connections_are_taken_there() -> None:
 
 
 def test_among_many_a_few_more_do_not_matter() -> None:
-    assert [opened(Place(), inside).step for inside in (0, 7, 8, 800)] == [1, 1, 2, 101]
+    assert [opened(WorkerSlot(), inside).step for inside in (0, 7, 8, 800)] == [1, 1, 2, 101]
 
 
 def test_all_processes_see_the_same() -> None:
-    places = Places()
+    places = WorkerSlots()
     if (pid := os.fork()) == 0:
         opened(places.place(2, 2), 1)
         os._exit(0)
@@ -53,7 +53,7 @@ def test_all_processes_see_the_same() -> None:
 
 
 def test_a_successor_begins_anew_and_who_leaves_is_silent() -> None:
-    places = Places()
+    places = WorkerSlots()
     old, other = opened(places.place(1, 2), 3), opened(places.place(2, 2))
     new = opened(places.place(1, 2))
     old.give_up()
@@ -94,7 +94,7 @@ class Party:
         return self.counts
 
     async def _let_in(self, listener: socket.socket, mine: int, stack: ExitStack) -> None:
-        door = Door(Limits(), opened(Place(self.counts, mine)))
+        door = Listener(ServerLimits(), opened(WorkerSlot(self.counts, mine)))
 
         def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
             stack.enter_context(sock)
@@ -120,7 +120,7 @@ async def test_nobody_is_waited_for_who_does_not_come(autojump_clock: trio.testi
     listener = socket.create_server(("127.0.0.1", 0), backlog=MANY)
     listener.setblocking(False)
     counts = [0, 0]
-    door = Door(Limits(), opened(Place(counts, 0), 1))
+    door = Listener(ServerLimits(), opened(WorkerSlot(counts, 0), 1))
     taken, all_taken = 0, trio.Event()
 
     def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:

@@ -8,12 +8,12 @@ import random
 import h11
 import pytest
 
-from sso.serve.lane.body import body_of
-from sso.serve.lane.head import END, read_head
-from sso.serve.lane.refused import Refused
-from sso.serve.limits import Limits
+from sso.serve.http1.body import body_of
+from sso.serve.http1.head import END, read_head
+from sso.serve.http1.refusals import RequestRejected
+from sso.serve.limits import ServerLimits
 
-LIMITS = Limits()
+LIMITS = ServerLimits()
 
 Request = tuple[bytes, bytes, bytes, list[tuple[bytes, bytes]], bytes, bytes]
 
@@ -22,13 +22,13 @@ def ours(raw: bytes) -> Request:
     """As the lane reads it: ..., the body, and what follows. Raises Refused."""
     end = raw.find(END) + len(END)
     if end < len(END):
-        raise Refused(408, "there is no end")
+        raise RequestRejected(408, "there is no end")
     head = read_head(raw[:end], LIMITS.headers_most)
     rest, data = raw[end:], b""
     if body := body_of(head.length, LIMITS):
         data, rest = body.take(rest)
         if not body.done:
-            raise Refused(408, "there is no end")
+            raise RequestRejected(408, "there is no end")
     target = head.path + (b"?" + head.query if b"?" in raw.split(b" ")[1] else b"")
     return head.method.encode(), target, head.version.encode(), head.headers, data, rest
 
@@ -167,14 +167,14 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_has_two_meanings_has_none(name: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRejected) as refused:
         ours(BAD[name])
     assert refused.value.status in (400, 431)
 
 
 def test_too_many_headers_are_refused() -> None:
     assert len(ours(headers(b"\r\n".join([b"A: b"] * 99)))[3]) == 100
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRejected) as refused:
         ours(headers(b"\r\n".join([b"A: b"] * 100)))
     assert refused.value.status == 431
 
@@ -221,7 +221,7 @@ def test_requests_that_were_changed_at_random_mean_nothing_else() -> None:
             raw[at : at + chance.choice((0, 0, 1, 2, 8))] = chance.choice((*PIECES, b""))
         try:
             read = ours(bytes(raw))
-        except Refused:
+        except RequestRejected:
             refused += 1
             continue
         assert read == theirs(bytes(raw)), bytes(raw)
@@ -251,10 +251,10 @@ def test_a_body_may_come_in_any_pieces() -> None:
 
 
 def test_a_body_that_is_too_long_is_refused() -> None:
-    few = Limits(body_most=10)
+    few = ServerLimits(body_most=10)
     for length, data in ((11, b"a" * 11), (-1, b"b\r\n" + b"a" * 11 + b"\r\n0\r\n\r\n")):
         body = body_of(length, few)
         assert body is not None
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRejected) as refused:
             body.take(data)
         assert refused.value.status == 413

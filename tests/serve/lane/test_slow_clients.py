@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from sso.serve.hypercorn_connection import Connection
+from sso.serve.hypercorn_connection import HypercornConnection
 from tests.kit.raw_http import SERVERS, SHORT, body_of, reply, serving
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -53,7 +53,7 @@ async def test_a_body_that_drips_is_not_waited_for(kind: str, framing: bytes) ->
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_who_does_not_read_is_not_waited_for(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Connection, "write_s", SHORT.write_s)
+    monkeypatch.setattr(HypercornConnection, "write_s", SHORT.write_s)
     ended = trio.Event()
 
     async def flood(scope: Any, receive: Any, send: Any) -> None:

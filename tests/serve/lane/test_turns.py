@@ -4,11 +4,11 @@ import trio
 import trio.testing
 from trio.lowlevel import checkpoint
 
-from sso.serve.lane.turns import AT_ONCE, Turns
+from sso.serve.http1.pacing import AT_ONCE, RequestPacing
 
 
 async def test_a_request_that_comes_alone_does_not_wait(nursery: trio.Nursery) -> None:
-    turns = Turns()
+    turns = RequestPacing()
     nursery.start_soon(turns.run)
     for _ in range(3 * AT_ONCE):
         await checkpoint()
@@ -17,7 +17,7 @@ async def test_a_request_that_comes_alone_does_not_wait(nursery: trio.Nursery) -
 
 
 async def test_no_more_than_so_many_begin_in_one_round(nursery: trio.Nursery) -> None:
-    turns = Turns()
+    turns = RequestPacing()
     begun = [0]
 
     class Rounds(trio.abc.Instrument):
@@ -42,7 +42,7 @@ async def test_no_more_than_so_many_begin_in_one_round(nursery: trio.Nursery) ->
 
 
 async def test_who_waits_may_be_called_off(nursery: trio.Nursery) -> None:
-    turns = Turns()
+    turns = RequestPacing()
     nursery.start_soon(turns.run)
     while turns.begin():
         pass

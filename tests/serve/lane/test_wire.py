@@ -11,8 +11,8 @@ import trio
 import trio.lowlevel
 from quart_trio import QuartTrio
 
-from sso.web.lean import LeanQuart
-from sso.web.wire import wire
+from sso.web.client_connection import client_connection
+from sso.web.fast_quart.app import FastQuart
 from tests.kit.raw_http import SERVERS, Raw, Running, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
@@ -26,14 +26,14 @@ class Desk:
         self.waiting = trio.Event()
         self.go = trio.Event()
         self.over = trio.Event()
-        self.app: QuartTrio = LeanQuart("desk")
+        self.app: QuartTrio = FastQuart("desk")
         self.app.get("/hold")(self.hold)
         self.app.get("/claim")(self.claim)
         self.app.get("/long")(self.long)
 
     async def hold(self) -> str:
         try:
-            with wire().watched(), wire().watched():
+            with client_connection().watched(), client_connection().watched():
                 self.waiting.set()
                 await self.go.wait()
             self.events.append("served")
@@ -45,7 +45,7 @@ class Desk:
         return "held"
 
     async def claim(self) -> str:
-        wire().undo = self.undo
+        client_connection().undo = self.undo
         self.waiting.set()
         with trio.CancelScope(shield=True):
             await self.go.wait()
@@ -53,7 +53,7 @@ class Desk:
         return "claimed"
 
     async def long(self) -> str:
-        wire().undo = self.undo
+        client_connection().undo = self.undo
         return "a" * 20_000_000
 
     async def undo(self) -> None:

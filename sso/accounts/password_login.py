@@ -1,0 +1,90 @@
+"""Proving who you are: the one way to a session or a token, for the login operation, pages and game sessions alike."""
+
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+
+from sso.accounts.errors import InvalidCredentials, SignInBusy
+from sso.accounts.model import SecondFactorNeeded, SignedIn, User, login_key
+from sso.accounts.second_factor import SecondFactors
+from sso.accounts.throttle import Attempt, Throttle
+from sso.accounts.users import UserStore
+from sso.core.fair_queue import QueueFull
+from sso.core.net import SITE_FACTOR, Address, client_networks
+from sso.core.passwords import Hasher
+
+BUSY_S = 2
+
+
+class PasswordLogin:
+    """``device`` names a device that has signed in to the account before: its failures are counted on their own."""
+
+    def __init__(self, users: UserStore, hasher: Hasher, factors: SecondFactors, throttle: Throttle) -> None:
+        self._users = users
+        self._hasher = hasher
+        self._factors = factors
+        self._throttle = throttle
+
+    async def with_password(
+        self, login: str, password: str, address: Address, device: str = ""
+    ) -> SignedIn | SecondFactorNeeded:
+        """InvalidCredentials takes as long and says the same whether or not there is such a user."""
+        attempt = Attempt(login_key(login), address, device)
+        async with self._hashing(attempt):
+            user = await self._throttle.admit(attempt)
+            good = await self._hasher.matches(user.password_hash if user else None, password)
+            if not good or user is None or user.disabled:
+                await self._throttle.failed(attempt)
+                raise InvalidCredentials
+            await self._throttle.succeeded(attempt, clears=not user.ways)
+            if user.password_hash and self._hasher.needs_rehash(user.password_hash):
+                await self._users.rehash(user, await self._hasher.hash(password))
+        return SecondFactorNeeded(user) if user.ways else SignedIn(user, "login")
+
+    async def with_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:
+        """The second step, for a user whose password was right. Raises SecondFactorBlocked as well."""
+        attempt = Attempt(user.login_key, address, device)
+        await self._throttle.charge(attempt)
+        if not await self._factors.check(user, code):
+            raise InvalidCredentials
+        await self._throttle.refund(attempt)
+        return SignedIn(user, "otp")
+
+    async def confirm_password(self, user: User, password: str, address: Address, device: str) -> bool:
+        """Before something is changed that a borrowed browser must not change."""
+        attempt = Attempt(user.login_key, address, device)
+        async with self._hashing(attempt):
+            return await self._confirm(user, password, attempt)
+
+    async def new_password_hash(self, user: User, current: str, new: str, address: Address, device: str) -> str | None:
+        """Returns the hash of the new password, or None if the current password is wrong."""
+        attempt = Attempt(user.login_key, address, device)
+        async with self._hashing(attempt):
+            return await self._hasher.hash(new) if await self._confirm(user, current, attempt) else None
+
+    async def _confirm(self, user: User, password: str, attempt: Attempt) -> bool:
+        await self._throttle.admit(attempt)
+        if await self._hasher.matches(user.password_hash, password):
+            await self._throttle.succeeded(attempt, clears=not user.ways)
+            return True
+        await self._throttle.failed(attempt)
+        return False
+
+    @asynccontextmanager
+    async def _hashing(self, attempt: Attempt) -> AsyncIterator[None]:
+        """Waits for a turn to hash, before any counter is looked at: no burst can run ahead of the counters.
+
+        Networks and accounts take turns. A known device does not share its account's turns with strangers.
+        """
+        try:
+            async with self._hasher.queue.slot(attempt.counter, *_network_lanes(attempt.address)):
+                yield
+        except QueueFull:
+            raise SignInBusy(BUSY_S) from None
+
+
+def _network_lanes(address: Address) -> tuple[Hashable, ...]:
+    """An IPv4 address or an IPv6 /64. All the /64 of one /48 have no more than ``SITE_FACTOR`` turns at a time."""
+    network, site = client_networks(address)
+    if site is None:
+        return (network,)
+    return network, (site, (int(address) >> 64) % SITE_FACTOR)

@@ -1,0 +1,57 @@
+"""POST /proxy/oauth/exchangeJwt: an application's server renews a user's JWT with its access key (§4.8)."""
+
+from typing import Any
+
+from sso.accounts.applications import ApplicationsAtLogin
+from sso.accounts.model import LoginOptions
+from sso.accounts.user_jwt import UserJwts, has_factor, inherited_from
+from sso.core.errors import Forbidden, Unauthorized
+from sso.core.jwt import ExpiredToken, InvalidToken
+from sso.core.net import Address
+from sso.perm.caller import EXPIRED_FOR_S
+from sso.perm.credentials.access_keys import AccessKeys
+
+
+class ExchangeJwt:
+    def __init__(self, jwts: UserJwts, keys: AccessKeys, applications: ApplicationsAtLogin) -> None:
+        self._jwts = jwts
+        self._keys = keys
+        self._applications = applications
+
+    async def renew(self, access_key: str, jwt: str, factor: str, address: Address) -> str:
+        """A new JWT for the key's application, for the same user and device, if the old one ended not too long ago.
+
+        It keeps the limits of the old one, and ends within the longest time from the original sign-in.
+        """
+        if not access_key:
+            raise Unauthorized("invalid token: an access key is required (Authorization: Bearer <access key>)")
+        key = await self._keys.presented(access_key)
+        if key is None:
+            raise Unauthorized
+        try:
+            caller = await self._jwts.verify(jwt, address, factor=None, expired_for=EXPIRED_FOR_S)
+        except ExpiredToken:
+            raise Unauthorized("invalid token: the JWT has expired") from None
+        except InvalidToken:
+            raise Unauthorized from None
+        claims: dict[str, Any] = caller.claims
+        if not has_factor(claims, factor):
+            raise Unauthorized("invalid token: factor is not the one that the JWT was issued for")
+        if claims.get("app_id", key.application_id) != key.application_id:
+            raise Forbidden("jwt: belongs to another application")
+        await self._applications.permissions(caller.user, address, (key.application_id,))
+        options = LoginOptions(address=address, factor=factor, jwt_public_key=claims.get("pub", ""))
+        try:
+            vouched = await self._jwts.vouch(caller)
+        except ExpiredToken:
+            raise Unauthorized("invalid token: the sign-in is too long ago") from None
+        except InvalidToken:
+            raise Unauthorized from None
+        return self._jwts.issue(
+            caller.user,
+            options,
+            claims["auth"],
+            key.application_id,
+            vouched=vouched,
+            inherited=inherited_from(claims),
+        )

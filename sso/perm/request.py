@@ -1,0 +1,61 @@
+"""A call of a permission endpoint: its fields, read strictly, and who makes it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sso.perm.caller import Caller
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
+from sso.perm.names import MAX_APPLICATION, application_key
+
+
+@dataclass(frozen=True)
+class PermissionRequest:
+    fields: dict[str, Any]
+    caller: Caller
+    if_match: str | None = None
+    warnings: list[str] = field(default_factory=list)  # filled on the way, shown in the answer
+
+    def action(self, *known: str) -> str:
+        action = self.fields.get("action")
+        if action not in known:
+            raise InvalidInput(f"action: must be {', '.join(known[:-1])} or {known[-1]}")
+        return str(action)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return validators.an_object(self.fields.get("data", {}), "data")
+
+    def required_data(self) -> dict[str, Any]:
+        if "data" not in self.fields:
+            raise InvalidInput("data: is required")
+        return self.data
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return validators.an_object(self.fields.get("options", {}), "options")
+
+    def application_id(self) -> int:
+        return application_id(self.fields.get("application_id"), "application_id")
+
+    def text(self, name: str, most: int = 256) -> str:
+        return validators.text(self.fields.get(name), name, most, least=1)
+
+    def ignore_unknown(self, data: dict[str, Any], known: frozenset[str]) -> None:
+        """Fields that nobody reads are named in the answer."""
+        self.warnings.extend(validators.unknown(data, known, ""))
+
+    def answer(self, **parts: Any) -> dict[str, Any]:
+        warnings = {"warnings": self.warnings} if self.warnings else {}
+        return {"status": "OK", **parts, **warnings}
+
+
+def application_id(value: object, where: str) -> int:
+    """As a string or an integer, with one spelling only."""
+    if type(value) is int and 0 < value <= MAX_APPLICATION:
+        return value
+    if isinstance(value, str):
+        return application_key(value, where)
+    if value is None:
+        raise InvalidInput(f"{where}: is required")
+    raise InvalidInput(f"{where}: must be an application id")

@@ -1,0 +1,103 @@
+"""The audit trail: who changed what, before and after, when, from where; written in the transaction of the change."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sso.db.database import Database, Runner
+from sso.db.statement import Statement
+from sso.perm.credentials.access_keys import rfc3339
+from sso.perm.stores.audit_values import recorded
+
+MAX_PAGE = 200
+
+_WRITE = Statement(
+    """INSERT INTO audit (
+        user_id, service_id, key_id, operator, address, operation, target, project_id, application_id, before, after
+    ) VALUES (
+        :user_id, :service_id, :key_id, :operator, :address, :operation, :target, :project_id, :application_id,
+        :before, :after
+    )"""
+)
+_READ = Statement(
+    """SELECT * FROM audit
+    WHERE (CAST(:project_id AS text) IS NULL OR project_id = :project_id)
+      AND (CAST(:application_id AS int) IS NULL OR application_id = :application_id)
+      AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
+      AND (CAST(:operation AS text) IS NULL OR operation = :operation)
+      AND (CAST(:target AS text) IS NULL OR target = :target)
+      AND (CAST(:since AS float) IS NULL OR at >= to_timestamp(:since))
+      AND (CAST(:until AS float) IS NULL OR at < to_timestamp(:until))
+      AND (CAST(:before_id AS bigint) IS NULL OR id < :before_id)
+    ORDER BY id DESC LIMIT :most"""
+)
+
+
+@dataclass(frozen=True)
+class AuditActor:
+    """Who changes something: a user, or the operator of the command line."""
+
+    user_id: str = ""
+    service_id: int | None = None
+    address: str = ""
+    key_id: str | None = None  # the access key that came with the call
+    operator: str = ""  # the account of the operating system that ran a command
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    project_id: str | None = None
+    application_id: int | None = None
+    user_id: str | None = None
+    operation: str | None = None
+    target: str | None = None
+    since: int | None = None
+    until: int | None = None
+    before_id: int | None = None  # the page after the one that ended with this id
+    most: int = 50
+
+
+async def write(
+    tx: Runner,
+    actor: AuditActor,
+    operation: str,
+    target: str,
+    before: Any,
+    after: Any,
+    *,
+    project_id: str | None = None,
+    application_id: int | None = None,
+) -> None:
+    """Write an entry, unless nothing changed. Secrets are redacted and large values truncated."""
+    if before == after:
+        return
+    await tx.value(
+        _WRITE,
+        user_id=actor.user_id,
+        service_id=actor.service_id,
+        key_id=actor.key_id,
+        operator=actor.operator,
+        address=actor.address,
+        operation=operation,
+        target=target,
+        project_id=project_id,
+        application_id=application_id,
+        before=recorded(operation, before),
+        after=recorded(operation, after),
+    )
+
+
+async def read(database: Database, wanted: AuditFilter) -> list[dict[str, Any]]:
+    """The newest first."""
+    rows = await database.rows(
+        _READ,
+        project_id=wanted.project_id,
+        application_id=wanted.application_id,
+        user_id=wanted.user_id,
+        operation=wanted.operation,
+        target=wanted.target,
+        since=None if wanted.since is None else float(wanted.since),
+        until=None if wanted.until is None else float(wanted.until),
+        before_id=wanted.before_id,
+        most=min(wanted.most, MAX_PAGE),
+    )
+    return [{**dict(row), "at": rfc3339(row["at"])} for row in rows]

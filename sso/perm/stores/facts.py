@@ -1,0 +1,166 @@
+"""Loads what the engine must know about a user and an application, in one round trip that concurrent requests share.
+
+What decides is read in the request itself. Only what is compiled from an application's schema and roles is remembered,
+under the application's revision, and the revision comes with the facts: a change counts for every request that starts
+after its answer, on every worker, without anybody being told.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from sso.core.net import Address
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database, Row, Runner
+from sso.db.statement import Statement
+from sso.perm.builtin_roles import complete_schema
+from sso.perm.engine import decode
+from sso.perm.engine.compiled import Application, RoleRecord, compile_application
+from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts, UserFacts
+
+REMEMBERED = 1000  # applications
+
+_PROJECT = """jsonb_build_object(
+    'id', p.id, 'title', p.title, 'aliases', p.aliases, 'removed', p.removed, 'settings', p.settings,
+    'allow', p.allow, 'disallow', p.disallow,
+    'applications', (
+        SELECT coalesce(jsonb_agg(jsonb_build_array(x.application_id, x.name, x.removed, x.service_meta <> '{}')
+            ORDER BY x.application_id), '[]')
+        FROM applications x WHERE x.project_id = p.id),
+    'groups', (
+        SELECT coalesce(jsonb_agg(jsonb_build_array(g.id, g.title, g.conditions, g.tags, EXISTS (
+            SELECT 1 FROM group_users gu WHERE gu.group_id = g.id AND gu.user_id = item.user_id)) ORDER BY g.id), '[]')
+        FROM user_groups g WHERE g.project_id = p.id),
+    'members', (
+        SELECT coalesce(jsonb_agg(jsonb_build_array(m.level, m.resource, m.role, m.expired, m.ttl)
+            ORDER BY m.position), '[]')
+        FROM project_members m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""
+
+# Project access is reported with the central application only, so memberships are read only for it.
+_FACTS = Statement(
+    f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision,
+        a.settings AS app_settings, a.name AS app_name,
+        (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
+            'secret_data', r.secret_data)
+         FROM user_records r WHERE r.user_id = item.user_id AND r.application_id = item.application_id) AS record,
+        (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
+         FROM role_assignments s
+         WHERE s.user_id = item.user_id AND s.application_id = item.application_id) AS roles,
+        (SELECT {_PROJECT} FROM projects p WHERE p.id = a.project_id) AS home,
+        CASE WHEN item.application_id = 1 THEN
+            (SELECT jsonb_agg({_PROJECT}) FROM projects p
+             WHERE p.id IN (SELECT m.project_id FROM project_members m WHERE m.user_id = item.user_id))
+        END AS projects
+    FROM unnest(CAST(:user_ids AS text[]), CAST(:application_ids AS int[]))
+        WITH ORDINALITY AS item (user_id, application_id, n)
+    JOIN applications a ON a.application_id = item.application_id
+    LEFT JOIN users u ON u.user_id = item.user_id"""  # noqa: S608 - the parts are ours
+)
+_APPLICATION = Statement(
+    """SELECT a.revision, a.login, a.public_data, a.private_data, a.secret_data,
+        (SELECT coalesce(jsonb_agg(to_jsonb(r) - 'application_id' ORDER BY r.name), '[]')
+         FROM roles r WHERE r.application_id = a.application_id) AS roles
+    FROM applications a WHERE a.application_id = :application_id"""
+)
+
+
+@dataclass(frozen=True)
+class LoadedFacts:
+    """Somebody's facts at an application."""
+
+    application: Application
+    facts: PermissionFacts
+    known: bool  # there is such a user
+    name: str  # of the application
+    settings: dict[str, Any]
+
+    @property
+    def project_id(self) -> str | None:
+        return self.facts.home.id if self.facts.home else None
+
+    @property
+    def gone(self) -> bool:
+        """It, or the project it belongs to, was removed."""
+        return self.facts.removed or (self.facts.home is not None and self.facts.home.removed)
+
+
+class FactsStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._facts = Batch(database, _FACTS)
+        self._compiled: OrderedDict[int, Application] = OrderedDict()
+
+    async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
+        """None if there is no such application; the user need not exist."""
+        row = await self._facts(user_id, application_id)
+        if row is None:
+            return None
+        application = await self._application(application_id, row["revision"])
+        facts = _facts(row, user_id, address)
+        return LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"])
+
+    async def _application(self, application_id: int, revision: int) -> Application:
+        known = self._compiled.get(application_id)
+        if known is None or known.version < revision:
+            compiled = await read_application(self._database, application_id)
+            assert compiled is not None  # applications are never deleted
+            known = self._compiled[application_id] = compiled
+            if len(self._compiled) > REMEMBERED:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(application_id)
+        return known
+
+
+async def read_facts(
+    runner: Runner, user_id: str, application_id: int, address: Address | None
+) -> PermissionFacts | None:
+    """Somebody's facts at an application, for a transaction: as they are now."""
+    row = await runner.row(_FACTS, user_ids=[user_id], application_ids=[application_id])
+    return None if row is None else _facts(row, user_id, address)
+
+
+async def read_application(runner: Runner, application_id: int) -> Application | None:
+    """The schema and roles as they are now; inside a transaction that has locked the application, as they stay."""
+    row = await runner.row(_APPLICATION, application_id=application_id)
+    if row is None:
+        return None
+    schema = complete_schema(row)
+    records = [RoleRecord(**role) for role in row["roles"]]
+    return compile_application(application_id, row["revision"], schema, records)
+
+
+def _facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
+    user = UserFacts.of(user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address)
+    return PermissionFacts(
+        user=user,
+        own=decode.own_record({**(row["record"] or {}), "roles": row["roles"]}),
+        removed=row["removed"],
+        home=_project(row["home"], user_id) if row["home"] else None,
+        projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
+    )
+
+
+def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
+    return decode.project(
+        stored,
+        applications=[ProjectApplication(*item) for item in stored["applications"]],
+        groups=[_group(item, user_id) for item in stored["groups"]],
+        member_roles=member_roles(stored["members"]),
+    )
+
+
+def _group(item: list[Any], user_id: str) -> Group:
+    group_id, title, conditions, tags, is_member = item
+    return decode.group(group_id, [user_id] if is_member else [], conditions, tags, title)
+
+
+def member_roles(rows: list[list[Any]]) -> dict[str, Any]:
+    """Rows (level, resource, role, expired, ttl) as the object of a membership."""
+    found: dict[str, Any] = {"project": [], "applications": {}, "services": {}, "groups": {}}
+    for level, resource, role, expired, ttl in rows:
+        item = {"name": role, "expired": expired, "ttl": ttl}
+        if level == "project":
+            found["project"].append(item)
+        else:
+            found[level].setdefault(resource, []).append(item)
+    return found

@@ -1,0 +1,220 @@
+"""The input gate: every request body of the service is read here, or refused here.
+
+What passes can be stored as jsonb and sent back unchanged; what PostgreSQL, other readers of JSON or Python itself
+would choke on or quietly alter (deep nesting, duplicate keys, NaN, huge numbers, NUL, lone surrogates) does not pass.
+Most bodies are small and plain: a cheap look at the raw bytes decides whether the slower checks are needed at all.
+"""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
+from urllib.parse import unquote_to_bytes
+
+from pydantic import JsonValue
+
+JSON: TypeAlias = JsonValue
+
+MAX_BYTES = 256 * 1024
+MAX_LEVELS = 64
+MAX_VALUES = 10_000  # in one JSON body: what bounds the time that a body of many tiny values can take
+MAX_SCHEMA_VALUES = 65_536  # in documents of rules
+MAX_FORM_FIELDS = 1000
+
+_FORM = "application/x-www-form-urlencoded"
+_TYPES = {"application/json", _FORM}
+
+# The 66 noncharacters in UTF-8: U+FDD0 to U+FDEF, U+FFFE and U+FFFF, and the last two of every other plane.
+_NONCHARACTER = re.compile(
+    rb"\xef(?:\xb7[\x90-\xaf]|\xbf[\xbe\xbf])|[\xf0-\xf4][\x8f\x9f\xaf\xbf]\xbf[\xbe\xbf]",
+)
+
+_OPENING, _CLOSING = b"[{", b"]}"
+_STEPS = bytes.maketrans(_OPENING + _CLOSING, b"\x01\x01\xff\xff")  # one level down; one level up, as a signed byte
+_NO_BRACKET = bytes(set(range(256)) - set(_OPENING + _CLOSING))
+
+_BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_LONGEST_INTEGER = len(str(-(2**63)))
+
+
+CHEAP_BYTES = 32 * 1024
+CHEAP_PARTS = 1000
+_PARTS = (b",", b"[", b"{", b"&", b"%", b"\\u")
+
+
+class InvalidBody(ValueError):
+    """The body cannot be accepted; `status` is 400, 413 (too large) or 415 (a media type not taken here)."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+@dataclass(frozen=True)
+class ParsedBody:
+    fields: dict[str, JSON]
+    is_form: bool = False
+    raw: bytes = b""  # as sent: signatures are over these bytes
+
+
+def is_cheap(raw: bytes) -> bool:
+    """Whether reading the body takes less than a millisecond or so: few bytes, few values, few escapes."""
+    if len(raw) <= CHEAP_PARTS:
+        return True
+    return len(raw) <= CHEAP_BYTES and sum(map(raw.count, _PARTS)) <= CHEAP_PARTS
+
+
+def read_body(
+    raw: bytes,
+    content_type: str | None,
+    *,
+    forms: bool = True,
+    require_type: bool = False,
+    max_bytes: int = MAX_BYTES,
+    max_values: int = MAX_VALUES,
+    repeatable: frozenset[str] = frozenset(),
+) -> ParsedBody:
+    """Read a JSON object or, where `forms` allows, a form. Raises BadBody and nothing else.
+
+    `repeatable` names the fields of a form that are lists although their names do not end with brackets.
+    """
+    if len(raw) > max_bytes:
+        raise InvalidBody(f"body is larger than {max_bytes} bytes", 413)
+    is_form = _is_form(content_type, require_type)
+    if is_form and not forms:
+        raise InvalidBody("Content-Type must be application/json", 415)
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raise InvalidBody("body must not begin with a byte order mark")
+    if not raw:
+        return ParsedBody({}, is_form, raw)
+    return ParsedBody(_read_form(raw, repeatable) if is_form else _read_json(raw, max_values), is_form, raw)
+
+
+def _is_form(content_type: str | None, require_type: bool) -> bool:
+    if content_type is None or not content_type.strip():
+        if require_type:
+            raise InvalidBody("Content-Type is required")
+        return False
+    media_type, *parameters = (part.strip(" \t") for part in content_type.lower().split(";"))
+    if media_type not in _TYPES:
+        raise InvalidBody("Content-Type is not supported", 415)
+    if any(parameter not in ("", "charset=utf-8", 'charset="utf-8"') for parameter in parameters):
+        raise InvalidBody("Content-Type may have no parameter but charset=utf-8", 415)
+    return media_type == _FORM
+
+
+def _read_json(raw: bytes, max_values: int) -> dict[str, JSON]:
+    openings = raw.count(b"[") + raw.count(b"{")
+    if openings > MAX_LEVELS or openings + raw.count(b",") > max_values:
+        _check_structure(raw, max_values)  # before parsing: the parser recurses
+    try:
+        fields = _DECODER.decode(raw.decode())
+    except UnicodeDecodeError:
+        raise InvalidBody("body is not valid UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise InvalidBody(f"body is not valid JSON (line {error.lineno}, column {error.colno})") from None
+    if not isinstance(fields, dict):
+        raise InvalidBody("body must be one JSON object")
+    # What is not escaped shows in the raw bytes; only an escape makes it needful to look at every string.
+    _check_text(_all_text(fields) if b"\\u" in raw else raw)
+    return fields
+
+
+def _check_structure(raw: bytes, max_values: int) -> None:
+    """Count levels and values without parsing. Exact up to the first syntax error, where the parser stops anyway."""
+    # Pairs of backslashes go first, so that what is left before a quote is an escape; then every second part is text.
+    parts = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if parts.count(b'"') > 4 * max_values:  # a value has two for its key and two for itself
+        raise InvalidBody(f"body must have at most {max_values} values")
+    outside = b"".join(parts.split(b'"')[::2])
+    steps = outside.translate(_STEPS, _NO_BRACKET)
+    if outside.count(b",") + steps.count(1) > max_values:
+        raise InvalidBody(f"body must have at most {max_values} values")
+    if any(map(MAX_LEVELS.__lt__, accumulate(memoryview(steps).cast("b")))):
+        raise InvalidBody(f"body must have at most {MAX_LEVELS} levels")
+
+
+def _all_text(fields: dict[str, JSON]) -> bytes:
+    """All keys and strings as UTF-8; the separator keeps two halves of a surrogate pair apart."""
+    found: list[str] = []
+    pending: list[JSON] = [fields]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, dict):
+            found += value
+            pending += value.values()
+    try:
+        return " ".join(found).encode()
+    except UnicodeEncodeError:
+        raise InvalidBody("body has a lone surrogate") from None
+
+
+def _check_text(utf8: bytes) -> None:
+    if 0 in utf8:
+        raise InvalidBody("body has a NUL character")
+    if not utf8.isascii() and _NONCHARACTER.search(utf8):
+        raise InvalidBody("body has a Unicode noncharacter")
+
+
+def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise InvalidBody("body has a duplicate key")
+    return fields
+
+
+def _integer(digits: str) -> int:
+    # The length is judged first: Python raises on 4,300 digits, and is slow before that.
+    if len(digits) <= _LONGEST_INTEGER and -(2**63) <= (number := int(digits)) < 2**63:
+        return number
+    raise InvalidBody("body has an integer beyond 64 bits")
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise InvalidBody("body has a number that is too large")
+    return number
+
+
+def _constant(name: str) -> None:
+    raise InvalidBody("body has a number that is not finite")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+
+
+def _read_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
+    if raw.count(b"&") >= MAX_FORM_FIELDS:
+        raise InvalidBody(f"body must have at most {MAX_FORM_FIELDS} fields")
+    if _BAD_PERCENT.search(raw):
+        raise InvalidBody("body has a percent sign without two hexadecimal digits")
+    fields: dict[str, JSON] = {}
+    lists: dict[str, list[JSON]] = {}
+    for pair in filter(None, raw.split(b"&")):
+        encoded_name, _, encoded_value = pair.partition(b"=")
+        name, value = _decode(encoded_name), _decode(encoded_value)
+        if name.endswith("[]") or name in repeatable:
+            lists.setdefault(name, []).append(value)
+        elif name in fields:
+            raise InvalidBody("body has a repeated field")
+        else:
+            fields[name] = value
+    fields.update(lists)
+    return fields
+
+
+def _decode(encoded: bytes) -> str:
+    decoded = unquote_to_bytes(encoded.replace(b"+", b" "))
+    _check_text(decoded)
+    try:
+        return decoded.decode()
+    except UnicodeDecodeError:
+        raise InvalidBody("body is not valid UTF-8") from None

@@ -1,0 +1,492 @@
+"""The edge, over the wire: headers of every answer, and that bad input is told so and never breaks anything."""
+
+import random
+import re
+import socket
+from collections.abc import Iterator
+from urllib.parse import quote_from_bytes
+
+import httpx
+import pytest
+
+from sso.app import build_app
+from sso.health import Health
+from sso.metrics import Metrics
+from sso.services import Services
+from sso.web.cookies_csrf import csrf_token
+from sso.web.fast_quart.app import FastQuart
+from tests.kit.browser import SESSION, VISIT, Browser, fresh_browser, new_user
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import Game
+from tests.kit.server import Server
+
+FORM = "application/x-www-form-urlencoded"
+KEYS = ("/proxy/oauth/keys", "/api/permissions/keys")
+OAUTH = (
+    "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/account/sites/remove",
+    "/proxy/oauth/authorize", "/proxy/oauth/authorize/<request_id>", "/proxy/oauth/token", "/proxy/oauth/token/revoke",
+    "/proxy/oauth/userinfo", "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken", "/proxy/oauth/exchangeJwt",
+    "/proxy/oauth/logout",
+)  # fmt: skip
+PERMISSIONS = tuple(
+    f"/api/permissions/{path}"
+    for path in (
+        "application", "application/tags", "application/publicKeys/<app_id>", "application/publicKey/<key_id>",
+        "user/info", "publish", "project", "project/membership", "group", "group/access", "group/tags", "accessKey",
+        "roles", "meta/schema", "meta/data", "audit",
+    )
+)  # fmt: skip
+GAMES = (
+    *(f"/proxy/api/gameSession/{what}" for what in ("getGsid", "getGsidResult", "closeGsid", "info")),
+    "/game/<gsid>", "/game/<gsid>/continue", "/game/<gsid>/deny",
+)  # fmt: skip
+SOCKETS = ("/ws/gameSession/refresh/<gsid>",)
+ROUTES = (
+    "/", "/login", "/login/code", "/login/code/resend", "/logout", "/account", "/account/password", "/account/totp",
+    "/account/totp/code", "/account/totp/remove", "/account/code", "/account/email-2fa", "/account/games/end",
+    "/account/sessions/end", "/account/sessions/end-others",
+    "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
+    *GAMES,
+)  # fmt: skip
+# Forms, and the login operation; the rooms of OAuth, permissions and games try their own.
+POSTS = tuple(
+    path
+    for path in ROUTES
+    if path not in ("/", "/account", "/healthz", "/readyz", *KEYS, *OAUTH, *PERMISSIONS, *GAMES) and "<" not in path
+)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "X")
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def somebody(server: Server) -> Iterator[Browser]:
+    """Signed in, and left alone: forms that are refused change nothing."""
+    with fresh_browser(server, new_user(server)) as browser:
+        browser.open_account()
+        yield browser
+
+
+async def test_every_route_is_tried_here(services: Services) -> None:
+    rules = list(build_app(services, Health(), Metrics(False)).url_map.iter_rules())
+    assert {rule.rule for rule in rules if not rule.websocket} == set(ROUTES)
+    assert {rule.rule for rule in rules if rule.websocket} == set(SOCKETS)
+
+
+async def test_the_table_of_plain_routes_says_what_the_router_says(services: Services) -> None:
+    app = build_app(services, Health(), Metrics(False))
+    assert isinstance(app, FastQuart)
+    router = app.url_map.bind("")
+    assert len(app.plain_rules) > 100
+    for (method, path), rule in app.plain_rules.items():
+        assert router.match(path, method, return_rule=True) == (rule, {})
+
+
+def answers(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
+    """One of each kind that there is."""
+    with server.client() as client, Browser(server) as owing, Game(server) as game:
+        owing.sign_in(new_user(server, totp_secret=TOTP_SECRET))
+        session = game.register(distr="steam")
+        return {
+            "sign in": client.get("/login"),
+            "sign in, refused": owing.sign_in("nobody@example.com", "x"),
+            "code": owing.follow(owing.sign_in(new_user(server, totp_secret=TOTP_SECRET))),
+            "account": somebody.get("/account"),
+            "set up an app": somebody.get("/account/totp"),
+            "sign in to a game": client.get(session.page),
+            "game": somebody.get(session.decision),
+            "410": client.get("/?gsid=x"),
+            "redirect": client.get("/account"),
+            "400": client.post("/login", content=b"%", headers={"Content-Type": FORM}),
+            "403": client.post("/login", data={}),
+            "404": client.get("/nothing"),
+            "405": client.put("/login"),
+            "413": client.post("/login", content=b"a" * 300_000, headers={"Content-Type": FORM}),
+            "415": client.post("/login", json={}),
+            "416": client.get("/static/sso.css", headers={"Range": "bytes=999999-"}),
+            "431": client.get("/login", headers={"X-Long": "a" * 40_000}),
+            "options": client.options("/login"),
+            "style": client.get("/static/sso.css"),
+            "picture": client.get("/static/logo.svg"),
+            "keys": client.get(KEYS[0]),
+            "health": client.get("/healthz"),
+            "data 401": client.post("/proxy/api/login", json={"login": "nobody@example.com", "password": "x"}),
+            "data of a game": game.get_gsid(),
+            "data 403": game.ask("getGsidResult", "x"),
+            "data 404": client.get("/proxy/api/nothing"),
+            "data 413": client.post("/proxy/api/login", content=b"a" * 300_000),
+        }
+
+
+@pytest.fixture(scope="module")
+def each(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
+    return answers(server, somebody)
+
+
+def test_the_answers_are_what_they_are_called(each: dict[str, httpx.Response]) -> None:
+    for name, answer in each.items():
+        for number in re.findall(r"\d+", name):
+            assert answer.status_code == int(number), name
+
+
+def test_no_answer_may_be_framed_sniffed_or_kept(each: dict[str, httpx.Response]) -> None:
+    for name, answer in each.items():
+        assert answer.headers["X-Frame-Options"] == "DENY", name
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"], name
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", name
+        expected = {"style": "public, max-age=3600", "picture": "public, max-age=3600", "keys": "public, max-age=10"}
+        assert answer.headers["Cache-Control"] == expected.get(name, "no-store"), name
+
+
+def test_no_page_runs_anything(each: dict[str, httpx.Response]) -> None:
+    pages = {name: answer for name, answer in each.items() if "html" in answer.headers["Content-Type"]}
+    assert len(pages.keys() - {"431"}) == 16  # the lane refuses a head that is too long before it knows who asks
+    for name, answer in pages.items():
+        assert answer.headers["Content-Security-Policy"] == POLICY, name
+        assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|javascript:", answer.text), name
+    for name, answer in each.items():
+        assert "unsafe" not in answer.headers["Content-Security-Policy"], name
+        assert name in pages or answer.headers["Content-Security-Policy"].startswith("default-src 'none'"), name
+
+
+def test_the_referrer_stays_here(each: dict[str, httpx.Response]) -> None:
+    """Not at all where there is no form; with one, browsers would else send it without its origin."""
+    for name, answer in each.items():
+        if answer.text:
+            expected = "same-origin" if "<form" in answer.text else "no-referrer"
+            assert answer.headers["Referrer-Policy"] == expected, name
+
+
+def test_over_http_nothing_is_said_of_https(each: dict[str, httpx.Response]) -> None:
+    assert not [name for name, answer in each.items() if "Strict-Transport-Security" in answer.headers]
+
+
+def test_no_answer_tells_what_it_was_made_with(each: dict[str, httpx.Response]) -> None:
+    for name, answer in each.items():
+        assert "Server" not in answer.headers, name
+        assert "X-Powered-By" not in answer.headers, name
+        assert not re.search(r"Traceback|werkzeug|quart|asyncpg|\.py\b", answer.text), name
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null"])
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_only_keys_and_discovery_are_for_other_origins(client: httpx.Client, method: str, origin: str) -> None:
+    headers = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"}
+    for path in (*ROUTES, "/nothing", "/proxy/api/nothing", "/static/sso.css"):
+        answer = client.request(method, path, headers=headers)
+        cors = {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
+        shared = (path in KEYS or path.startswith("/.well-known/")) and method == "GET"
+        assert cors == ({"access-control-allow-origin": "*"} if shared else {}), path
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "evil.example<script>"])
+def test_refused_host_is_never_repeated(server: Server, host: str) -> None:
+    with Browser(server, headers={"Host": host}) as browser:
+        for path in (*ROUTES, "//login", "/nothing"):
+            assert_not_repeated(browser.get(path))
+        assert_not_repeated(browser.http.post("/login", data={}))
+        assert_not_repeated(browser.http.post("/proxy/api/login", json={}))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {
+            "X-Forwarded-Host": "evil.example",
+            "X-Forwarded-Proto": "evil.example",
+            "X-Forwarded-Prefix": "/evil.example",
+        },
+        {
+            "Forwarded": 'host="evil.example";proto=https',
+            "X-Original-URL": "/evil.example",
+            "X-Rewrite-URL": "/evil.example",
+        },
+    ],
+)
+def test_what_a_client_calls_us_is_never_repeated(server: Server, headers: dict[str, str]) -> None:
+    login = new_user(server)
+    with Browser(server, headers=headers) as browser:
+        for path in (*ROUTES, "//login", "/nothing"):
+            assert_not_repeated(browser.get(path))
+        browser.get("/login")
+        fields = browser.form("/login") | {"login": login, "password": PASSWORD}
+        entered = browser.http.post("/login", data=fields)
+        assert entered.headers["Location"] == "/account"
+        assert_not_repeated(entered)
+        assert_not_repeated(browser.get("/account"))
+        api = {"login": login, "password": PASSWORD, "factor": "x"}
+        assert_not_repeated(browser.http.post("/proxy/api/login", json=api))
+
+
+def test_an_absolute_request_target_is_never_repeated(server: Server) -> None:
+    for target in (
+        "http://evil.example/login",
+        "http://evil.example/",
+        "http://evil.example//login",
+        "//evil.example/login",
+    ):
+        answer = raw(server, f"GET {target} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 ")
+        assert b"evil.example" not in answer
+
+
+def assert_not_repeated(answer: httpx.Response) -> None:
+    assert "evil.example" not in str(answer.headers)
+    assert "evil.example" not in answer.text
+
+
+def raw(server: Server, request: bytes) -> bytes:
+    """The whole answer, to the end of the connection."""
+    host, port = server.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+HEAD = b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (b"GET /\xff" + HEAD, {400}),
+        (b"GET /login?next=\xff" + HEAD, {400}),
+        (b"GET /%ff%fe" + HEAD, {404}),
+        (b"GET /%00" + HEAD, {404}),
+        (b"GET /%zz" + HEAD, {404}),
+        (b"GET /%" + HEAD, {404}),
+        (b"GET /login?next=%ff%00&%zz=%" + HEAD, {200}),
+        (b"GET /login?" + b"a=b&" * 5000 + HEAD, {400}),
+        (b"GET /login/code?next=%ff" + HEAD, {303}),
+        (b"GET /static/%00" + HEAD, {404}),
+        (b"GET /static/" + b"a" * 4000 + HEAD, {404}),
+        (b"GET /static/" + b"%C3%A9" * 90 + HEAD, {404}),
+        (b"GET /static/../app.py" + HEAD, {404}),
+        (b"GET /static/%2e%2e/headers.py" + HEAD, {404}),
+        (b"GET /static/..%2f..%2fapp.py" + HEAD, {404}),
+        (b"GET /static//etc/passwd" + HEAD, {404}),
+        (b"GET /static/." + HEAD, {404}),
+        (b"GET /" + b"a" * 20_000 + HEAD, {414}),
+        (b"GET /login" + HEAD + b"X-Long: " + b"a" * 40_000 + b"\r\n", {431}),
+        (b"GET /login" + HEAD + b"X: y\r\n" * 10_000, {431}),
+        (b"GET /login" + HEAD + b"Cookie: sso_visit=\xff\xfe; sso_session=\x80; ;;=;a\r\n", {200}),
+        (b"GET /account" + HEAD + b"Cookie: sso_session=" + b"a" * 9000 + b"\r\n", {303}),
+        (b"GET /login" + HEAD + b"User-Agent: \xff\r\nAccept-Language: \xff\r\nOrigin: \xff\r\n", {200}),
+        (b"GET /login" + HEAD + b"Host: second\r\n", {400}),
+        (b"GET /login HTTP/1.1\r\n\r\n", {400}),
+        (b"GET /login" + HEAD + b"A\x00: b\r\n", {400}),
+        (b"GET /login" + HEAD + b"A : b\r\n", {400}),
+        (b"GET /login HTTP/x\r\nHost: localhost\r\n", {400}),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + HEAD, {400}),
+        (b"GET /static/sso.css" + HEAD + b"Range: bytes=9-1,a\r\nIf-Modified-Since: \xff\r\n", {200, 416}),
+        (b"GET /static/sso.css" + HEAD + b"If-None-Match: \xff\r\nIf-Range: \xff\r\n", {200}),
+        (b"OPTIONS *" + HEAD, {404}),
+        (b"CONNECT evil.example:443" + HEAD, {400, 404}),
+    ],
+)  # fmt: skip
+def test_a_bad_request_line_or_header_is_told_so(server: Server, request_: bytes, expected: set[int]) -> None:
+    answer = raw(server, request_ + b"\r\n")
+    assert status(answer) in expected
+    assert b"Traceback" not in answer
+
+
+SOCKET = b"Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/login", 405), ("/nothing", 404), ("/proxy/api/login", 405)])
+def test_where_there_is_no_socket_none_is_opened(server: Server, path: str, expected: int) -> None:
+    answer = raw(
+        server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n".encode() + SOCKET + b"\r\n"
+    )
+    assert status(answer) == expected
+    assert b"x-frame-options: DENY" in answer
+
+
+def test_a_connection_is_not_closed_without_a_word(client: httpx.Client) -> None:
+    """Also where the answer did not wait for the body: who is not told would send the next request there."""
+    for number in range(200):
+        assert client.request("PUT", "/login", content=b"x" * number).status_code == 405
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_connection_that_shall_be_closed_is_closed(server: Server, version: str) -> None:
+    answer = raw(server, f"GET /healthz HTTP/{version}\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert status(answer) == 200
+
+
+BODIES: dict[str, tuple[str | None, bytes, set[int]]] = {
+    "nothing": (FORM, b"", {303, 400, 401, 403}),
+    "nothing of no type": (None, b"", {303, 400, 401, 403}),
+    "a field twice": (FORM, b"csrf=a&csrf=b", {400}),
+    "NUL": (FORM, b"login=%00&csrf=x", {400}),
+    "raw NUL": (FORM, b"login=\x00&csrf=x", {400}),
+    "a surrogate": (FORM, b"login=%ED%A0%80&csrf=x", {400}),
+    "no UTF-8": (FORM, b"login=%FF&csrf=x", {400}),
+    "raw bytes": (FORM, b"login=\xff\xfe&csrf=x", {400}),
+    "overlong": (FORM, b"login=%C0%80&csrf=x", {400}),
+    "a noncharacter": (FORM, b"login=%EF%BF%BF&csrf=x", {400}),
+    "a byte order mark": (FORM, b"\xef\xbb\xbfcsrf=x", {400}),
+    "a bad percent": (FORM, b"login=%zz&csrf=x", {400}),
+    "a lone percent": (FORM, b"login=%", {400}),
+    "a thousand fields": (FORM, b"&".join(b"a%d=" % number for number in range(1001)), {400}),
+    "a list": (FORM, b"csrf[]=x&login[]=y&password[]=z&otp[]=1&id[]=2", {400, 403}),
+    "30 kB": (FORM, b"login=" + b"a" * 30_000, {400, 403}),
+    "300 kB": (FORM, b"login=" + b"a" * 300_000, {413}),
+    "JSON": ("application/json", b'{"login": "a", "password": "b"}', {401, 415}),
+    "JSON said to be a form": (FORM, b'{"login": "a"}', {400, 403}),
+    "multipart": ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n', {415}),
+    "multipart without its boundary": ("multipart/form-data", b"x", {415}),
+    "text": ("text/plain", b"csrf=x", {415}),
+    "XML": ("application/xml", b"<a/>", {415}),
+    "another charset": (f"{FORM}; charset=utf-16", b"csrf=x", {415}),
+    "no media type": ("\xff\xfe;;=", b"csrf=x", {415}),
+    "no type": (None, b"csrf=x", {400, 415}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_bad_body_is_told_so_by_every_form(server: Server, somebody: Browser, name: str) -> None:
+    kind, content, expected = BODIES[name]
+    cookies = f"{SESSION}={somebody.cookie()}; {VISIT}={'A' * 43}"
+    with server.client() as client:
+        for path in POSTS:
+            headers = [(b"Cookie", cookies.encode())] + ([(b"Content-Type", kind.encode("latin1"))] if kind else [])
+            answer = client.post(path, content=content, headers=headers)
+            assert answer.status_code in expected, path
+            assert "Traceback" not in answer.text
+    assert somebody.is_signed_in
+
+
+@pytest.mark.parametrize("headers", [{"Content-Encoding": "gzip"}, {"Content-Encoding": "br, gzip"}])
+def test_a_compressed_body_is_not_taken(client: httpx.Client, headers: dict[str, str]) -> None:
+    for path in POSTS:
+        assert client.post(path, content=b"csrf=x", headers={"Content-Type": FORM, **headers}).status_code == 415
+
+
+def test_a_body_that_is_declared_too_long_is_refused_before_it_comes(server: Server) -> None:
+    for path in POSTS:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nContent-Length: 1000000000\r\n\r\n"
+        assert status(raw(server, head.encode())) == 413, path
+
+
+def test_a_body_in_endless_pieces_is_refused(server: Server) -> None:
+    piece = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
+    head = f"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    host, port = server.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(head.encode() + piece * 17)  # a little more than a megabyte
+        assert status(connection.recv(65536)) == 413
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_other_methods_are_405_with_allow(client: httpx.Client, path: str) -> None:
+    for method in ("PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "X"):
+        answer = client.request(method, path)
+        assert answer.status_code == 405, method
+        assert {"OPTIONS"} < set(answer.headers["Allow"].split(", ")) <= {"GET", "HEAD", "POST", "OPTIONS"}
+
+
+def test_fields_that_nobody_knows_are_ignored(server: Server) -> None:
+    login = new_user(server)
+    with Browser(server) as browser:
+        answer = browser.sign_in(
+            login, **{"user_id": "1", "is_admin": "1", "__class__": "x", "login.x": "y", "é🎮": "ü"}
+        )
+        assert answer.status_code == 303
+
+
+ODD = ["'; DROP TABLE users; --", "%_\\", "\u202e\U0001f3ae", "\r\n", "x" * 10_000, "{{7*7}}", "${7*7}"]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_odd_text_behind_the_guard_is_only_text(server: Server, somebody: Browser, value: str) -> None:
+    fields = {"csrf": csrf_token(somebody.cookie() or "")}
+    # A new password that is too short: the current one is then not even looked at, and the account not slowed down.
+    for path, more in {
+        "/account/totp": {"setup": value, "otp": value},
+        "/account/sessions/end": {"id": value},
+        "/account/password": {"current_password": value, "new_password": "1", "repeat_password": "1"},
+    }.items():
+        answer = somebody.post(path, fields | more)
+        assert answer.status_code in (303, 422)
+        assert value.strip() not in answer.text or not value.strip()
+    assert somebody.get("/account", params={"done": value}).status_code == 200
+    with Browser(server) as browser:
+        assert browser.sign_in(value, value, next=value).status_code == 401
+        assert "49" not in browser.form("/login")["login"]
+
+
+def test_a_seeded_sweep_finds_no_failure(server: Server, somebody: Browser) -> None:
+    chance = random.Random(20)
+    cookies = [
+        f"{SESSION}={somebody.cookie()}",
+        f"{VISIT}={'A' * 43}",
+        f"{SESSION}={'B' * 43}; {VISIT}=x",
+        "",
+        "=;;",
+        "é=é",
+    ]
+    token = csrf_token(somebody.cookie() or "")
+    with server.client() as client:
+        for number in range(500):
+            method, path = chance.choice(METHODS), chance.choice(ROUTES)
+            path = path.replace("<path:filename>", noise(chance)) + chance.choice(["", "", "/", "?" + noise(chance)])
+            headers = [(b"Cookie", chance.choice(cookies).encode())]
+            headers += [(name, chance.choice(VALUES)) for name in NAMES if chance.random() < 0.4]
+            body = chance.choice([b"", noise(chance).encode(), form(chance, token), b"{" + form(chance, token)])
+            request = client.build_request(method, "http://x/", content=body, headers=headers)
+            request.url = client.base_url.copy_with(raw_path=path.encode())
+            answer = client.send(request)
+            what = f"{number}: {method} {path} {headers} {body!r}"
+            assert answer.status_code < 500, what
+            assert "Traceback" not in answer.text, what
+            assert answer.headers["X-Frame-Options"] == "DENY", what
+    assert somebody.is_signed_in
+    assert not server.log_events("request failed")
+
+
+NAMES = (b"Content-Type", b"Origin", b"Sec-Fetch-Site", b"Accept", b"Range", b"X-Forwarded-For", b"If-None-Match")
+VALUES = (
+    FORM.encode(), b"application/json", b"text/html", b"\xff", b"null", b"https://evil.example", b"same-origin",
+    b"cross-site", b"bytes=0-", b"bytes=-1", b"bytes=5-1", b"127.0.0.1", b"a" * 3000, b"*/*;q=x", b";;,,==",
+)  # fmt: skip
+PIECES = (
+    b"<script>",
+    b"'",
+    b'"',
+    b"\\",
+    b"%",
+    b"\xff",
+    b"\x00",
+    b"\xed\xa0\x80",
+    "é🎮".encode(),
+    b"..",
+    b"/",
+    b"&=",
+    b"a" * 300,
+    b"1e400",
+    b"[]",
+)
+
+
+def noise(chance: random.Random) -> str:
+    return quote_from_bytes(b"".join(chance.choices(PIECES, k=chance.randint(0, 5))), safe="%/&=.")
+
+
+def form(chance: random.Random, token: str) -> bytes:
+    """Something like the fields of a form; never what would sign the user out or cost the account an attempt."""
+    names = ("next", "login", "otp", "id", "enable", "setup", "repeat_password", "csrf[]", "x")
+    pairs = [f"{name}={noise(chance)}" for name in chance.sample(names, chance.randint(0, 4))]
+    return "&".join([*pairs, f"csrf={chance.choice([token[:-1], '', noise(chance)])}"]).encode()

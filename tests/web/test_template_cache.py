@@ -1,0 +1,73 @@
+"""A page that is filled in is the page that would have been rendered."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2 import Environment, FileSystemLoader, Template
+
+import sso
+from sso.core.language import Text, reader
+from sso.web import language, pages
+from sso.web.template_cache import MAX_PAGES, _stencil, filled
+
+NASTY = ["", "plain", "\"'><script>&amp;%(x)s{{ 7 }}\\", "ünï ☃", "csrf", "%", "a" * 300]
+
+
+@pytest.fixture(scope="module")
+def signin() -> Template:
+    folder = Path(sso.__file__).parent / "web" / "templates"
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True)
+    language.install(environment)
+    pages.install(environment)
+    return environment.get_template("signin.html")
+
+
+@pytest.fixture(autouse=True)
+def nothing_known() -> None:
+    _stencil.cache_clear()
+
+
+def names(**more: Any) -> dict[str, Any]:
+    common = {"lang": reader.get(), "service_name": "S", "user": None, "status": 200, "notice": None, "problem": None}
+    return {**common, "csrf": "", "page_title": Text("Sign in"), "action": "/login", "site": "", **more}
+
+
+@pytest.mark.parametrize("site", ["", "A <b>site</b>"])
+@pytest.mark.parametrize("problem", [None, Text("Wrong e-mail or password.")])
+@pytest.mark.parametrize("lang", ["en", "de"])
+def test_it_is_what_would_have_been_rendered(signin: Template, site: str, problem: Text | None, lang: str) -> None:
+    token = reader.set(lang)
+    try:
+        same = names(site=site, problem=problem)
+        for csrf, next_path, login in itertools.product(NASTY, NASTY, NASTY):
+            own = {"csrf": csrf, "next": next_path, "login": login}
+            assert filled(signin, same, own) == signin.render({**same, **own})
+        assert _stencil.cache_info().misses == 8  # which of the three are empty
+    finally:
+        reader.reset(token)
+
+
+def test_what_is_translated_is_not_mistaken_for_what_is_not(signin: Template) -> None:
+    token = reader.set("de")
+    try:
+        own = {"csrf": "x"}
+        for title in (Text("Sign in"), "Sign in", Text("Sign in")):
+            same = names(page_title=title)
+            assert filled(signin, same, own) == signin.render({**same, **own})
+    finally:
+        reader.reset(token)
+
+
+def test_one_and_true_are_two_things() -> None:
+    template = Environment(autoescape=True).from_string("{{ value }} {{ own }}")
+    assert [filled(template, {"value": value}, {"own": "me"}) for value in (1, True, 1.0)] == [
+        "1 me", "True me", "1.0 me",
+    ]  # fmt: skip
+
+
+def test_only_so_many_are_kept(signin: Template) -> None:
+    for number in range(MAX_PAGES + 10):
+        filled(signin, names(site=f"Site {number}"), {"csrf": "x"})
+    assert _stencil.cache_info().currsize == MAX_PAGES
