@@ -21,7 +21,7 @@ LOGIN = "/proxy/api/login"
 FREE = 5  # failures of an account that need no wait
 PER_ADDRESS = 10
 # The counter that was charged last. A charge sets ``expires`` to 15 minutes later, so the wait it caused can be read.
-_LAST = "(SELECT key FROM throttle ORDER BY expires DESC LIMIT 1)"
+_LAST = "(SELECT key FROM throttle WHERE expires <= now() + interval '15 min' ORDER BY expires DESC LIMIT 1)"
 WAIT = f"SELECT extract(epoch FROM blocked_until - expires + interval '15 min') FROM throttle WHERE key = {_LAST}"
 BLOCK = f"UPDATE throttle SET blocked_until = now() + interval '1 minute' WHERE key = {_LAST}"
 UNBLOCK = f"UPDATE throttle SET blocked_until = now() WHERE key = {_LAST}"
