@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.kit.raw_http import Answer, Running, serving
-from tests.serve.lane.test_second_opinion import BAD, GOOD
+from tests.serve.http1.test_second_opinion import BAD, GOOD
 
 # Hypercorn repeats no connection header of HTTP/1.0, and never keeps such a connection.
 OF_THE_CONNECTION = {"date", "connection"}
