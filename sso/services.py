@@ -35,8 +35,8 @@ from sso.oauth.wiring import OAuth
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.wiring import Permissions, build_permissions
-from sso.web.client_address import Proxies
-from sso.web.forwarding import ForwardingMonitor
+from sso.web.client_address import TrustedProxies
+from sso.web.forwarding_monitor import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Services:
     permissions: Permissions
     applications: ApplicationsAtLogin
     exchange_jwt: ExchangeJwt
-    proxies: Proxies
+    proxies: TrustedProxies
     forwarding: ForwardingMonitor
 
 
@@ -112,7 +112,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Notifications(database)
     auth_data = AuthData(tokens, jwts, applications, settings.vendor)
-    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
+    proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(

@@ -16,12 +16,13 @@ from sso.accounts.password_login import PasswordLogin
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.sites import SiteLine, Sites
 from sso.core.language import Text, either
-from sso.web import cookies_csrf
 from sso.web.client_connection import client_connection
-from sso.web.cookies_csrf import SESSION
-from sso.web.http import address
+from sso.web.cookies import SESSION_COOKIE, set_cookie
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
+from sso.web.request import client_address
 
 PASSWORD_LEAST, MAX_PASSWORD = 8, 1024
 
@@ -71,14 +72,14 @@ class AccountPage:
     async def submitted(self) -> tuple[Session, dict[str, str]]:
         form = await form_fields()
         session = await self.session()
-        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+        check_csrf(session.secret, form.get("csrf"))
         return session, form
 
     async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         """Judges the password of the form and, if a second factor is on, its code. Returns what is wrong."""
-        user, where = session.user, (address(), _device_of(session))
+        user, where = session.user, (client_address(), _device_of(session))
         try:
-            with client_connection().watched():
+            with client_connection().cancel_on_disconnect():
                 if not await self._signin.confirm_password(user, form.get("current_password", ""), *where):
                     return WRONG_PASSWORD
             if user.ways:
@@ -95,9 +96,9 @@ class AccountPage:
         current, new = form.get("current_password", ""), form.get("new_password", "")
         if problem := password_problem(new, form.get("repeat_password", "")):
             return problem
-        where = address(), _device_of(session)
+        where = client_address(), _device_of(session)
         try:
-            with client_connection().watched():
+            with client_connection().cancel_on_disconnect():
                 hashed = await self._signin.new_password_hash(session.user, current, new, *where)
         except TryLater as error:
             return FormProblem(try_later(error), error.status, error.headers)
@@ -105,9 +106,9 @@ class AccountPage:
 
     async def renewed(self, session: Session, user: User, auth: str, done: str) -> Response:
         """Back to the page, with a new session for this browser: everything issued before has ended."""
-        new = await self._sessions.start(user, auth, address(), device(), session=session.secret)
+        new = await self._sessions.start(user, auth, client_address(), device(), session=session.secret)
         response = see_other(f"/account?done={done}")
-        cookies_csrf.set_cookie(response, SESSION, new.secret, self._life_s)
+        set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
         return response
 
@@ -130,7 +131,7 @@ class AccountPage:
             opened=opened,
             page_title=_("Your account"),
             user=user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             password_min=PASSWORD_LEAST,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,

@@ -7,10 +7,12 @@ from sso.accounts.sessions import Session
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.link import Link
 from sso.gsid.login_flow import decision_path, front_path
-from sso.web import cookies_csrf, language
-from sso.web.http import address
+from sso.web import language
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
+from sso.web.request import client_address
 
 PATH = "/game/<gsid>"
 LOOK_AGAIN_S = "2"
@@ -33,7 +35,7 @@ def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
         if session is None:
             return see_other(front_path(gsid, link.unchecked))
         view = await confirm.view(gsid, link)
-        language.asked_for(link.lang)
+        language.use_ui_locales(link.lang)
         if not view.pending:
             return await show_result(view, session)
         allowed = await confirm.is_allowed(gsid, session.user, link)
@@ -41,11 +43,11 @@ def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
             "game.html",
             page_title=_("Continue to your game"),
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             game=view,
-            same_place=view.same_place(address()),
+            same_place=view.same_place(client_address()),
             allowed=allowed,
-            administrator=allowed and await confirm.hands_over_rights(session.user, address()),
+            administrator=allowed and await confirm.hands_over_rights(session.user, client_address()),
             action=decision_path(gsid),
             next=front_path(gsid, view.parameters),
         )
@@ -72,9 +74,9 @@ def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
         form = await form_fields()
         session = await visitor.session()
         if session:
-            cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+            check_csrf(session.secret, form.get("csrf"))
         link = Link.from_form(form)
-        language.asked_for(link.lang)
+        language.use_ui_locales(link.lang)
         return session, link
 
     async def show_result(view: ConfirmationView, session: Session) -> Response:
@@ -90,11 +92,11 @@ def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
             "game_result.html",
             page_title=TITLES[outcome],
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             headers={"Refresh": LOOK_AGAIN_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,
-            administrator=signed_in and await confirm.hands_over_rights(session.user, address()),
+            administrator=signed_in and await confirm.hands_over_rights(session.user, client_address()),
         )
 
     return routes

@@ -16,11 +16,19 @@ from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.session_access import SessionRequest, only
 from sso.gsid.wiring import BASE, GameLogin
-from sso.web import http
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred import DeferredResponse
-from sso.web.http import MAX_BODY, UnknownClient, address, body, read, reply
-from sso.web.models import RequestModel, validate
+from sso.web.request import (
+    MAX_BODY,
+    UnknownClient,
+    client_address,
+    current_request,
+    ignored_forwarding_header,
+    read_body,
+    read_model,
+)
+from sso.web.request_model import RequestModel, validate
+from sso.web.response import reply
 
 Key = Annotated[str, StringConstraints(max_length=4096)]
 
@@ -46,7 +54,7 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     @routes.post(f"{BASE}/getGsid")
     async def get_gsid() -> Response:
-        fields = await read(GetGsidRequest)
+        fields = await read_model(GetGsidRequest)
         key_text = session_request.public_key(request.headers, fields.public_key)
         real = await real_address("")
         await game.counts.new_session(real)
@@ -74,14 +82,14 @@ def game_routes(game: GameLogin) -> Blueprint:
     async def result(
         gsid: str, strike_key: bytes, real: Address, admitted: bool, client_connection: ClientConnection
     ) -> Response:
-        with client_connection.watched():
+        with client_connection.cancel_on_disconnect():
             try:
                 outcome = await game.polls.wait_for_result(gsid, strike_key, None if admitted else real)
             except AlreadyDelivered:
                 wrong = ProofFailure("repeated attempt to obtain the data", "one delivery", "another poll")
                 raise await game.violations.refuse(gsid, wrong, real) from None
             if isinstance(outcome, LoginReady):
-                client_connection.undo = partial(game.polls.give_back, outcome.turn)
+                client_connection.on_undelivered = partial(game.polls.give_back, outcome.turn)
         return reply(envelope(gsid, outcome))
 
     @routes.post(f"{BASE}/closeGsid")
@@ -95,7 +103,7 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/info")
     async def info() -> Response:
         asked, _ = await about(GsidRequest)
-        ignored = http.ignored_forwarding_header()
+        ignored = ignored_forwarding_header()
         if ignored or not contains(game.info_allow, asked.real):
             found = f"{asked.real} with {ignored}, not in SSO_TRUSTED_PROXIES" if ignored else str(asked.real)
             raise await game.admission.refuse(asked, ProofFailure("info", "an address of SSO_INFO_ALLOW", found))
@@ -113,7 +121,7 @@ def game_routes(game: GameLogin) -> Blueprint:
         return reply({"status": "OK", "session": session})
 
     async def about(model: type[A]) -> tuple[SessionRequest, A]:
-        here, sent = http.asked(), await body()
+        here, sent = current_request(), await read_body()
         fields = validate(model, sent)
         asked = session_request.collect(
             fields.gsid,
@@ -127,7 +135,7 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     async def real_address(gsid: str) -> Address:
         try:
-            return address()
+            return client_address()
         except UnknownClient:
             raise await game.violations.nowhere(gsid) from None
 

@@ -16,8 +16,8 @@ from sso.gsid import session_request
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.socket_registry import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, SocketClient, SocketClose
 from sso.gsid.wiring import GameLogin
-from sso.web.http import UnknownClient, address
-from sso.web.socket import MAX_MESSAGE_BYTES, client_floods, client_has_left
+from sso.web.request import UnknownClient, client_address
+from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left
 
 MAX_MESSAGES, MESSAGES_S = 20, 5.0  # nothing need be said on this socket
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 line.gsid,
                 websocket.headers,
                 websocket.args.getlist("Location"),
-                address(),
+                client_address(),
                 signed=line.gsid.encode(),
             )
             await game.admission.admit(asked, address_suffices=True)
@@ -101,7 +101,7 @@ async def read(line: SocketClient) -> None:
         message = await websocket.receive() or b""  # None is an empty one
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
             line.tell(SocketClose(TOO_LARGE, "message too large"))
-        if client_floods() or messages.exceeded(trio.current_time()):
+        if client_has_flooded() or messages.exceeded(trio.current_time()):
             line.tell(SocketClose(FLOOD, "too many messages"))
 
 

@@ -17,12 +17,12 @@ from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.perm.stores.seed import seed_central_application
-from sso.serve import hypercorn, process
+from sso.serve import hypercorn, process_tuning
 from sso.serve.http1 import server as lane
 from sso.serve.http1.balance import WorkerSlot
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
-from sso.web.headers import data_headers
+from sso.web.security_headers import data_headers
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ async def _serve(
     ready: Callable[[], None],
     place: WorkerSlot,
 ) -> None:
-    process.prepare()
+    process_tuning.tune_process()
     limits = ServerLimits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
     serve = hypercorn.serve if settings.http == "hypercorn" else lane.serve
     await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
