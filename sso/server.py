@@ -64,9 +64,9 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     await background.start(keep_running, "wakeups", services.wakeups.run)
     await background.start(keep_running, "keys", services.keys.run, services.wakeups)
     await background.start(keep_running, "mail", services.postman.run, services.wakeups)
-    await background.start(keep_running, "held polls", services.game.holds.run)
-    await background.start(keep_running, "heartbeats", services.game.heartbeats.run)
-    await background.start(keep_running, "load delay", services.game.ease.run)
+    await background.start(keep_running, "held polls", services.game.held_polls.run)
+    await background.start(keep_running, "heartbeats", services.game.socket_registry.run)
+    await background.start(keep_running, "load delay", services.game.backpressure.run)
     await background.start(keep_running, "cleaner", cleaner.run, services.database, services.settings.audit_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
@@ -96,7 +96,7 @@ async def _when_database_answers(services: Services) -> None:
 
 async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:
     async for number in signals:
-        log.info("draining", signal=signal.Signals(number).name, polls=len(services.game.holds))
+        log.info("draining", signal=signal.Signals(number).name, polls=len(services.game.held_polls))
         health.draining = True
         stop.set()
         services.game.drain()
