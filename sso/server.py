@@ -73,7 +73,7 @@ async def _open(services: Services, background: trio.Nursery) -> None:
 
 async def _warm(services: Services) -> None:
     try:
-        await services.database.warm()
+        await services.database.open_connections()
     except* Exception as group:  # they will be opened when they are needed
         log.warning("connections not opened", reason=str(group.exceptions[0]))
 

@@ -7,9 +7,10 @@ from sqlalchemy import bindparam, select
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import users
+from sso.db.transaction import Runner, Transaction
 
 _BY_ID = Statement(select(users).where(users.c.user_id == bindparam("user_id")))
 _BY_LOGINS = Statement(
