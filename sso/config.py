@@ -27,8 +27,8 @@ from pydantic import (
     model_validator,
 )
 
+from sso.core.bind_address import Bind, parse_bind, parse_binds
 from sso.core.net import Network, parse_address, parse_networks
-from sso.serve.listeners import Bind, parse_bind, parse_binds
 
 PREFIX = "SSO_"
 MAIL_FROM = "must be an e-mail address such as sso@example.com"

@@ -16,7 +16,7 @@ from sso.perm.engine.login import may_log_in
 from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rights import Rights
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.wiring import Permissions
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
@@ -66,11 +66,13 @@ class LoginRules:
         return found
 
     async def is_email_secret(self, application_id: int, secret: str) -> bool:
-        return await email_secret.matches(self._database, self._keyring, application_id or CENTRAL, secret)
+        return await email_secret.matches(
+            self._database, self._keyring, application_id or CENTRAL_APPLICATION_ID, secret
+        )
 
     async def is_administrator(self, user: User, address: Address) -> bool:
         """By the role root, a root rule, access to a project, or secret data of their own at an application."""
-        central = await self._permissions.facts.load(user.user_id, CENTRAL, address)
+        central = await self._permissions.facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None
         rights = Rights(compute(central.application, central.facts, int(time.time())))
         if rights.is_root or rights.central.projects or any(map(rights.root_rule, ROOT_RULES)):

@@ -19,7 +19,7 @@ from sso.db.tables import oauth_clients, users
 from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
 from sso.oauth.model import Client
 from sso.perm.credentials.access_keys import AccessKeys
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
@@ -99,7 +99,7 @@ class Applier:
         """In an order in which whatever one part names is there by then."""
         actor = self._actor
         if document.has_permissions:
-            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL, *document.application_ids}))
+            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL_APPLICATION_ID, *document.application_ids}))
         admins = await projects.make(tx, actor, tally, document.projects)
         await applications.apply(tx, actor, self._keyring, tally, document.applications)
         await schemas.apply(tx, actor, tally, document.schemas)
