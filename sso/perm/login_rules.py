@@ -2,7 +2,7 @@
 
 import time
 
-from sso.accounts.applications import LoginNotAllowed
+from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
@@ -31,7 +31,7 @@ class LoginRules:
         self._database = database
         self._keyring = keyring
 
-    async def of_service(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
+    async def service_applications(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
         try:
             service_id = await self._permissions.service_jwts.verify(service_jwt, client)
         except InvalidToken:
@@ -40,7 +40,7 @@ class LoginRules:
             raise ApiError("service_jwt: is of another application")
         return named or (service_id,)
 
-    async def check_exist(self, named: tuple[int, ...]) -> None:
+    async def require_existing(self, named: tuple[int, ...]) -> None:
         for application_id in named:
             found = await self._permissions.facts.load("", application_id, None)
             if found is None or found.gone:
@@ -65,7 +65,7 @@ class LoginRules:
             found[str(application_id)] = as_list_short(compute(application, facts, now))
         return found
 
-    async def knows_email_secret(self, application_id: int, secret: str) -> bool:
+    async def is_email_secret(self, application_id: int, secret: str) -> bool:
         return await email_secret.matches(
             self._database, self._keyring, application_id or CENTRAL_APPLICATION_ID, secret
         )

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key
 from sso.accounts.second_factor import totp_purpose
-from sso.accounts.users import end_everything
+from sso.accounts.users import revoke_everything
 from sso.core.encryption import Keyring
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
@@ -150,7 +150,7 @@ class Applier:
         before = {name: getattr(old, name) for name in changed}
         await self._record(tx, "user.save", user_id, _audited_user(before), _audited_user(changed))
         if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
-            await end_everything(tx, user_id)
+            await revoke_everything(tx, user_id)
         return "changed"
 
     def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
