@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sso.accounts.applications import ApplicationsAtLogin, LoginNotAllowed
+from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
+from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_networks, parse_address
 from sso.gsid.errors import BadLink, NoSession
@@ -36,7 +37,7 @@ class ConfirmationView:
 
 
 class Confirmation:
-    def __init__(self, sessions: GameSessionStore, applications: ApplicationsAtLogin, *, game_admin: bool) -> None:
+    def __init__(self, sessions: GameSessionStore, applications: ApplicationDirectory, *, game_admin: bool) -> None:
         self._sessions = sessions
         self._applications = applications
         self._game_admin = game_admin
@@ -49,10 +50,10 @@ class Confirmation:
             raise NoSession
         values = await self._link_values(stored.session, link)
         session = values.apply_to(stored.session)
-        *others, _ = session.applications or (0,)
+        *others, _ = session.application_ids or (0,)
         return ConfirmationView(
             gsid=gsid,
-            title=await self._applications.title(session.applications),
+            title=await self._applications.title(session.application_ids),
             other_title=await self._applications.title(tuple(others)),
             distr=session.distr,
             address=session.address,
@@ -101,14 +102,14 @@ class Confirmation:
         for name, application_id in (("app_id", values.app_id), ("gapp_id", values.gapp_id)):
             if application_id:
                 try:
-                    await self._applications.check_exist((application_id,))
+                    await self._applications.require_existing((application_id,))
                 except ApiError:
                     raise BadLink(name) from None
         return values
 
     async def _may_log_in(self, session: GameSessionData, user: User) -> bool:
         try:
-            await self._applications.permissions(user, session.options.address, session.applications)
+            await self._applications.permissions(user, session.options.address, session.application_ids)
         except LoginNotAllowed:
             return False
         return True

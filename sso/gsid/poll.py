@@ -10,9 +10,8 @@ from contextlib import suppress
 import structlog
 import trio
 
-from sso.accounts.applications import LoginNotAllowed
-from sso.accounts.auth_data import AuthData
-from sso.accounts.errors import InvalidCredentials
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
@@ -59,7 +58,7 @@ class PollHandler:
     def __init__(
         self,
         store: PollStore,
-        auth_data: AuthData,
+        authentication_data: AuthenticationDataIssuer,
         notifications: Notifications,
         held_polls: HeldPolls,
         rate_limiter: GameRateLimiter,
@@ -69,7 +68,7 @@ class PollHandler:
     ) -> None:
         self._store = store
         self._authenticator = authenticator
-        self._auth_data = auth_data
+        self._authentication_data = authentication_data
         self._notifications = notifications
         self._held_polls = held_polls
         self._rate_limiter = rate_limiter
@@ -179,7 +178,7 @@ class PollHandler:
 
     async def _deliver(self, claimed: Claimed) -> PollOutcome:
         try:
-            data = await self._auth_data.issue(SignedIn(claimed.user, AUTH), claimed.session.options)
+            data = await self._authentication_data.issue(SignedIn(claimed.user, AUTH), claimed.session.options)
         except (LoginNotAllowed, InvalidCredentials):  # the user lost access between confirmation and delivery
             await self._store.deny_claimed(claimed.poll)
             return Failed(END_ERRORS[DENIED])

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never
 from pydantic import StringConstraints
 from quart import Blueprint, Response
 
-from sso.accounts.option_fields import OptionFields, checked_options
+from sso.accounts.login_options import LoginOptionFields, parse_login_options
 from sso.core.errors import Forbidden
 from sso.core.net import Address, contains
 from sso.gsid.client_proof import ProofFailure
@@ -30,7 +30,7 @@ from sso.web.models import RequestModel, validate
 Key = Annotated[str, StringConstraints(max_length=4096)]
 
 
-class GetGsidRequest(OptionFields):
+class GetGsidRequest(LoginOptionFields):
     public_key: Key = ""
 
 
@@ -58,7 +58,7 @@ def game_routes(game: GameLogin) -> Blueprint:
         await game.rate_limiter.count_new_session(origin)
         try:
             claimed = single_address(claimed_addresses(headers))
-            options = await checked_options(fields, headers, origin, claimed, game.applications)
+            options = await parse_login_options(fields, headers, origin, claimed, game.applications)
         except Forbidden as error:
             raise await game.violations.refuse("", ProofFailure("Ip header", found=error.message), origin) from None
         session = await game.registration.register(options, key_text)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from sso.accounts.applications import ApplicationsAtLogin
+from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import Forbidden
 from sso.core.verification import VerificationPool
 from sso.gsid.client_proof import ProofFailure, verify_proof
@@ -25,7 +25,7 @@ class SessionAuthenticator:
     def __init__(
         self,
         sessions: GameSessionStore,
-        applications: ApplicationsAtLogin,
+        applications: ApplicationDirectory,
         violations: Violations,
         pool: VerificationPool,
         location_url: str,

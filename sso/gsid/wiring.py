@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from sso.accounts.applications import ApplicationsAtLogin
-from sso.accounts.auth_data import AuthData
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.ports import ApplicationDirectory
 from sso.config import Settings
 from sso.core.net import Network
 from sso.core.verification import VerificationPool
@@ -28,7 +28,7 @@ BASE = "/proxy/api/gameSession"
 
 @dataclass(frozen=True)
 class GameLogin:
-    applications: ApplicationsAtLogin
+    applications: ApplicationDirectory
     notifications: Notifications
     sessions: GameSessionStore
     socket_store: SocketStore
@@ -56,8 +56,8 @@ def build(
     settings: Settings,
     database: Database,
     notifications: Notifications,
-    auth_data: AuthData,
-    applications: ApplicationsAtLogin,
+    authentication_data: AuthenticationDataIssuer,
+    applications: ApplicationDirectory,
     verifications: VerificationPool,
 ) -> GameLogin:
     sessions = GameSessionStore(database, settings.gsid_ttl_s, settings.gsid_max_s)
@@ -83,7 +83,7 @@ def build(
         registration=Registration(sessions),
         polls=PollHandler(
             poll_store,
-            auth_data,
+            authentication_data,
             notifications,
             held_polls,
             rate_limiter,

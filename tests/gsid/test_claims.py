@@ -308,7 +308,7 @@ async def test_a_login_for_which_no_tokens_could_be_made_waits_for_the_next_poll
         raise Unavailable("no connection became free")
 
     with monkeypatch.context() as broken:
-        broken.setattr(game.polls._auth_data, "issue", issue)
+        broken.setattr(game.polls._authentication_data, "issue", issue)
         outcome = await poll(game, gsid)
         assert isinstance(outcome, Retry)
         assert outcome.delay >= 1, "or it would come at once, again and again"
