@@ -24,7 +24,7 @@ DEADLINE_S = 15.0
 STAGE = '''
 import os, signal, sys, time
 from pathlib import Path
-from sso.serve.child_process import ChildRole
+from sso.serve.child import ChildRole
 from sso.serve.supervisor import Supervisor
 
 def note(*words):
@@ -154,7 +154,9 @@ sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 
 
 def test_killed_child_comes_back_quickly(stage: Stage) -> None:
-    show = stage('sys.exit(Supervisor([ChildRole("worker", serve("worker"), 2)], on_ready=lambda: note("ready")).run())')
+    show = stage(
+        'sys.exit(Supervisor([ChildRole("worker", serve("worker"), 2)], on_ready=lambda: note("ready")).run())'
+    )
     show.until(lambda: show.diary("ready"))
     before = time.monotonic()
     os.kill(show.pids("worker", "up")[0], signal.SIGKILL)
