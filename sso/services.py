@@ -110,7 +110,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     wakeups = Notifications(database)
     throttle = Throttle(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
-    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
+    proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(

@@ -155,7 +155,8 @@ def test_a_broken_standard_error_fails_nothing(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_process_without_standard_error_can_log() -> None:
-    program = "from sso import log; import structlog; log.configure_logging('auto', 'info'); structlog.get_logger().error('x')"
+    program = "from sso import log; import structlog; log.configure_logging('auto', 'info')"
+    program += "; structlog.get_logger().error('x')"
     done = subprocess.run(
         ["/bin/sh", "-c", '"$0" -c "$1; print(1)" 2>&-', sys.executable, program],
         stdout=subprocess.PIPE,

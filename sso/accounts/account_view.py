@@ -80,7 +80,7 @@ class AccountView:
         """Judges the password of the form and, if a second factor is on, its code. Returns what is wrong."""
         user, where = session.user, (client_address(), _device_of(session))
         try:
-            with client_connection().watched():
+            with client_connection().cancel_on_disconnect():
                 if not await self._password_login.confirm_password(user, form.get("current_password", ""), *where):
                     return WRONG_PASSWORD
             if user.second_factors:
@@ -99,7 +99,7 @@ class AccountView:
             return problem
         where = client_address(), _device_of(session)
         try:
-            with client_connection().watched():
+            with client_connection().cancel_on_disconnect():
                 hashed = await self._password_login.new_password_hash(session.user, current, new, *where)
         except RetryLater as error:
             return FormProblem(retry_message(error), error.status, error.headers)
@@ -107,7 +107,7 @@ class AccountView:
 
     async def renewed(self, session: Session, user: User, auth: str, done: str) -> Response:
         """Back to the page, with a new session for this browser: everything issued before has ended."""
-        new = await self._sessions.start(user, auth, address(), browser_label(), session=session.secret)
+        new = await self._sessions.start(user, auth, client_address(), browser_label(), session=session.secret)
         response = see_other(f"/account?done={done}")
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
@@ -132,7 +132,7 @@ class AccountView:
             opened=opened,
             page_title=_("Your account"),
             user=user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             password_min=MIN_PASSWORD,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,

@@ -67,7 +67,7 @@ def second_factor_pages(
             page_title=_("Set up an authenticator app"),
             user=session.user,
             second_factors=session.user.second_factors,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             qr_svg=str(
                 segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
             ),

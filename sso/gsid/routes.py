@@ -59,10 +59,10 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     @routes.post(f"{BASE}/getGsid")
     async def get_gsid() -> Response:
-        fields = await read(GetGsidRequest)
-        headers = http.asked().headers
+        fields = await read_model(GetGsidRequest)
+        headers = current_request().headers
         key_text = public_key(headers, fields.public_key)
-        origin = await client_address("")
+        origin = await require_client_address("")
         await game.rate_limiter.count_new_session(origin)
         try:
             claimed = single_address(claimed_addresses(headers))
@@ -100,7 +100,7 @@ def game_routes(game: GameLogin) -> Blueprint:
                 failure = ProofFailure("repeated attempt to obtain the data", "one delivery", "another poll")
                 raise await game.violations.refuse(gsid, failure, origin) from None
             if isinstance(outcome, LoginReady):
-                client_connection.undo = partial(game.polls.release_claim, outcome.poll)
+                client_connection.on_undelivered = partial(game.polls.release_claim, outcome.poll)
         return reply(envelope(gsid, outcome))
 
     @routes.post(f"{BASE}/closeGsid")
@@ -114,7 +114,7 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/info")
     async def info() -> Response:
         request, _ = await read_session_request(GsidRequest)
-        ignored = http.ignored_forwarding_header()
+        ignored = ignored_forwarding_header()
         if ignored or not contains(game.info_allow, request.origin):
             found = f"{request.origin} with {ignored}, not in SSO_TRUSTED_PROXIES" if ignored else str(request.origin)
             failure = ProofFailure("info", "an address of SSO_INFO_ALLOW", found)
@@ -134,19 +134,19 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     async def read_session_request(model: type[A]) -> tuple[SessionRequest, A]:
         """Returns the parsed request about a session, and its body as a model."""
-        current, content = http.asked(), await body()
+        current, content = current_request(), await read_body()
         fields = validate(model, content)
         request = parse_session_request(
             fields.gsid,
             current.headers,
             current.args.getlist("Location") if current.query_string else (),
-            await client_address(fields.gsid),
+            await require_client_address(fields.gsid),
             body_key=fields.public_key,
             signed=content.raw,
         )
         return request, fields
 
-    async def client_address(gsid: str) -> Address:
+    async def require_client_address(gsid: str) -> Address:
         try:
             return client_address()
         except UnknownClient:

@@ -47,7 +47,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 client.gsid,
                 websocket.headers,
                 websocket.args.getlist("Location"),
-                address(),
+                client_address(),
                 signed=client.gsid.encode(),
             )
             await game.authenticator.authenticate(request, address_suffices=True)
@@ -101,7 +101,7 @@ async def discard_messages(client: SocketClient) -> None:
         message = await websocket.receive() or b""  # an empty message is None
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
             client.send(SocketClose(TOO_LARGE, "message too large"))
-        if client_floods() or messages.exceeded(trio.current_time()):
+        if client_has_flooded() or messages.exceeded(trio.current_time()):
             client.send(SocketClose(FLOOD, "too many messages"))
 
 
