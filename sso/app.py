@@ -121,5 +121,5 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))
     app.register_blueprint(game_routes(s.game))
     app.register_blueprint(game_sockets(s.game))
-    app.register_blueprint(game_pages(s.game.confirm, visitor))
+    app.register_blueprint(game_pages(s.game.confirmation, visitor))
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))

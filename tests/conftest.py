@@ -15,7 +15,7 @@ from tests.kit.server import QUICK, Server, by_default, running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--http", choices=["lane", "hypercorn"], help="what serves, where a test does not say it")
+    parser.addoption("--http", choices=["builtin", "hypercorn"], help="what serves, where a test does not say it")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -49,8 +49,8 @@ def test_quart_is_known_at_the_edge_only() -> None:
 
 
 def test_only_the_database_and_its_loop_import_asyncio() -> None:
-    assert importers("asyncio") == {"db/database.py", "db/asyncio_loop.py"}
-    assert importers("asyncpg") == {"db/database.py"}
+    assert importers("asyncio") == {"db/asyncio_loop.py", "db/database.py", "db/listener.py", "db/standalone.py"}
+    assert importers("asyncpg") == {"db/driver_errors.py", "db/pool.py", "db/standalone.py"}
     assert importers("trio_asyncio") == {"db/asyncio_loop.py"}
 
 

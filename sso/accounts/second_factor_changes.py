@@ -9,8 +9,9 @@ from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import clear_attempts
 from sso.accounts.users import get_user, revoke_everything
 from sso.core.language import Text, reading
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 SUBJECT = Text("Two-step sign-in for %(service)s was changed")
 BODY = Text(

@@ -11,7 +11,7 @@ from sso.accounts.model import User
 from sso.cli.context import CommandFailure, console, with_services
 from sso.cli.perm_format import explained
 from sso.cli.types import APPLICATION_ID, moment
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.engine.answer import TYPES, answer
 from sso.perm.engine.decode import assignments
 from sso.perm.engine.effective import compute

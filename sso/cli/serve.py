@@ -50,6 +50,8 @@ def command(ctx: click.Context, document: Path | None) -> int:
     SIGHUP            read the settings again and replace the workers one by one
     """
     settings = settings_of(ctx)
+    if settings.http == "lane":
+        log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)

@@ -33,7 +33,7 @@ def started(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory,
     return running(tmp_path_factory.mktemp("forwarding"), **settings, SSO_INFO_ALLOW="127.0.0.0/8", **more)
 
 
-@pytest.fixture(scope="module", params=["lane", "hypercorn"])
+@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
 def unaware(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
