@@ -101,7 +101,7 @@ def _supervise(
     from sso.services import keyring
     from sso.worker import run_worker
 
-    places = WorkerSlots()
+    slots = WorkerSlots()
     keyring(settings)  # made now if there is none, and a bad one is said before anything starts
 
     def workers(current: Settings) -> ChildRole:
@@ -110,9 +110,9 @@ def _supervise(
             _leave_on_sigterm()  # before it serves, and after: a further signal must not change its exit code
             for listener in meters:
                 listener.close()
-            place = places.place(number, current.workers)
+            slot = slots.slot(number, current.workers)
             try:
-                trio.run(partial(run_worker, current, dsn, sockets, ready, place))
+                trio.run(partial(run_worker, current, dsn, sockets, ready, slot))
             except* SealError as group:
                 raise SystemExit(str(_first(group))) from None
 
@@ -186,7 +186,7 @@ def _revive(embedded: Embedded) -> None:
 
 def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:
     _leave_on_sigterm()
-    metrics_server.serve(sockets, ready)
+    metrics_server.serve_metrics(sockets, ready)
 
 
 def _leave_on_sigterm() -> None:

@@ -25,6 +25,8 @@ def key_routes(keys: KeySet) -> Blueprint:
     return routes
 
 
-def static_key_responses(keys: KeySet, headers: Mapping[str, str], told: AccessLog) -> dict[str, StaticResponse]:
+def static_key_responses(keys: KeySet, headers: Mapping[str, str], access_log: AccessLog) -> dict[str, StaticResponse]:
     """Every token that is checked somewhere begins with a request for them."""
-    return {path: StaticResponse(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, told) for path in PATHS}
+    return {
+        path: StaticResponse(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, access_log) for path in PATHS
+    }
