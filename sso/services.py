@@ -1,4 +1,4 @@
-"""What the service is made of, opened in order. The server and the command line share it."""
+"""Builds the services that the server and the command line share."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
