@@ -11,7 +11,7 @@ from sso.accounts.model import User
 from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.cli.perm_format import format_explanation
 from sso.cli.types import APPLICATION_ID, unix_time
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.engine.answer import TYPES, answer
 from sso.perm.engine.decode import assignments
 from sso.perm.engine.effective import compute

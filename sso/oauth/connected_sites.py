@@ -1,8 +1,9 @@
 """The sites with access to somebody's account."""
 
 from sso.accounts.ports import ConnectedSite
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 # A grant that has ended, and one from before a password change, is no access any more; an agreement still is one.
 _LIST = Statement(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sso.core.errors import Forbidden
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.engine import rules
 from sso.perm.engine.compiled import Application, Role

@@ -4,8 +4,9 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
 from sso.perm.engine.operations import Operation

@@ -4,8 +4,9 @@ from typing import Any, TypeAlias
 
 from sso.core.errors import Forbidden
 from sso.core.ids import is_user_id
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
 from sso.perm.engine.compiled import Application

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.credentials.access_keys import rfc3339
 from sso.perm.delegation import Delegation

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation

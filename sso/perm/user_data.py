@@ -7,8 +7,9 @@ from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.endpoints.explain import explained
 from sso.perm.engine.answer import TYPES

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
-from sso.db.database import Runner
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 from sso.perm.engine.access import PROJECT, project_access
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.facts import Membership

@@ -6,9 +6,10 @@ from typing import Any
 
 from sso.core.encryption import Keyring, place
 from sso.core.errors import Forbidden
-from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.credentials.access_keys import end_keys
 from sso.perm.credentials.application_keys import end_signing_keys, set_from_meta
 from sso.perm.errors import InvalidInput, PermissionConflict

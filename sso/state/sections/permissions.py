@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.perm.engine.decode import assignments
 from sso.perm.engine.tree import as_assigned
 from sso.perm.errors import InvalidInput

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
