@@ -12,15 +12,15 @@ from sso.cli.context import CommandFailure, console, with_services
 from sso.cli.perm_format import explained
 from sso.cli.types import APPLICATION_ID, moment
 from sso.db.database import Transaction
-from sso.perm.engine.answer import TYPES, answer
-from sso.perm.engine.decode import assignments
-from sso.perm.engine.effective import compute
-from sso.perm.engine.explain import explain_rule
-from sso.perm.engine.facts import Assignment
-from sso.perm.engine.render import EVERYTHING
+from sso.perm.engine.decode import decode_assignments
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.records import Assignment
+from sso.perm.engine.render import DEFAULT_OPTIONS, TYPES, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input.roles import stored
-from sso.perm.names import CENTRAL, segment
+from sso.perm.names import segment
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.user_data import read_record, save_record
@@ -62,8 +62,8 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> N
 
     async def work(services: Services) -> Any:
         found = await _loaded(services, await _user(services, user), app_id)
-        effective = compute(found.application, found.facts, int(time.time()))
-        return answer(kind, found.application, found.facts, effective, EVERYTHING)
+        effective = compute_permissions(found.application, found.facts, int(time.time()))
+        return render(kind, found.application, found.facts, effective, DEFAULT_OPTIONS)
 
     shown = with_services(ctx, work)
     if kind == "tree":
@@ -88,7 +88,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
     async def work(services: Services) -> tuple[User, dict[str, Any]]:
         found_user = await _user(services, user)
         found = await _loaded(services, found_user, app_id)
-        effective = compute(found.application, found.facts, int(time.time()))
+        effective = compute_permissions(found.application, found.facts, int(time.time()))
         return found_user, explain_rule(found.application, found.facts, effective, rule)
 
     found_user, found = with_services(ctx, work)
@@ -147,7 +147,7 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
             row = await role_store.lock_application(tx, app_id)
             known = await role_store.read_roles(tx, app_id)
             old = await read_record(tx, found_user.user_id, app_id)
-            wanted = stored(change(list(assignments(old["roles"]))))
+            wanted = stored(change(list(decode_assignments(old["roles"]))))
             new = await save_record(tx, console(), found_user.user_id, row, known, {}, wanted, 0)
             return new != old
 

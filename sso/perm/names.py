@@ -5,34 +5,21 @@ could hold a dot or a slash, or be ``projectAccess``, whoever may write some per
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
-from sso.core.domains import domain_key
+from sso.perm.engine.names import PROJECT_ACCESS, is_segment, project_key
 from sso.perm.errors import InvalidInput
 
-PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
 RULE_MEMBERS = frozenset(("value", "params", "expired", "protected", "description"))
 RESERVED_PROJECTS = frozenset(("internal", "game"))
-CENTRAL = 1  # the application that holds the root rules and the generic roles
-DEFAULT_ROLE = "default"
-ROOT_ROLE = "root"
 PROJECT_TAG = "project"  # makes a group listable in allow and disallow
 MAX_TITLE = 32
 MAX_ALIASES = 20
 
-_SEGMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# No use to anybody, and a trap for readers of our answers that are written in JavaScript.
-_FORBIDDEN = frozenset((PROJECT_ACCESS, "__proto__"))
 _TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
 _GROUP_ID = re.compile(r"[0-9a-f]{24}")
 _APPLICATION_ID = re.compile(r"[1-9][0-9]{0,9}")
 MAX_APPLICATION = 2**31 - 1
-
-
-def is_segment(name: object) -> bool:
-    """Tell whether this may be one part of a rule path."""
-    return isinstance(name, str) and _SEGMENT.fullmatch(name) is not None and name not in _FORBIDDEN
 
 
 def segment(name: object, where: str) -> str:
@@ -60,12 +47,6 @@ def project_id(value: object, where: str = "project") -> str:
     if made in RESERVED_PROJECTS:
         raise InvalidInput(f"{where}: this title is reserved")
     return made
-
-
-def project_key(name: str) -> str:
-    """The form in which ids, titles and aliases of projects are compared. An id is this form of itself."""
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    return unicodedata.normalize("NFKC", folded).replace("-", "_")
 
 
 def aliases(value: object, own_id: str, where: str = "aliases") -> tuple[str, ...]:
@@ -103,11 +84,6 @@ def application_key(value: object, where: str) -> int:
     if isinstance(value, str) and is_application_key(value):
         return int(value)
     raise InvalidInput(f"{where}: a key must be an application id")
-
-
-def login_domain(login: str) -> str:
-    """The whole part after the last ``@``, as domains are compared; empty when there is none."""
-    return domain_key(login.rpartition("@")[2]) if "@" in login else ""
 
 
 def unique(items: Iterable[str]) -> tuple[str, ...]:

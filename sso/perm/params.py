@@ -1,7 +1,6 @@
 """Parameters of rules: comma-separated, merged as a set that keeps its order."""
 
 import re
-from collections.abc import Iterable
 
 from sso.perm.errors import InvalidInput
 
@@ -24,12 +23,3 @@ def read_params(value: object, where: str = "params") -> str:
     if any(len(part) > MAX_PARAM for part in found):
         raise InvalidInput(f"{where}: a parameter must be at most {MAX_PARAM} characters")
     return ",".join(found)
-
-
-def split(stored: object) -> tuple[str, ...]:
-    """The parameters of a stored string."""
-    return tuple(stored.split(",")) if isinstance(stored, str) and stored else ()
-
-
-def merge(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part for parts in lists for part in parts))

@@ -19,7 +19,7 @@ from sso.db.tables import oauth_clients, users
 from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
 from sso.oauth.model import Client
 from sso.perm.credentials.access_keys import AccessKeys
-from sso.perm.names import CENTRAL
+from sso.perm.engine.names import CENTRAL
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor

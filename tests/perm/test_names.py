@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sso.perm import names
+from sso.perm.engine.names import is_segment
 from sso.perm.errors import InvalidInput
 
 BAD_NAMES: list[Any] = [
@@ -34,7 +35,7 @@ BAD_NAMES: list[Any] = [
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_bad_segment_is_refused(name: Any) -> None:
-    assert not names.is_segment(name)
+    assert not is_segment(name)
     with pytest.raises(InvalidInput):
         names.segment(name, "x")
 

@@ -12,8 +12,8 @@ from sso.db.statement import Statement
 from sso.perm.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.credentials.access_keys import end_keys
 from sso.perm.credentials.application_keys import end_signing_keys, set_from_meta
+from sso.perm.engine.names import CENTRAL
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.names import CENTRAL
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.cascade import Cascade

@@ -3,8 +3,8 @@
 from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 from sso.perm.builtin_roles import NAME, ROLES, SCHEMA
-from sso.perm.engine.compiled import RoleRecord
-from sso.perm.names import CENTRAL
+from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.records import RoleRecord
 from sso.perm.stores import roles as role_store
 
 _COMPLETE = Statement(

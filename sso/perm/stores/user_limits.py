@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.perm.engine.names import CENTRAL
 from sso.perm.errors import PermissionConflict
-from sso.perm.names import CENTRAL
 from sso.perm.stores import roles as role_store
 
 _LIMITED = Statement(

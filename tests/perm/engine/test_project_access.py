@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sso.perm import builtin_roles
-from sso.perm.engine.compiled import compile_application
+from sso.perm.engine.compiled_application import compile_application
 from tests.perm.world import GROUP_A, GROUP_B, NOW, World, application_of, compute_with, giving
 
 ALL_LEVELS = {
