@@ -50,6 +50,8 @@ def command(ctx: click.Context, document: Path | None) -> int:
     SIGHUP            read the settings again and replace the workers one by one
     """
     settings = settings_of(ctx)
+    if settings.http == "lane":
+        log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -173,13 +175,13 @@ def _mind_database(data_dir: Path, ready: ReadyPipe) -> None:
 
 
 def _revive(embedded: Embedded) -> None:
-    log.error("the embedded PostgreSQL is gone, starting it again")
+    log.error("embedded_postgres.stopped")
     try:
         embedded.ensure()
     except EmbeddedError as error:
-        log.error("the embedded PostgreSQL does not start", reason=str(error))
+        log.error("embedded_postgres.start_failed", reason=str(error))
     else:
-        log.info("the embedded PostgreSQL is back")
+        log.info("embedded_postgres.restarted")
 
 
 def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:

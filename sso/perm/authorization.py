@@ -10,7 +10,7 @@ from sso.core.errors import Forbidden, NotFound
 from sso.db.errors import DatabaseError
 from sso.perm.caller import Caller
 from sso.perm.engine.effective_permissions import compute_permissions
-from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
 from sso.perm.stores.facts import FactsStore, LoadedFacts
@@ -81,12 +81,12 @@ class Authorizer:
                 failed.append(error)  # a nursery would wrap it, and the edge knows it bare
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(look, CENTRAL)
-            if application_id is not None and application_id != CENTRAL:
+            nursery.start_soon(look, CENTRAL_APPLICATION_ID)
+            if application_id is not None and application_id != CENTRAL_APPLICATION_ID:
                 nursery.start_soon(look, application_id)
         if failed:
             raise failed[0]
-        central = found[CENTRAL]
+        central = found[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = compute_permissions(central.application, central.facts, caller.now)
         at = found.get(application_id) if application_id is not None else None

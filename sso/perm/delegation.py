@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sso.core.errors import Forbidden
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.held_roles import ASSIGNMENT
 from sso.perm.engine.held_rules import HeldRule, HeldRules, assignment_end, covers
-from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_exclusion import project_exclusion
 from sso.perm.engine.rights import ALL, Rights, secret_rights
 from sso.perm.engine.rules import RuleSource
@@ -67,11 +67,11 @@ class Delegation:
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
         """Lock the project. Applications whose roles the write names are locked first, as everywhere."""
-        await role_store.keep_applications(tx, {CENTRAL, *applications})
+        await role_store.keep_applications(tx, {CENTRAL_APPLICATION_ID, *applications})
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
-        central = await read_application(tx, CENTRAL)
-        facts = await read_facts(tx, caller.user_id, CENTRAL, caller.own_address)
+        central = await read_application(tx, CENTRAL_APPLICATION_ID)
+        facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.own_address)
         assert central is not None
         assert facts is not None
         rights = Rights(compute_permissions(central, facts, caller.now))

@@ -2,7 +2,7 @@
 
 import time
 
-from sso.accounts.applications import LoginNotAllowed
+from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
@@ -13,7 +13,7 @@ from sso.db.statement import Statement
 from sso.perm.credentials import email_secret
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.login_permission import login_allowed
-from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rights import Rights
@@ -31,7 +31,7 @@ class LoginRules:
         self._database = database
         self._keyring = keyring
 
-    async def of_service(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
+    async def service_applications(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
         try:
             service_id = await self._permissions.service_jwts.verify(service_jwt, client)
         except InvalidToken:
@@ -40,7 +40,7 @@ class LoginRules:
             raise ApiError("service_jwt: is of another application")
         return named or (service_id,)
 
-    async def check_exist(self, named: tuple[int, ...]) -> None:
+    async def require_existing(self, named: tuple[int, ...]) -> None:
         for application_id in named:
             found = await self._permissions.facts.load("", application_id, None)
             if found is None or found.gone:
@@ -65,12 +65,14 @@ class LoginRules:
             found[str(application_id)] = as_list_short(compute_permissions(application, facts, now))
         return found
 
-    async def knows_email_secret(self, application_id: int, secret: str) -> bool:
-        return await email_secret.matches(self._database, self._keyring, application_id or CENTRAL, secret)
+    async def is_email_secret(self, application_id: int, secret: str) -> bool:
+        return await email_secret.matches(
+            self._database, self._keyring, application_id or CENTRAL_APPLICATION_ID, secret
+        )
 
     async def is_administrator(self, user: User, address: Address) -> bool:
         """By the role root, a root rule, access to a project, or secret data of their own at an application."""
-        central = await self._permissions.facts.load(user.user_id, CENTRAL, address)
+        central = await self._permissions.facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None
         rights = Rights(compute_permissions(central.application, central.facts, int(time.time())))
         if rights.is_root or rights.central.projects or any(map(rights.has_root_rule, ROOT_RULES)):

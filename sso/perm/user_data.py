@@ -7,13 +7,14 @@ from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.endpoints.explain import explained
 from sso.perm.engine.decode import decode_assignments, decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
-from sso.perm.engine.names import CENTRAL, ROOT_ROLE
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
 from sso.perm.engine.render import TYPES, Options, as_tree, earliest_role_end, render
 from sso.perm.errors import InvalidInput, PermissionConflict
@@ -149,7 +150,7 @@ class UserDataEndpoint:
             schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
             if "public_data" in given and "private_data" not in writable_sections:
                 _refuse_shadows(given["public_data"], schema, roles)
-            if wanted == CENTRAL and "roles" in data and not standing.rights.is_root:
+            if wanted == CENTRAL_APPLICATION_ID and "roles" in data and not standing.rights.is_root:
                 await _refuse_root(tx, user_id, read_assignments(data["roles"], roles, ends)[0])
             return await save_record(tx, call.caller.actor, user_id, row, roles, given, data.get("roles"), ends)
 
@@ -164,7 +165,7 @@ class UserDataEndpoint:
         )
 
     async def _known(self, user_id: str) -> bool:
-        found = await self._desk.facts.load(user_id, CENTRAL, None)
+        found = await self._desk.facts.load(user_id, CENTRAL_APPLICATION_ID, None)
         return found is not None and found.known
 
 
@@ -200,7 +201,7 @@ def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str
 
 async def _refuse_root(tx: Transaction, user_id: str, given: tuple[Assignment, ...]) -> None:
     """Every right everywhere is root's alone to give and to take: the right to write roles is less than that."""
-    held = decode_own_record(await read_record(tx, user_id, CENTRAL)).roles
+    held = decode_own_record(await read_record(tx, user_id, CENTRAL_APPLICATION_ID)).roles
     if {item for item in held if item.name == ROOT_ROLE} != {item for item in given if item.name == ROOT_ROLE}:
         raise Forbidden("the role root is required")
 

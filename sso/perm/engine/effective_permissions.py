@@ -11,7 +11,7 @@ from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.held_roles import NO_ROLES, HeldRole, HeldRoles, compute_held_roles
-from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import ProjectAccess, compute_project_access
 from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.rules import RuleEntry, RuleSource
@@ -40,7 +40,7 @@ def compute_permissions(application: CompiledApplication, facts: PermissionFacts
         return EffectivePermissions(application.application_id, now, NO_ROLES, {}, ())
     held_roles = compute_held_roles(application, facts, now)
     projects: tuple[ProjectAccess, ...] = ()
-    if application.application_id == CENTRAL:
+    if application.application_id == CENTRAL_APPLICATION_ID:
         accesses = (
             compute_project_access(application, project, facts.user, held_roles.met_conditions, now)
             for project in facts.projects

@@ -3,7 +3,7 @@
 import re
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
-from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rules import RuleSource
 
 CAN_CREATE_PROJECTS = "private_data.can_create_projects"
@@ -17,7 +17,7 @@ def project_quota(effective: EffectivePermissions) -> int | None:
     The highest limit of all sources applies. Each source counts by itself, before parameters merge: after merging, the
     "3" of one role would limit another role that is unlimited. A parameter that is not a number means 0.
     """
-    if effective.application_id != CENTRAL:
+    if effective.application_id != CENTRAL_APPLICATION_ID:
         return 0
     quotas = [_source_quota(source) for source in effective.rules.get(CAN_CREATE_PROJECTS, ())]
     return None if None in quotas else max((quota for quota in quotas if quota is not None), default=0)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
-from sso.perm.engine.names import CENTRAL, ROOT_ROLE
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.overlay import overlaid_values
 from sso.perm.engine.records import OwnRecord, Schema
 
@@ -62,7 +62,7 @@ class Rights:
     service: bool = False  # the caller has a service JWT of that application, or of another one in its project
 
     def __post_init__(self) -> None:
-        assert self.central.application_id == CENTRAL
+        assert self.central.application_id == CENTRAL_APPLICATION_ID
 
     @property
     def is_root(self) -> bool:

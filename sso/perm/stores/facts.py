@@ -11,14 +11,15 @@ from typing import Any
 
 from sso.core.net import Address
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row, Runner
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.builtin_roles import complete_schema
+from sso.db.transaction import Row, Runner
 from sso.perm.engine.compiled_application import CompiledApplication, compile_application
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
 from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
 from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.user_facts import UserFacts
+from sso.perm.stores.builtin_roles import complete_schema
 
 REMEMBERED = 1000  # applications
 

@@ -11,7 +11,7 @@ from sso.perm.engine.explanation.rule_name import ProjectRule, RootRule
 from sso.perm.engine.facts import PermissionFacts, ProjectFacts
 from sso.perm.engine.groups import is_member
 from sso.perm.engine.held_roles import assignable_through_project, group_actions, role_applies
-from sso.perm.engine.names import CENTRAL
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import PROJECT_LEVEL, membership_assignments, project_scopes
 from sso.perm.engine.project_exclusion import project_exclusion
 
@@ -149,7 +149,7 @@ def _condition_failed(facts: PermissionFacts, role: CompiledRole) -> dict[str, A
 def _project_reasons(
     application: CompiledApplication, facts: PermissionFacts, effective: EffectivePermissions, rule: ProjectRule
 ) -> Iterator[dict[str, Any]]:
-    if application.application_id != CENTRAL:
+    if application.application_id != CENTRAL_APPLICATION_ID:
         yield _reason("unknown", "project access is reported with the central application")
         return
     project = next((project for project in facts.projects if project.is_named(rule.project)), None)
