@@ -123,7 +123,7 @@ class UserDataEndpoint:
         data = call.required_data()
         wanted = call.application_id()
         user_id = _user_id(data.get("user_id"))
-        ends = validators.number(call.fields.get("earliest_role_end", 0), "earliest_role_end")
+        ends = validators.number(call.fields.get("expired", 0), "expired")
         given, warnings = read_own_data({name: data[name] for name in SECTIONS if name in data}, ends)
         call.warnings.extend(warnings)
         call.ignore_unknown(data, KNOWN)
@@ -243,7 +243,7 @@ async def save_record(
             user_id=user_id,
             application_id=wanted,
             names=[item.name for item in wished],
-            earliest_role_end=[item.expired for item in wished],
+            expired=[item.expired for item in wished],
             ttl=[item.ttl for item in wished],
         )
     sections = {name: new[name] for name in SECTIONS}
