@@ -18,7 +18,7 @@ from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value
 from sso.services import keyring, open_services
 from sso.web.client_address import peer_address
-from sso.web.forwarding import ADVICE
+from sso.web.forwarding_monitor import ADVICE
 
 CLOCK_OFF_S = 5.0
 

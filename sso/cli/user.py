@@ -42,10 +42,10 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
         raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
     async def work(services: Services) -> User | None:
-        if await services.users.by_login(login) or (user_id and await services.users.get(user_id)):
+        if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
             raise CommandFailure("there is already such a user")
         await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
-        return await services.users.by_login(login)
+        return await services.users.get_by_login(login)
 
     user = with_services(ctx, work)
     assert user is not None

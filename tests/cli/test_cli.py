@@ -60,7 +60,7 @@ class Program:
             patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
-            patch.setattr("sso.log.set_up", lambda *_: None)  # logging is one for the whole process
+            patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is one for the whole process
             try:
                 with pytest.raises(SystemExit) as left:
                     sso.cli.main()

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 import trio
 
-from sso.serve.http1.accept import PATIENCE, POLITE_S, Listener, accept
+from sso.serve.http1.accept import PATIENCE, POLITE_S, ConnectionLimiter, accept_forever
 from sso.serve.http1.balance import WorkerSlot, WorkerSlots
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 
 MANY = 300
 
@@ -94,7 +94,7 @@ class Party:
         return self.counts
 
     async def _let_in(self, listener: socket.socket, mine: int, stack: ExitStack) -> None:
-        door = Listener(ServerLimits(), opened(WorkerSlot(self.counts, mine)))
+        door = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(self.counts, mine)))
 
         def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
             stack.enter_context(sock)
@@ -102,7 +102,7 @@ class Party:
             if sum(self.counts) == self._many:
                 self._all.set()
 
-        await accept(listener, door, welcome)
+        await accept_forever(listener, door, welcome)
 
 
 async def test_a_burst_is_shared(autojump_clock: trio.testing.MockClock) -> None:
@@ -120,7 +120,7 @@ async def test_nobody_is_waited_for_who_does_not_come(autojump_clock: trio.testi
     listener = socket.create_server(("127.0.0.1", 0), backlog=MANY)
     listener.setblocking(False)
     counts = [0, 0]
-    door = Listener(ServerLimits(), opened(WorkerSlot(counts, 0), 1))
+    door = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(counts, 0), 1))
     taken, all_taken = 0, trio.Event()
 
     def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
@@ -135,7 +135,7 @@ async def test_nobody_is_waited_for_who_does_not_come(autojump_clock: trio.testi
             stack.enter_context(socket.create_connection(listener.getsockname()))
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(accept, listener, door, welcome)
+            nursery.start_soon(accept_forever, listener, door, welcome)
             await all_taken.wait()
             nursery.cancel_scope.cancel()
         assert trio.current_time() - began <= PATIENCE * POLITE_S * 1.01

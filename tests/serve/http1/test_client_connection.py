@@ -33,7 +33,7 @@ class Desk:
 
     async def hold(self) -> str:
         try:
-            with client_connection().watched(), client_connection().watched():
+            with client_connection().cancel_on_disconnect(), client_connection().cancel_on_disconnect():
                 self.waiting.set()
                 await self.go.wait()
             self.events.append("served")
@@ -45,7 +45,7 @@ class Desk:
         return "held"
 
     async def claim(self) -> str:
-        client_connection().undo = self.undo
+        client_connection().on_undelivered = self.undo
         self.waiting.set()
         with trio.CancelScope(shield=True):
             await self.go.wait()
@@ -53,7 +53,7 @@ class Desk:
         return "claimed"
 
     async def long(self) -> str:
-        client_connection().undo = self.undo
+        client_connection().on_undelivered = self.undo
         return "a" * 20_000_000
 
     async def undo(self) -> None:

@@ -13,7 +13,7 @@ from sso.core.net import contains
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
-from sso.web.client_address import LOCAL, Proxies, UnknownAddress, peer_address
+from sso.web.client_address import LOCAL, TrustedProxies, UnknownAddress, peer_address
 
 REPORT_EVERY_S = 60.0
 # fmt: off
@@ -39,7 +39,7 @@ _RECORD = Statement(
 )
 
 
-def ignored_header(scope: Any, proxies: Proxies) -> str | None:
+def ignored_header(scope: Any, proxies: TrustedProxies) -> str | None:
     """The first forwarding header of a request whose address was not read from one; None if there is no such header."""
     for name, _ in scope["headers"]:
         if name in FORWARDING_HEADERS:
@@ -47,7 +47,7 @@ def ignored_header(scope: Any, proxies: Proxies) -> str | None:
     return None
 
 
-def _is_believed(scope: Any, proxies: Proxies) -> bool:
+def _is_believed(scope: Any, proxies: TrustedProxies) -> bool:
     configured = proxies.header.encode()
     if not any(name == configured and value.strip() for name, value in scope["headers"]):
         return False
@@ -65,7 +65,7 @@ def _peer(scope: Any) -> str | None:
 class ForwardingMonitor:
     """Reports ignored forwarding headers: at most once a minute, in the log and to ``sso doctor``."""
 
-    def __init__(self, proxies: Proxies) -> None:
+    def __init__(self, proxies: TrustedProxies) -> None:
         self._proxies = proxies
         self._report: tuple[str, str] | None = None
         self._reported = trio.Event()
@@ -81,13 +81,13 @@ class ForwardingMonitor:
             await self._reported.wait()
             assert self._report is not None
             peer, header = self._report
-            if await record(database, peer, header):
+            if await record_untrusted_proxy(database, peer, header):
                 log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=ADVICE)
             await trio.sleep(REPORT_EVERY_S)
             self._report, self._reported = None, trio.Event()
 
 
-async def record(database: Database, peer: str, header: str) -> bool:
+async def record_untrusted_proxy(database: Database, peer: str, header: str) -> bool:
     """False if another worker has just reported this peer."""
     try:
         return bool(await database.value(_RECORD, peer=peer, header=header))

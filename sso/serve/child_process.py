@@ -13,7 +13,7 @@ from typing import NoReturn
 import structlog
 
 # What the supervisor listens to; a child starts with all of it as if nobody had touched it.
-HEARD = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+SUPERVISOR_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,7 +55,7 @@ class ChildRole:
 
 
 @dataclass(eq=False)
-class Child:
+class ChildProcess:
     role: ChildRole
     name: str
     pid: int
@@ -89,7 +89,7 @@ class Child:
             os.kill(self.pid, signum)
 
 
-def live(role: ChildRole, number: int, supervisor: int, ready: ReadyPipe, not_ours: Sequence[int]) -> NoReturn:
+def run_child(role: ChildRole, number: int, supervisor: int, ready: ReadyPipe, not_ours: Sequence[int]) -> NoReturn:
     """The whole life of a child. It never returns into the supervisor's stack."""
     code = 1
     name = role.name_of(number)
@@ -104,14 +104,14 @@ def live(role: ChildRole, number: int, supervisor: int, ready: ReadyPipe, not_ou
     except BaseException:
         _log.exception("process failed", child=name)
     finally:
-        flush()
+        flush_output()
         os._exit(code)
 
 
 def _settle_in(name: str, supervisor: int) -> None:
     # A group of its own: Ctrl-C then reaches the supervisor alone, which stops the roles in order.
     os.setpgid(0, 0)
-    for signum in HEARD:
+    for signum in SUPERVISOR_SIGNALS:
         signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGTERM))
@@ -135,7 +135,7 @@ def _exit_code(leave: SystemExit) -> int:
     return 1
 
 
-def flush() -> None:
+def flush_output() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # closed, replaced or a broken pipe: nothing to save
             stream.flush()

@@ -11,7 +11,7 @@ from sso.core.bind_address import Bind
 from sso.db.embedded.files import Account, reachable
 
 
-def switch_account(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = ()) -> None:
+def drop_privileges(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = ()) -> None:
     """Becomes the account for good. Does nothing if none is set, or if it is the present one.
 
     Raises ConfigError if the account could not run the service. Files of Unix sockets become the account's; the account

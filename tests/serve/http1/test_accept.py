@@ -12,9 +12,9 @@ import pytest
 import trio
 
 from sso.core.net import parse_networks
-from sso.serve.http1.accept import BACK_OFF_S, Listener, accept
-from sso.serve.limits import ServerLimits
-from sso.serve.process import raise_limit
+from sso.serve.http1.accept import BACK_OFF_S, ConnectionLimiter, accept_forever
+from sso.serve.process_tuning import raise_open_file_limit
+from sso.serve.server_limits import ServerLimits
 from tests.kit.raw_http import SERVERS, reply, serving
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -57,7 +57,7 @@ async def test_proxies_have_as_many_as_they_like(kind: str, exempt: str) -> None
     ],
 )
 def test_connections_of_ipv6_clients_are_counted_per_64(first: str, second: str, is_same: bool) -> None:
-    door = Listener(ServerLimits(per_address=1))
+    door = ConnectionLimiter(ServerLimits(per_address=1))
     assert door.enter((first, 1))
     assert door.enter((second, 2)) is not is_same
     door.leave((first, 1))
@@ -151,7 +151,7 @@ class Failing:
 async def test_the_pause_is_a_pause(reason: int, autojump_clock: trio.testing.MockClock) -> None:
     listener: Any = Failing(reason)
     with trio.move_on_after(10 * BACK_OFF_S + 0.01):
-        await accept(listener, Listener(ServerLimits()), lambda *_: None)
+        await accept_forever(listener, ConnectionLimiter(ServerLimits()), lambda *_: None)
     assert listener.tries == 11
 
 
@@ -159,7 +159,7 @@ def test_the_limit_of_descriptors_is_what_the_operator_allows() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
     try:
-        raise_limit()
+        raise_open_file_limit()
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, 1 << 20), hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,12 +1,11 @@
 """Between Quart and the operations: read a request, reply to it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
-import orjson
 from quart import Request as QuartRequest
-from quart import Response, Websocket, request
+from quart import Websocket, request
 from quart.globals import _cv_app, _cv_request, _cv_websocket
 from werkzeug.exceptions import RequestEntityTooLarge
 
@@ -14,24 +13,23 @@ from sso.core.errors import ApiError
 from sso.core.fair_thread import FairThread
 from sso.core.language import Text
 from sso.core.net import Address
-from sso.web.body import MAX_VALUES, InvalidBody, ParsedBody, is_cheap, read_body
-from sso.web.client_address import LOCAL, Proxies, client_address
-from sso.web.forwarding import ignored_header
-from sso.web.models import RequestModel, validate
+from sso.web.body import MAX_VALUES, InvalidBody, ParsedBody, is_cheap, parse_body
+from sso.web.client_address import LOCAL, TrustedProxies, resolve_client_address
+from sso.web.forwarding_monitor import ignored_header
+from sso.web.request_model import RequestModel, validate
 
 M = TypeVar("M", bound=RequestModel)
 
 MAX_BODY = 256 * 1024
-JSON_TYPE = "application/json"
 
 
-async def read(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = MAX_BODY) -> M:
+async def read_model(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = MAX_BODY) -> M:
     """The body of this request as a model, or a refusal."""
-    sent = await body(forms=forms, require_type=require_type, max_bytes=max_bytes, repeatable=model.repeatable)
+    sent = await read_body(forms=forms, require_type=require_type, max_bytes=max_bytes, repeatable=model.repeatable)
     return validate(model, sent)
 
 
-async def body(
+async def read_body(
     *,
     forms: bool = True,
     require_type: bool = False,
@@ -52,7 +50,7 @@ async def body(
     if len(types) > 1:
         raise InvalidBody("more than one Content-Type")
     parse = partial(
-        read_body,
+        parse_body,
         raw,
         types[0] if types else None,
         forms=forms,
@@ -67,33 +65,33 @@ async def body(
 async def _parse_in_thread(parse: Callable[[], ParsedBody]) -> ParsedBody:
     """The caller is not authenticated yet, so a body that takes long to parse must not block the event loop."""
     try:
-        client = address()
+        client = client_address()
     except UnknownClient:
         client = LOCAL
     parsers: FairThread = _cv_app.get().app.config["PARSERS"]
     return await parsers.run(client, parse)
 
 
-def asked() -> QuartRequest | Websocket:
+def current_request() -> QuartRequest | Websocket:
     """What came: a request, or one for a socket. Not by Quart's proxies, which look it up anew at each use."""
     context = _cv_request.get(None)
     return _cv_websocket.get().websocket if context is None else context.request
 
 
-def address() -> Address:
+def client_address() -> Address:
     """Of the client, as far as it can be known; what cannot be known is refused."""
-    proxies: Proxies = _cv_app.get().app.config["PROXIES"]
-    here = asked()
+    proxies: TrustedProxies = _cv_app.get().app.config["PROXIES"]
+    here = current_request()
     peer = here.scope.get("client")
     try:
-        return client_address(peer[0] if peer else None, here.headers.getlist, proxies)
+        return resolve_client_address(peer[0] if peer else None, here.headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
 
 
 def ignored_forwarding_header() -> str | None:
     """A forwarding header of this request that was not believed: its address may be a proxy's."""
-    return ignored_header(asked().scope, _cv_app.get().app.config["PROXIES"])
+    return ignored_header(current_request().scope, _cv_app.get().app.config["PROXIES"])
 
 
 class UnknownClient(ApiError):
@@ -109,11 +107,3 @@ def text_header(name: str) -> str | None:
         return value.encode("latin-1").decode() if value else value
     except UnicodeError:
         return value
-
-
-def reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return reply_bytes(orjson.dumps(data), status, headers)
-
-
-def reply_bytes(data: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(data, status, dict(headers) if headers else None, content_type=JSON_TYPE)

@@ -19,8 +19,8 @@ import sso
 from sso.config import ConfigError
 from sso.core.bind_address import Bind
 from sso.db.embedded.files import Account, reachable
-from sso.serve import account
-from sso.serve.account import switch_account
+from sso.serve import privileges
+from sso.serve.privileges import drop_privileges
 from tests.kit.server import QUICK, clean_environment, until
 
 NAME = "nobody"
@@ -118,14 +118,14 @@ def test_data_directory_of_root_is_refused_with_the_command_that_helps(folder: P
 def test_account_other_than_ones_own_is_refused_without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(ConfigError, match="SSO_USER: only root can switch"):
-        switch_account(NAME, tmp_path)
+        drop_privileges(NAME, tmp_path)
 
 
 def test_ones_own_account_needs_no_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: entry().pw_uid)
     monkeypatch.setattr(os, "setresuid", lambda *_: pytest.fail("switched"))
-    switch_account(NAME, tmp_path)
-    switch_account(None, tmp_path)
+    drop_privileges(NAME, tmp_path)
+    drop_privileges(None, tmp_path)
 
 
 @as_root
@@ -135,7 +135,7 @@ def test_program_that_the_account_cannot_read_is_named(tmp_path: Path, monkeypat
     (hidden / "python").touch(0o755)
     monkeypatch.setattr(sys, "executable", str(hidden / "python"))
     with pytest.raises(ConfigError, match="cannot read the program at"):
-        switch_account(NAME, tmp_path)
+        drop_privileges(NAME, tmp_path)
 
 
 @as_root
@@ -145,7 +145,7 @@ def test_link_in_the_place_of_a_socket_file_is_not_followed(folder: Path, monkey
     (folder / "sso.sock").symlink_to(folder / "roots")
     (folder / "data").mkdir()
     os.chown(folder / "data", entry().pw_uid, entry().pw_gid)
-    monkeypatch.setattr(account, "_check_program", lambda _: None)
-    monkeypatch.setattr(account, "_become", lambda _: None)
-    switch_account(NAME, folder / "data", (Bind(path=str(folder / "sso.sock")),))
+    monkeypatch.setattr(privileges, "_check_program", lambda _: None)
+    monkeypatch.setattr(privileges, "_become", lambda _: None)
+    drop_privileges(NAME, folder / "data", (Bind(path=str(folder / "sso.sock")),))
     assert (folder / "roots").stat().st_uid == 0

@@ -17,12 +17,12 @@ from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.perm.stores.seed import seed_central_application
-from sso.serve import hypercorn, process
+from sso.serve import hypercorn, process_tuning
 from sso.serve.http1 import server as lane
 from sso.serve.http1.balance import WorkerSlot
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
-from sso.web.headers import data_headers
+from sso.web.security_headers import data_headers
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ async def _serve(
     ready: Callable[[], None],
     place: WorkerSlot,
 ) -> None:
-    process.prepare()
+    process_tuning.tune_process()
     limits = ServerLimits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
     serve = hypercorn.serve if settings.http == "hypercorn" else lane.serve
     await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
@@ -64,9 +64,9 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     await background.start(keep_running, "wakeups", services.wakeups.run)
     await background.start(keep_running, "keys", services.keys.run, services.wakeups)
     await background.start(keep_running, "mail", services.mail_sender.run, services.wakeups)
-    await background.start(keep_running, "held polls", services.game.holds.run)
-    await background.start(keep_running, "heartbeats", services.game.heartbeats.run)
-    await background.start(keep_running, "load delay", services.game.ease.run)
+    await background.start(keep_running, "held polls", services.game.held_polls.run)
+    await background.start(keep_running, "heartbeats", services.game.socket_registry.run)
+    await background.start(keep_running, "load delay", services.game.backpressure.run)
     await background.start(keep_running, "cleaner", cleaner.run, services.database, services.settings.audit_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
@@ -96,7 +96,7 @@ async def _when_database_answers(services: Services) -> None:
 
 async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:
     async for number in signals:
-        log.info("draining", signal=signal.Signals(number).name, polls=len(services.game.holds))
+        log.info("draining", signal=signal.Signals(number).name, polls=len(services.game.held_polls))
         health.draining = True
         stop.set()
         services.game.drain()

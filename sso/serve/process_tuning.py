@@ -9,12 +9,12 @@ _WANTED = 1 << 20  # more than any worker can serve; a hard limit of "unlimited"
 _THRESHOLDS = (1_000, 1_000, 100)
 
 
-def prepare() -> None:
-    raise_limit()
-    calm_collector()
+def tune_process() -> None:
+    raise_open_file_limit()
+    tune_garbage_collector()
 
 
-def raise_limit() -> None:
+def raise_open_file_limit() -> None:
     """Of open files, to what the operator allows: it is low for programs that use select(), which we do not."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _WANTED if hard == resource.RLIM_INFINITY else min(hard, _WANTED)
@@ -22,7 +22,7 @@ def raise_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def calm_collector() -> None:
+def tune_garbage_collector() -> None:
     """What is here now stays. Of thousands of held requests the collector would go through all, again and again."""
     gc.collect()
     gc.freeze()

@@ -16,15 +16,15 @@ class ServerLimits:
     linger_s: float = 2.0  # after an answer that did not wait for what was still being sent
     undo_s: float = 3.0
     drain_s: float = 7.0  # for requests in flight, of the supervisor's 9
-    fresh_s: float = 0.5  # while draining, for a connection that has asked nothing yet
+    first_request_s: float = 0.5  # while draining, for a connection that has asked nothing yet
 
-    head_most: int = 32 * 1024
-    headers_most: int = 100
-    body_most: int = 8 * 1024 * 1024
-    linger_most: int = 256 * 1024
-    chunk_line_most: int = 256  # the size of a chunk and its extensions
-    extensions_most: int = 4096  # of all chunks of a body
-    trailers_most: int = 4096
+    max_head_bytes: int = 32 * 1024
+    max_headers: int = 100
+    max_body_bytes: int = 8 * 1024 * 1024
+    max_linger_bytes: int = 256 * 1024
+    max_chunk_line_bytes: int = 256  # the size of a chunk and its extensions
+    max_extension_bytes: int = 4096  # of all chunks of a body
+    max_trailer_bytes: int = 4096
 
     per_address: int = 0  # connections of one address to one worker; 0 is no limit
     exempt: tuple[Network, ...] = ()

@@ -14,7 +14,7 @@ from wsproto.connection import ConnectionState
 from wsproto.events import CloseConnection, Message, Ping
 
 from sso.core.rate_window import RateWindow
-from sso.web.socket import FLOOD, MAX_MESSAGE_BYTES
+from sso.web.websocket import CLIENT_FLOODED, MAX_MESSAGE_BYTES
 
 MAX_FRAMES, FRAMES_S = 100, 5.0  # of any kind, also empty ones
 
@@ -59,7 +59,7 @@ class HypercornWebSocket(WSStream):
 
     async def _refuse_flood(self) -> None:
         self._refused = True
-        self.scope["extensions"][FLOOD] = {}
+        self.scope["extensions"][CLIENT_FLOODED] = {}
         await self._tell({"type": "websocket.receive", "bytes": b"", "text": None})
 
     async def _tell(self, message: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError, field_validator
 
 from sso.web.body import JSON, InvalidBody, ParsedBody
-from sso.web.models import AppId, Flag, JsonObject, RequestModel, Strings, WholeNumber, at_most, validate
+from sso.web.request_model import AppId, Flag, JsonObject, RequestModel, Strings, WholeNumber, at_most, validate
 
 
 class Item(RequestModel):

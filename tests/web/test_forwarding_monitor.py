@@ -11,8 +11,8 @@ from sso.config import load
 from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.doctor import check
-from sso.web.client_address import Proxies
-from sso.web.forwarding import FORWARDING_HEADERS, ForwardingMonitor, ignored_header, record
+from sso.web.client_address import TrustedProxies
+from sso.web.forwarding_monitor import FORWARDING_HEADERS, ForwardingMonitor, ignored_header, record_untrusted_proxy
 from tests.kit.browser import query
 from tests.kit.game import Game
 from tests.kit.postgres import Postgres
@@ -128,9 +128,9 @@ def test_trusted_proxy_that_sends_another_header_never_passes_info_allow(proxied
 @pytest.mark.parametrize("name", sorted(FORWARDING_HEADERS))
 def test_every_forwarding_header_is_noticed(name: bytes) -> None:
     scope = {"client": ("192.0.2.1", 1), "headers": [(b"host", b"localhost"), (name, b"x")]}
-    assert ignored_header(scope, Proxies()) == name.decode()
-    assert ignored_header(scope | {"client": None}, Proxies()) == name.decode()  # over a Unix socket
-    assert ignored_header(scope | {"headers": [(b"host", b"localhost")]}, Proxies()) is None
+    assert ignored_header(scope, TrustedProxies()) == name.decode()
+    assert ignored_header(scope | {"client": None}, TrustedProxies()) == name.decode()  # over a Unix socket
+    assert ignored_header(scope | {"headers": [(b"host", b"localhost")]}, TrustedProxies()) is None
 
 
 def forwarded(number: int = 0) -> dict[str, Any]:
@@ -141,16 +141,16 @@ async def test_workers_report_a_peer_once_between_them(database: Database) -> No
     outcomes: list[bool] = []
 
     async def report(header: str) -> None:
-        outcomes.append(await record(database, "192.0.2.1", header))
+        outcomes.append(await record_untrusted_proxy(database, "192.0.2.1", header))
 
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(report, "x-forwarded-for")
     assert sorted(outcomes) == [False] * 4 + [True]
-    assert not await record(database, "192.0.2.1", "via")
-    assert await record(database, "192.0.2.2", "via")
+    assert not await record_untrusted_proxy(database, "192.0.2.1", "via")
+    assert await record_untrusted_proxy(database, "192.0.2.2", "via")
     await database.run_sql("UPDATE untrusted_proxies SET last_seen = now() - interval '60 s'", [])
-    assert await record(database, "192.0.2.1", "via")
+    assert await record_untrusted_proxy(database, "192.0.2.1", "via")
 
 
 async def test_monitor_reports_once_a_minute_also_without_a_database(
@@ -163,7 +163,7 @@ async def test_monitor_reports_once_a_minute_also_without_a_database(
             self.calls += 1
             raise Unavailable("away")
 
-    away, monitor = Away(), ForwardingMonitor(Proxies())
+    away, monitor = Away(), ForwardingMonitor(TrustedProxies())
     await nursery.start(monitor.run, away)
     for _ in range(600):
         monitor.observe(forwarded())
