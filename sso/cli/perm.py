@@ -12,16 +12,15 @@ from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.cli.perm_format import format_explanation
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.db.transaction import Transaction
-from sso.perm.engine.answer import TYPES, answer
-from sso.perm.engine.decode import assignments
-from sso.perm.engine.effective import compute
-from sso.perm.engine.explain import explain_rule
-from sso.perm.engine.facts import Assignment
-from sso.perm.engine.render import EVERYTHING
+from sso.perm.engine.decode import decode_assignments
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.records import Assignment
+from sso.perm.engine.render import DEFAULT_OPTIONS, TYPES, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment
 from sso.perm.input.roles import stored
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.user_data import read_record, save_record
@@ -63,8 +62,8 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> N
 
     async def work(services: Services) -> Any:
         loaded = await _load_facts(services, await _require_user(services, user), app_id)
-        effective = compute(loaded.application, loaded.facts, int(time.time()))
-        return answer(kind, loaded.application, loaded.facts, effective, EVERYTHING)
+        effective = compute_permissions(loaded.application, loaded.facts, int(time.time()))
+        return render(kind, loaded.application, loaded.facts, effective, DEFAULT_OPTIONS)
 
     shown = with_services(ctx, work)
     if kind == "tree":
@@ -94,7 +93,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
     async def work(services: Services) -> tuple[User, dict[str, Any]]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
-        effective = compute(loaded.application, loaded.facts, int(time.time()))
+        effective = compute_permissions(loaded.application, loaded.facts, int(time.time()))
         return account, explain_rule(loaded.application, loaded.facts, effective, rule)
 
     account, explanation = with_services(ctx, work)
@@ -153,7 +152,7 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
             row = await role_store.lock_application(tx, app_id)
             known = await role_store.read_roles(tx, app_id)
             old = await read_record(tx, account.user_id, app_id)
-            new_roles = stored(change(list(assignments(old["roles"]))))
+            new_roles = stored(change(list(decode_assignments(old["roles"]))))
             new = await save_record(tx, command_line_actor(), account.user_id, row, known, {}, new_roles, 0)
             return new != old
 
