@@ -192,7 +192,7 @@ class UserJwts:
             digest = base64.urlsafe_b64decode(str(claims.get("jti")).partition(".")[0] + "=")
         except ValueError:
             raise InvalidToken("bad jti") from None
-        if not await self._grants.is_alive(digest, first_party="fac" in claims):
+        if not await self._grants.is_access_token_valid(digest, first_party="fac" in claims):
             raise InvalidToken("the access it came from has ended")
 
 
@@ -234,7 +234,7 @@ def _issued_at(vouched: int, valid_from: int) -> int:
 class GrantLookup(Protocol):
     """The store of access tokens of web sites."""
 
-    async def is_alive(self, digest: bytes, *, first_party: bool) -> bool: ...
+    async def is_access_token_valid(self, digest: bytes, *, first_party: bool) -> bool: ...
 
 
 def factor_digest(factor: str) -> str:

@@ -10,7 +10,7 @@ from sso.cli.context import CommandFailure, console, record, with_services
 from sso.core.ids import secret_token
 from sso.core.keys import CHEAP
 from sso.oauth.model import Client
-from sso.oauth.redirect_uris import redirect_of
+from sso.oauth.redirect_uris import is_redirect_uri
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
@@ -78,7 +78,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
             raise CommandFailure(f"there is already a client {client_id}")
         any_http = not services.settings.https
         for uri in options["uris"]:
-            if redirect_of(uri, options["hosts"], options["uris"], any_http=any_http) is None:
+            if not is_redirect_uri(uri, options["hosts"], options["uris"], any_http=any_http):
                 raise CommandFailure(f"{uri} can be no redirect URI of this client")
         await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
 

@@ -16,7 +16,7 @@ from sso.db.database import TRANSACTION_SETTINGS, Database, Transaction
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
-from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
+from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import Client
 from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.names import CENTRAL
@@ -200,9 +200,9 @@ class Applier:
         before = {name: old[name] for name in changed}
         await self._record(tx, "client.save", part.client_id, _audited_client(before), _audited_client(changed))
         if changed.get("disabled"):
-            await end_grants(tx, part.client_id)
+            await revoke_grants(tx, part.client_id)
         elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
-            await end_grants_elsewhere(tx, Client.from_row(old), Client.from_row({**old, **changed}))
+            await revoke_grants_at_removed_uris(tx, Client.from_row(old), Client.from_row({**old, **changed}))
         return "changed"
 
 
