@@ -63,7 +63,7 @@ async def _open(services: Services, background: trio.Nursery) -> None:
     background.start_soon(_warm, services)
     await background.start(keep_running, "wakeups", services.wakeups.run)
     await background.start(keep_running, "keys", services.keys.run, services.wakeups)
-    await background.start(keep_running, "mail", services.postman.run, services.wakeups)
+    await background.start(keep_running, "mail", services.mail_sender.run, services.wakeups)
     await background.start(keep_running, "held polls", services.game.holds.run)
     await background.start(keep_running, "heartbeats", services.game.heartbeats.run)
     await background.start(keep_running, "load delay", services.game.ease.run)
@@ -83,7 +83,7 @@ async def _when_database_answers(services: Services) -> None:
     said = False
     while True:
         try:
-            await services.key_store.ensure_first(ALGORITHMS[0], sides=CHEAP)
+            await services.key_store.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
             await seed_central_application(services.database)
         except DatabaseError as error:
             if not said:

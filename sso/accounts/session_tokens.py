@@ -10,7 +10,7 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.session_token_statements import FAMILY_TOKENS, ISSUE, LOOK_UP, USER_TOKENS
-from sso.accounts.user_jwt import GAME_AUTH, Inherited
+from sso.accounts.user_jwt import GAME_AUTH, InheritedLimits
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address, intersection, parse_address, parse_network
@@ -51,9 +51,9 @@ class TokenSource:
         own = {self.app_id, self.gapp_id} - {0}
         if not own:
             return options
-        if not options.applications:
+        if not options.application_ids:
             return replace(options, app_id=self.app_id, gapp_id=self.gapp_id)
-        if not own.issuperset(options.applications):
+        if not own.issuperset(options.application_ids):
             raise OtherApplication
         return options
 
@@ -72,7 +72,7 @@ class IssuedSessionTokens:
     token_exp: int
     moment: int  # of the database, in Unix seconds, at which the user was valid
     sign_in_id: str
-    inherited: Inherited  # the limits of a user JWT that is issued with these tokens
+    inherited: InheritedLimits  # the limits of a user JWT that is issued with these tokens
 
 
 class SessionTokens:
@@ -138,9 +138,9 @@ class SessionTokens:
         if row is None:
             raise InvalidCredentials
         moment: int = row["moment"]
-        inherited = Inherited(auth_time=moment, sign_in_id=sign_in_id)
+        inherited = InheritedLimits(auth_time=moment, sign_in_id=sign_in_id)
         if source:
-            inherited = Inherited(source.auth_time, moment + source.life, source.ips, sign_in_id=sign_in_id)
+            inherited = InheritedLimits(source.auth_time, moment + source.life, source.ips, sign_in_id=sign_in_id)
         return IssuedSessionTokens(token, stoken, life, moment, sign_in_id, inherited)
 
     def _kind_and_life(self, options: LoginOptions, source: TokenSource | None) -> tuple[str, int]:

@@ -159,14 +159,14 @@ class SessionStore:
     async def end(self, user_id: str, session_id: str) -> bool:
         return await self._database.value(_END, user_id=user_id, id=session_id) is not None
 
-    async def challenge(self, user: User) -> str:
+    async def start_challenge(self, user: User) -> str:
         """The secret with which this browser, and only it, may give the second factor."""
         secret = secret_token()
         if not await self._challenge(user.user_id, user.valid_from, digest(secret), float(CHALLENGE_S)):
             raise InvalidCredentials
         return secret
 
-    async def challenged(self, secret: str) -> User | None:
+    async def challenged_user(self, secret: str) -> User | None:
         row = await self._database.row(_CHALLENGED, digest=digest(secret))
         return User.from_row(row) if row else None
 

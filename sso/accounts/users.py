@@ -92,7 +92,7 @@ class UserStore:
         row = await self._by_id(user_id)
         return User.from_row(row) if row else None
 
-    async def holder(self, user_id: str, sign_in_id: str) -> User | None:
+    async def get_jwt_holder(self, user_id: str, sign_in_id: str) -> User | None:
         """The user of a user JWT, unless the sign-in that it derives from was ended."""
         row = await self._holder(user_id, sign_in_id)
         return User.from_row(row) if row else None
@@ -120,7 +120,7 @@ class UserStore:
             values = {"user_id": user_id, "password_hash": password_hash, "valid_from": valid_from}
             if await tx.value(_SET_PASSWORD, **values) is None:
                 return None
-            await end_everything(tx, user_id)
+            await revoke_everything(tx, user_id)
             return await by_id(tx, user_id)
 
         return await self._database.transaction(work)
@@ -135,19 +135,19 @@ class UserStore:
         async def work(tx: Transaction) -> None:
             await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled)
             if disabled:
-                await end_everything(tx, user_id)
+                await revoke_everything(tx, user_id)
 
         await self._database.transaction(work)
 
-    async def void(self, user_id: str) -> None:
+    async def revoke_all(self, user_id: str) -> None:
         """Everything issued before is void; the password stays."""
-        await self._database.transaction(lambda tx: end_everything(tx, user_id))
+        await self._database.transaction(lambda tx: revoke_everything(tx, user_id))
 
-    async def void_elsewhere(self, user_id: str, session_id: str) -> None:
+    async def revoke_all_except(self, user_id: str, session_id: str) -> None:
         """Everything issued before is void, except the browser session with this id."""
-        await self._database.transaction(lambda tx: end_everything(tx, user_id, session_id))
+        await self._database.transaction(lambda tx: revoke_everything(tx, user_id, session_id))
 
-    async def vouch(self, user: User, sign_in_id: str = "") -> int | None:
+    async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """The database's moment, in Unix seconds, at which nothing of the user's had ended since they were read.
 
         Whatever is issued with this moment, or an earlier one, is void once everything is ended. The sign-in, if one is
@@ -166,7 +166,7 @@ async def by_id(tx: Runner, user_id: str) -> User:
     return User.from_row(await tx.row(_BY_ID, user_id=user_id))
 
 
-async def end_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
+async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
     """From now on, whatever was issued to the user before is void: sessions, tokens, half-finished logins, codes.
 
     The browser session with the id ``kept_session_id`` stays, if one is given.
@@ -177,7 +177,7 @@ async def end_everything(tx: Runner, user_id: str, kept_session_id: str = "") ->
         await tx.value(statement, user_id=user_id)
 
 
-def facts(user: User) -> dict[str, Any]:
+def exportable_fields(user: User) -> dict[str, Any]:
     """What may be shown of a user: no hash, no secret."""
     return {
         "user_id": user.user_id,

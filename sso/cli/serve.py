@@ -20,12 +20,14 @@ import trio
 from sso import metrics
 from sso.cli.context import FAILURES, database, settings_of
 from sso.config import ConfigError, Settings, load
+from sso.core.bind_address import Bind, parse_binds
 from sso.core.encryption import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
+from sso.serve import metrics_server
 from sso.serve.account import switch_account
 from sso.serve.child import ChildRole, ReadyPipe
 from sso.serve.http1.balance import WorkerSlots
-from sso.serve.listeners import Bind, listening, parse_binds
+from sso.serve.listeners import listening
 from sso.serve.supervisor import Supervisor
 
 LOOK_EVERY_S = 0.3
@@ -48,6 +50,8 @@ def command(ctx: click.Context, document: Path | None) -> int:
     SIGHUP            read the settings again and replace the workers one by one
     """
     settings = settings_of(ctx)
+    if settings.http == "lane":
+        log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -171,18 +175,18 @@ def _mind_database(data_dir: Path, ready: ReadyPipe) -> None:
 
 
 def _revive(embedded: Embedded) -> None:
-    log.error("the embedded PostgreSQL is gone, starting it again")
+    log.error("embedded_postgres.stopped")
     try:
         embedded.ensure()
     except EmbeddedError as error:
-        log.error("the embedded PostgreSQL does not start", reason=str(error))
+        log.error("embedded_postgres.start_failed", reason=str(error))
     else:
-        log.info("the embedded PostgreSQL is back")
+        log.info("embedded_postgres.restarted")
 
 
 def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:
     _leave_on_sigterm()
-    metrics.serve(sockets, ready)
+    metrics_server.serve(sockets, ready)
 
 
 def _leave_on_sigterm() -> None:

@@ -14,7 +14,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, TypeVarTuple
 
 import asyncpg
 import orjson
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 Row = Any
 
 QUEUE_S = 1.5  # how long a call waits for a free connection
@@ -131,12 +132,16 @@ class Database:
                 with trio.CancelScope(shield=True), trio.move_on_after(2):
                     await loop.run(database._close())
 
-    async def transaction(self, work: Callable[[Transaction], Awaitable[T]], *, run_s: float = TRANSACTION_S) -> T:
-        """Run ``work`` in one transaction; it is run again if it collided with another, so it must only read and write
-        through what it is given."""
+    async def transaction(
+        self, work: Callable[[Transaction, *Ts], Awaitable[T]], *args: *Ts, run_s: float = TRANSACTION_S
+    ) -> T:
+        """Run ``work(tx, *args)`` in one transaction and return its result.
+
+        It runs again after a conflict with another transaction, so it must read and write through ``tx`` only.
+        """
         for attempt in range(ATTEMPTS):
             try:
-                return await self._cross(partial(_transact, work), QUEUE_S + run_s)
+                return await self._cross(partial(_transact, work, args), QUEUE_S + run_s)
             except TransactionConflict:
                 if attempt + 1 == ATTEMPTS:
                     raise Unavailable("too many conflicts") from None
@@ -276,10 +281,10 @@ async def _hold_a_moment(_connection: Any) -> None:
     await asyncio.sleep(0.02)
 
 
-async def _transact(work: Callable[[Transaction], Awaitable[T]], connection: Any) -> T:
+async def _transact(work: Callable[[Transaction, *Ts], Awaitable[T]], args: tuple[*Ts], connection: Any) -> T:
     await connection.execute(_BEGIN)
     try:
-        result = await work(Transaction(connection))
+        result = await work(Transaction(connection), *args)
     except Exception:
         if not connection.is_closed():
             await connection.execute("ROLLBACK")

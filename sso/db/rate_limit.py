@@ -4,18 +4,17 @@ from typing import NamedTuple
 
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, Network, client_networks
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.statement import Statement
 
 NEVER = 2**31 - 1
 
-_COUNT = Statement(
+_COUNT = BatchStatement(
     """
     WITH item AS (
         SELECT *, count(*) OVER (PARTITION BY key) AS together, row_number() OVER (PARTITION BY key ORDER BY n) AS place
-        FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[]), CAST(:blocks AS float[]))
-            WITH ORDINALITY AS item (key, most, block, n)
+        FROM {items}
     ), counted AS (
         INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
         SELECT DISTINCT ON (key) key, together, now(),
@@ -37,7 +36,8 @@ _COUNT = Statement(
     SELECT item.n, c.failures - item.together + item.place AS count,
         CAST(ceil(extract(epoch FROM c.since + interval '60 s' - now())) AS int) AS left_s
     FROM item JOIN counted c USING (key)
-    """
+    """,
+    columns={"key": "bytea", "most": "int", "block": "float"},
 )
 
 
@@ -52,7 +52,7 @@ class EventCounter:
 
     async def add(self, key: bytes, block_after: int = NEVER, block_s: float = 0.0) -> Count:
         """Counts an event, and blocks the key for ``block_s`` if it is the ``block_after``-th within a minute."""
-        row = await self._count(key, block_after, block_s)
+        row = await self._count(key=key, most=block_after, block=block_s)
         assert row is not None
         return Count(row["count"], max(1, row["left_s"]))
 

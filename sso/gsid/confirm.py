@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sso.accounts.applications import ApplicationsAtLogin, LoginNotAllowed
+from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
+from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
 from sso.core.net import Address, parse_address
 from sso.gsid.errors import BadLink, NoSession
@@ -37,7 +38,7 @@ class ConfirmationView:
 
 
 class Confirmation:
-    def __init__(self, sessions: GameSessionStore, applications: ApplicationsAtLogin, *, game_admin: bool) -> None:
+    def __init__(self, sessions: GameSessionStore, applications: ApplicationDirectory, *, game_admin: bool) -> None:
         self._sessions = sessions
         self._applications = applications
         self._game_admin = game_admin
@@ -50,10 +51,10 @@ class Confirmation:
             raise NoSession
         filled = await self._filled(shown.facts, link)
         facts = filled.apply(shown.facts)
-        *others, _ = facts.applications or (0,)
+        *others, _ = facts.application_ids or (0,)
         return ConfirmationView(
             gsid=gsid,
-            title=await self._applications.title(facts.applications),
+            title=await self._applications.title(facts.application_ids),
             also=await self._applications.title(tuple(others)),
             distr=facts.distr,
             address=facts.address,
@@ -99,14 +100,14 @@ class Confirmation:
         for name, application_id in (("app_id", filled.app_id), ("gapp_id", filled.gapp_id)):
             if application_id:
                 try:
-                    await self._applications.check_exist((application_id,))
+                    await self._applications.require_existing((application_id,))
                 except ApiError:
                     raise BadLink(name) from None
         return filled
 
     async def _may_log_in(self, facts: GameSessionData, user: User) -> bool:
         try:
-            await self._applications.permissions(user, facts.options.address, facts.applications)
+            await self._applications.permissions(user, facts.options.address, facts.application_ids)
         except LoginNotAllowed:
             return False
         return True

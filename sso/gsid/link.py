@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.option_fields import Short
+from sso.accounts.login_options import ShortText
 from sso.core.language import TAG
 from sso.gsid.errors import BadLink
 from sso.gsid.model import Filled, GameSessionData
@@ -22,7 +22,7 @@ _FORM = "application/x-www-form-urlencoded"
 class _Fields(RequestModel):
     app_id: AppId = 0
     gapp_id: AppId = 0
-    distr: Short = ""
+    distr: ShortText = ""
     meta: Flag = False
 
 

@@ -26,7 +26,7 @@ class GameLoginFlow:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
-    page: str = "game_signin.html"
+    page: str = "game_login.html"
 
     @property
     def ui_locales(self) -> str:
@@ -49,17 +49,17 @@ class GameLoginFlow:
         return True
 
     @property
-    def onward(self) -> str:
+    def continue_path(self) -> str:
         return decision_path(self.view.gsid, self.view.parameters)
 
-    async def reached(self, stage: str) -> None:
+    async def report_stage(self, stage: str) -> None:
         await self.confirm.reach(self.view.gsid, stage)
 
-    async def arrived(self, session: Session) -> str:
+    async def complete(self, session: Session) -> str:
         """Whether it could be confirmed, the page it leads to tells."""
         with suppress(NoSession):
             await self.confirm.confirm(self.view.gsid, session.user, Link.from_form(self.view.parameters))
-        return self.onward
+        return self.continue_path
 
 
 class GameLoginFlows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from sso.accounts.model import LoginOptions, User, applications
+from sso.accounts.model import LoginOptions, User, application_ids
 from sso.core.net import parse_address
 
 GSID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
@@ -55,13 +55,13 @@ class GameSessionData:
         return cls(*_facts_of(row))
 
     @property
-    def applications(self) -> tuple[int, ...]:
-        return applications(self.app_id, self.gapp_id)
+    def application_ids(self) -> tuple[int, ...]:
+        return application_ids(self.app_id, self.gapp_id)
 
     @property
     def registered_applications(self) -> tuple[int, ...]:
         """The applications whose servers may speak for the session's client: never one that a link has filled in."""
-        return self.applications if self.bound_apps is None else applications(*self.bound_apps)
+        return self.application_ids if self.bound_apps is None else application_ids(*self.bound_apps)
 
     @property
     def key_digest(self) -> bytes | None:
@@ -94,8 +94,8 @@ class Filled:
     meta: bool = False
 
     @property
-    def applications(self) -> tuple[int, ...]:
-        return applications(self.app_id, self.gapp_id)
+    def application_ids(self) -> tuple[int, ...]:
+        return application_ids(self.app_id, self.gapp_id)
 
     def apply(self, facts: GameSessionData) -> GameSessionData:
         """The session as it will be once it is confirmed."""

@@ -2,8 +2,8 @@
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
+from sso.accounts.visitor import Visitor
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.link import Link
 from sso.gsid.login_flow import decision_path, front_path

@@ -10,9 +10,8 @@ from contextlib import suppress
 import structlog
 import trio
 
-from sso.accounts.applications import LoginNotAllowed
-from sso.accounts.auth_data import AuthData
-from sso.accounts.errors import InvalidCredentials
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
@@ -57,7 +56,7 @@ class Polls:
     def __init__(
         self,
         store: PollStore,
-        auth_data: AuthData,
+        authentication_data: AuthenticationDataIssuer,
         wakeups: Notifications,
         holds: HeldPolls,
         counts: GameRateLimiter,
@@ -67,7 +66,7 @@ class Polls:
     ) -> None:
         self._store = store
         self._admission = admission
-        self._auth_data = auth_data
+        self._auth_data = authentication_data
         self._wakeups = wakeups
         self._holds = holds
         self._counts = counts

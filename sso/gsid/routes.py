@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never
 from pydantic import StringConstraints
 from quart import Blueprint, Response, request
 
-from sso.accounts.option_fields import OptionFields, checked_options
+from sso.accounts.login_options import LoginOptionFields, parse_login_options
 from sso.core.errors import Forbidden
 from sso.core.net import Address, contains
 from sso.gsid import session_request
@@ -25,7 +25,7 @@ from sso.web.models import RequestModel, validate
 Key = Annotated[str, StringConstraints(max_length=4096)]
 
 
-class GetGsidRequest(OptionFields):
+class GetGsidRequest(LoginOptionFields):
     public_key: Key = ""
 
 
@@ -52,7 +52,7 @@ def game_routes(game: GameLogin) -> Blueprint:
         await game.counts.new_session(real)
         try:
             said = only(session_request.said_addresses(request.headers))
-            options = await checked_options(fields, request.headers, real, said, game.applications)
+            options = await parse_login_options(fields, request.headers, real, said, game.applications)
         except Forbidden as error:
             raise await game.violations.refuse("", ProofFailure("Ip header", found=error.message), real) from None
         made = await game.register.register(options, key_text)

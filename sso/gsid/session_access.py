@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from sso.accounts.applications import ApplicationsAtLogin
+from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import Forbidden
 from sso.core.net import Address
 from sso.core.verification import VerificationPool
@@ -53,7 +53,7 @@ class SessionAccess:
     def __init__(
         self,
         sessions: GameSessionStore,
-        applications: ApplicationsAtLogin,
+        applications: ApplicationDirectory,
         violations: Violations,
         pool: VerificationPool,
         location_url: str,

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from sso.accounts.applications import ApplicationsAtLogin
-from sso.accounts.auth_data import AuthData
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.ports import ApplicationDirectory
 from sso.config import Settings
 from sso.core.net import Network
 from sso.core.verification import VerificationPool
@@ -28,7 +28,7 @@ BASE = "/proxy/api/gameSession"
 
 @dataclass(frozen=True)
 class GameLogin:
-    applications: ApplicationsAtLogin
+    applications: ApplicationDirectory
     wakeups: Notifications
     sessions: GameSessionStore
     socket_store: SocketStore
@@ -41,7 +41,7 @@ class GameLogin:
     heartbeats: SocketRegistry
     ease: Backpressure
     confirm: Confirmation
-    journeys: GameLoginFlows
+    login_flows: GameLoginFlows
     location_url: str  # and the secret
     info_allow: tuple[Network, ...]
 
@@ -56,8 +56,8 @@ def build(
     settings: Settings,
     database: Database,
     wakeups: Notifications,
-    auth_data: AuthData,
-    applications: ApplicationsAtLogin,
+    authentication_data: AuthenticationDataIssuer,
+    applications: ApplicationDirectory,
     verifications: VerificationPool,
 ) -> GameLogin:
     sessions = GameSessionStore(database, settings.gsid_ttl_s, settings.gsid_max_s)
@@ -81,12 +81,12 @@ def build(
         violations=violations,
         admission=admission,
         register=Registration(sessions),
-        polls=Polls(polls, auth_data, wakeups, holds, counts, admission, ease, settings.gsid_hold_s),
+        polls=Polls(polls, authentication_data, wakeups, holds, counts, admission, ease, settings.gsid_hold_s),
         holds=holds,
         heartbeats=SocketRegistry(sockets, settings.gsid_heartbeat_s),
         ease=ease,
         confirm=confirm,
-        journeys=GameLoginFlows(confirm),
+        login_flows=GameLoginFlows(confirm),
         location_url=location_url,
         info_allow=settings.info_allow,
     )

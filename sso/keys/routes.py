@@ -25,6 +25,6 @@ def key_routes(keys: KeySet) -> Blueprint:
     return routes
 
 
-def prepared_keys(keys: KeySet, headers: Mapping[str, str], told: AccessLog) -> dict[str, StaticResponse]:
+def static_key_responses(keys: KeySet, headers: Mapping[str, str], told: AccessLog) -> dict[str, StaticResponse]:
     """Every token that is checked somewhere begins with a request for them."""
     return {path: StaticResponse(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, told) for path in PATHS}

@@ -82,7 +82,7 @@ class KeyStore:
     async def all(self) -> list[StoredKey]:
         return [_stored(row) for row in await self._database.rows(_ALL)]
 
-    async def ensure_first(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
+    async def ensure_signing_keys(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
         """There is a key that signs, and one beside it for each of these algorithms; many may call this at once."""
 
         async def work(tx: Transaction) -> None:

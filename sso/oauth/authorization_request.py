@@ -65,9 +65,10 @@ class Parameters:
         except UnicodeDecodeError:
             raise AuthorizationError("invalid_request", f"{name}: expected UTF-8") from None
         if len(value) > max_length or "\0" in value:
-            raise AuthorizationError("invalid_request", f"{name}: expected at most {max_length} characters, without NUL")
+            raise AuthorizationError(
+                "invalid_request", f"{name}: expected at most {max_length} characters, without NUL"
+            )
         return value
-
 
     def ascii_text(self, name: str) -> str:
         """Returns the value as text, or "" if the parameter is missing, empty, repeated or not ASCII."""
@@ -82,7 +83,7 @@ def _decode(encoded: bytes) -> bytes:
 def validate(
     parameters: Parameters, client: Client, redirect: Redirect, subject_of: Callable[[str], str | None]
 ) -> AuthorizationRequest:
-    """Returns the validated request, or raises AuthorizationError. ``subject_of`` reads the user of an id_token_hint."""
+    """Returns the validated request, or raises AuthorizationError. ``subject_of`` returns the user of an ID token."""
     for name in sorted(parameters.repeated()):
         raise AuthorizationError("invalid_request", f"{name} must not appear more than once")
     for name in UNSUPPORTED:
@@ -194,5 +195,7 @@ def _subject(parameters: Parameters, subject_of: Callable[[str], str | None]) ->
         return None
     subject = subject_of(hint)
     if subject is None:
-        raise AuthorizationError("invalid_request", "id_token_hint: expected an ID token that this service issued to the client")
+        raise AuthorizationError(
+            "invalid_request", "id_token_hint: expected an ID token that this service issued to the client"
+        )
     return subject

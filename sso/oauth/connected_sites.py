@@ -1,6 +1,6 @@
 """The sites with access to a user's account."""
 
-from sso.accounts.sites import SiteLine
+from sso.accounts.ports import ConnectedSite
 from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 
@@ -32,9 +32,9 @@ class ConnectedSites:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def list(self, user_id: str) -> list[SiteLine]:
+    async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
-        return [SiteLine(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
+        return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
 
     async def remove(self, user_id: str, client_id: str) -> None:
         """Removes the site's codes, its grants with all their tokens, and the consent, so that it must ask again."""

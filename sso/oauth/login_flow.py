@@ -22,14 +22,14 @@ class SiteLoginFlow:
     pending: PendingAuthorization
     authorize: Authorize
 
-    page: str = "signin.html"
+    page: str = "login.html"
 
     @property
     def path(self) -> str:
         return PATH + self.pending.id
 
     @property
-    def onward(self) -> str:
+    def continue_path(self) -> str:
         return self.path
 
     @property
@@ -54,11 +54,11 @@ class SiteLoginFlow:
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
 
-    async def reached(self, stage: str) -> None:
+    async def report_stage(self, stage: str) -> None:
         """Does nothing: a client is not notified of the progress of a sign-in."""
 
-    async def arrived(self, session: Session) -> str:
-        """Returns the URL of the client if the user need not be asked anything, otherwise the path of the authorization."""
+    async def complete(self, session: Session) -> str:
+        """Returns the URL of the client, or the path of the authorization if the user must be asked something first."""
         try:
             outcome = await self.authorize.resume(self.pending, session)
         except AuthorizationError as error:

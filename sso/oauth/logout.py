@@ -66,7 +66,9 @@ class Logout:
 
     def _match_redirect(self, uri: str, client: Client | None) -> Redirect:
         if client is None:
-            raise InvalidRedirectUri("post_logout_redirect_uri needs the client_id or id_token_hint of an enabled client")
+            raise InvalidRedirectUri(
+                "post_logout_redirect_uri needs the client_id or id_token_hint of an enabled client"
+            )
         redirect = match_post_logout_redirect_uri(
             uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http
         )

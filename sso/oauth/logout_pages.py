@@ -4,8 +4,8 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.visitor import Visitor
 from sso.oauth.authorization_request import Parameters, ui_locales
 from sso.oauth.logout import PARAMETERS, Logout, LogoutRequest
 from sso.web import cookies_csrf, language

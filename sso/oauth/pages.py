@@ -7,10 +7,10 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
 
-from sso.accounts.account_page import known
-from sso.accounts.pages import Visitor
+from sso.accounts.account_view import describe_scopes
+from sso.accounts.login_form import show_login_form
 from sso.accounts.sessions import Session
-from sso.accounts.signin_form import signin_form
+from sso.accounts.visitor import Visitor
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization_request import Parameters, ui_locales
@@ -46,7 +46,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             return _redirect_302(error_url(redirect, error, parameters.only("state")))
         if isinstance(outcome, ShowSignIn):
             # The form is shown at once; a redirect to the sign-in page would cost another round trip.
-            return await signin_form(SiteLoginFlow(outcome.pending, authorize))
+            return await show_login_form(SiteLoginFlow(outcome.pending, authorize))
         return await show(outcome, _redirect_302)
 
     @routes.get(RESUME_PATH)
@@ -113,7 +113,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             site=pending.request.client.title,
             host=pending.request.redirect.origin.partition("://")[2],
             consent=consent,
-            knows=known(pending.request.scopes),
+            knows=describe_scopes(pending.request.scopes),
             offline="offline_access" in pending.request.scopes,
         )
 

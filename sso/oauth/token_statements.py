@@ -120,7 +120,8 @@ ROTATE = BatchStatement(
     ), retried_grants AS (
         -- Retries: the previous token was presented again within the leeway. They get the current token once more.
         SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.ends, g.head, g.head_issued, g.head_exp
-        FROM checked s JOIN locked_grants ON locked_grants.id = s.grant_id JOIN oauth_grants g ON g.id = locked_grants.id
+        FROM checked s JOIN locked_grants ON locked_grants.id = s.grant_id
+            JOIN oauth_grants g ON g.id = locked_grants.id
         -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
         WHERE g.previous = s.token_id AND s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s)
             AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid

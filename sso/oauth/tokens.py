@@ -82,7 +82,7 @@ class TokenIssuer:
         }
 
     def exchanged_id_token(self, user_id: str, now: int, exp: int) -> str:
-        """Returns an ID token for a user JWT. No client is involved, so audience and authorized party are this service."""
+        """Returns an ID token for a user JWT. No client is involved, so this service is its audience and azp."""
         claims = {
             "typ": ID_TOKEN,
             "iss": self._issuer,

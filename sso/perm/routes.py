@@ -13,7 +13,7 @@ from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.service_jwt import app_id_of
 from sso.perm.credentials.signed_address import key_id_of
 from sso.perm.errors import InvalidInput
-from sso.perm.names import application_key
+from sso.perm.input.names import read_application_key
 from sso.perm.request import PermissionRequest
 from sso.perm.wiring import Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, MAX_VALUES
@@ -81,7 +81,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     @routes.get("/application/publicKeys/<app_id>")
     async def public_keys(app_id: str) -> Response:
         try:
-            wanted = application_key(app_id, "appID")
+            wanted = read_application_key(app_id, "appID")
         except InvalidInput:
             raise NotFound("application not found") from None
         return reply({"status": "OK", "keys": await perm.application_keys.published(wanted)})

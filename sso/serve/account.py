@@ -7,8 +7,8 @@ from pathlib import Path
 
 import sso
 from sso.config import ConfigError
+from sso.core.bind_address import Bind
 from sso.db.embedded.files import Account, reachable
-from sso.serve.listeners import Bind
 
 
 def switch_account(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = ()) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import select
 
 from sso.accounts.model import User
-from sso.accounts.users import facts
+from sso.accounts.users import exportable_fields
 from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
@@ -38,7 +38,7 @@ async def export(database: Database) -> dict[str, Any]:
 
 
 def _user(user: User) -> dict[str, Any]:
-    return facts(user) | ({"disabled": True} if user.disabled else {})
+    return exportable_fields(user) | ({"disabled": True} if user.disabled else {})
 
 
 def _client(row: Any) -> dict[str, Any]:

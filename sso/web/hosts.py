@@ -10,8 +10,8 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 from sso.config import Settings
+from sso.core.bind_address import parse_binds
 from sso.core.net import contains, parse_address
-from sso.serve.listeners import parse_binds
 
 LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound

@@ -20,10 +20,10 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from sso.core.ids import MAX_APPLICATION_ID
 from sso.web.body import JSON, InvalidBody, ParsedBody
 
 MAX_TEXT = 4096
-MAX_APP_ID = 2**31 - 1
 _INT64 = range(-(2**63), 2**63)
 
 # The integers of JSON, short enough for int() to be quick. [0-9], since \d and int() take digits of every script.
@@ -78,7 +78,7 @@ def _whole_number(value: object, info: ValidationInfo) -> int:
 def _app_id(value: object) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value) and not value.startswith("-"):
         value = int(value)
-    if type(value) is int and 0 <= value <= MAX_APP_ID:
+    if type(value) is int and 0 <= value <= MAX_APPLICATION_ID:
         return value
     raise ValueError("must be an application id")
 

@@ -134,7 +134,7 @@ async def test_jwt_from_token_of_a_game_login_stays_known_as_one(services: Servi
     issued = await services.session_tokens.issue(user, GAME_AUTH, options)
     for _ in range(3):  # through renewals
         source = await services.session_tokens.sign_in(issued.token, HERE)
-        data = await services.auth_data.issue(source.signed_in, options, source)
+        data = await services.authentication_data.issue(source.signed_in, options, source)
         claims = claims_of(data)
         assert claims["auth"] == GAME_AUTH
         issued = await services.session_tokens.issue(user, source.signed_in.auth, options, source)
@@ -272,7 +272,7 @@ async def test_token_cannot_be_renewed_while_its_sign_in_ends(services: Services
         async with trio.open_nursery() as nursery:
             for _ in range(5):
                 nursery.start_soon(renew_into, renewed, services, source)
-            nursery.start_soon(services.sign_ins.end, user.user_id, [issued.sign_in_id])
+            nursery.start_soon(services.signed_in_games.end, user.user_id, [issued.sign_in_id])
         for token in renewed:
             with pytest.raises(InvalidCredentials):
                 await services.session_tokens.sign_in(token, HERE)

@@ -507,3 +507,8 @@ def test_the_service_does_not_start_with_a_key_file_open_to_others(run: Program)
     run.ok("key", "list")
     path.chmod(0o644)
     assert run.process("serve", SSO_BIND="127.0.0.1:0").failed_with(str(path), "mode 644", "chmod 600")
+
+
+def test_deprecated_name_of_http_server_is_logged(run: Program) -> None:
+    done = run.process("serve", SSO_HTTP="lane", SSO_BIND="127.0.0.1:0", SSO_SECRET_KEY="too short")
+    assert '"event": "config.value_deprecated"' in done.err

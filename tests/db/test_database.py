@@ -200,3 +200,12 @@ async def test_no_server_is_unavailable_at_once() -> None:
     async with Database.open("postgresql://sso@127.0.0.1:1/none") as database:
         with trio.fail_after(2), pytest.raises(Unavailable):
             await database.ping()
+
+
+async def test_transaction_passes_arguments_to_its_function(database: Database) -> None:
+    async def put(tx: Transaction, key: bytes, failures: int) -> int:
+        await tx.value(PUT, key=key, failures=failures)
+        return failures
+
+    assert await database.transaction(put, b"a", 3) == 3
+    assert await database.value(COUNT) == 1

@@ -13,7 +13,6 @@ import trio
 
 from sso.accounts.model import LoginOptions
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.gsid import socket_registry as heartbeats_module
 from sso.gsid.poll_store import _CHANGED
 from sso.gsid.socket_registry import SocketClient, SocketRegistry
@@ -42,11 +41,11 @@ async def test_a_plan_made_while_there_is_nobody_looks_sessions_up_by_their_name
         await database.run_sql(f"VACUUM ANALYZE {table}", [])
     polls, sessions, sockets = services.game.polls._store, services.game.sessions, services.game.socket_store
     batches = (sessions._find, polls._extend, polls._claim, polls._defer, sockets._look)
-    statements: list[Statement] = [*(batch._statement for batch in batches), _CHANGED, _BEAT]
-    for statement in statements:
-        count = max(int(number) for number in re.findall(r"\$(\d+)", statement.sql))
+    texts = [*(batch._statement.sql for batch in batches), _CHANGED.sql, _BEAT.sql]
+    for sql in texts:
+        count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
         # As it is planned for whatever may be given.
-        await database.run_sql(f"PREPARE planned AS {statement.sql}", [])
+        await database.run_sql(f"PREPARE planned AS {sql}", [])
         (row,) = await database.run_sql(f"EXPLAIN (FORMAT JSON) EXECUTE planned ({', '.join(['NULL'] * count)})", [])
         await database.run_sql("DEALLOCATE planned", [])
         looks = [
@@ -55,7 +54,7 @@ async def test_a_plan_made_while_there_is_nobody_looks_sessions_up_by_their_name
         ]  # fmt: skip
         assert looks
         for look in looks:
-            assert "Index Cond" in look or "Recheck Cond" in look, (statement.sql, look)
+            assert "Index Cond" in look or "Recheck Cond" in look, (sql, look)
 
 
 async def test_all_sockets_of_a_worker_are_beaten(services: Services, database: Database) -> None:

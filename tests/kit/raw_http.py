@@ -14,7 +14,7 @@ from sso.serve.http1 import server as lane
 from sso.serve.limits import ServerLimits
 from sso.web.headers import data_headers
 
-SERVERS = ("lane", "hypercorn")
+SERVERS = ("builtin", "hypercorn")
 SHORT = ServerLimits(keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, fresh_s=0.1)
 ANSWER_S = 10.0
 
@@ -98,7 +98,7 @@ async def serving(
 
     async def serve(*, task_status: trio.TaskStatus[None]) -> None:
         app = application(handler)
-        serve = lane.serve if kind == "lane" else hypercorn.serve
+        serve = hypercorn.serve if kind == "hypercorn" else lane.serve
         await serve(app, [listener], running.stop, task_status.started, limits, data_headers(https=False))
         running.over.set()
 

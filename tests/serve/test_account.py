@@ -17,10 +17,10 @@ import pytest
 
 import sso
 from sso.config import ConfigError
+from sso.core.bind_address import Bind
 from sso.db.embedded.files import Account, reachable
 from sso.serve import account
 from sso.serve.account import switch_account
-from sso.serve.listeners import Bind
 from tests.kit.server import QUICK, clean_environment, until
 
 NAME = "nobody"

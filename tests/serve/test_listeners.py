@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sso.serve.listeners import Bind, BindError, listen, listening, parse_bind, parse_binds
+from sso.core.bind_address import Bind, parse_bind, parse_binds
+from sso.serve.listeners import BindError, listen, listening
 
 
 @pytest.mark.parametrize(

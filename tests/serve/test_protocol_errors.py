@@ -77,7 +77,7 @@ async def test_line_about_a_connection_does_not_name_an_earlier_request() -> Non
         return event
 
     with capture_logs(processors=[note]) as lines:
-        async with serving("lane", talk) as server:
+        async with serving("builtin", talk) as server:
             await breach(server, GET + b"nonsense\r\n\r\n")
     assert (len(lines), ids) == (1, [None])
 

@@ -24,7 +24,7 @@ DEADLINE_S = 15.0
 STAGE = '''
 import os, signal, sys, time
 from pathlib import Path
-from sso.serve.child import Role
+from sso.serve.child import ChildRole
 from sso.serve.supervisor import Supervisor
 
 def note(*words):
@@ -142,7 +142,7 @@ def test_starts_in_order_and_says_ready_once(stage: Stage) -> None:
 def slow(ready, number):
     time.sleep(0.3)
     serve("database")(ready, number)
-roles = [Role("database", slow), Role("worker", serve("worker"), count=2)]
+roles = [ChildRole("database", slow), ChildRole("worker", serve("worker"), count=2)]
 sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
@@ -154,7 +154,9 @@ sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 
 
 def test_killed_child_comes_back_quickly(stage: Stage) -> None:
-    show = stage('sys.exit(Supervisor([Role("worker", serve("worker"), 2)], on_ready=lambda: note("ready")).run())')
+    show = stage(
+        'sys.exit(Supervisor([ChildRole("worker", serve("worker"), 2)], on_ready=lambda: note("ready")).run())'
+    )
     show.until(lambda: show.diary("ready"))
     before = time.monotonic()
     os.kill(show.pids("worker", "up")[0], signal.SIGKILL)
@@ -172,7 +174,7 @@ def crash(ready, number):
     ready()
     time.sleep(0.1)
     raise RuntimeError("as planned")
-sys.exit(Supervisor([Role("worker", crash)]).run())
+sys.exit(Supervisor([ChildRole("worker", crash)]).run())
 """)
     show.until(lambda: len(show.diary("crash")) == 5)
     times = [float(line[1]) for line in show.diary("crash")]
@@ -187,7 +189,7 @@ sys.exit(Supervisor([Role("worker", crash)]).run())
 @pytest.mark.parametrize("code", [1, 2])
 def test_first_start_that_fails_three_times_is_given_up(stage: Stage, code: int) -> None:
     show = stage(f"""
-roles = [Role("database", serve("database")), Role("worker", fail("worker", {code}))]
+roles = [ChildRole("database", serve("database")), ChildRole("worker", fail("worker", {code}))]
 sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 """)
     assert show.exit_code() == 1
@@ -203,7 +205,7 @@ def third_time_lucky(ready, number):
     if Path("diary").read_text().count("try") < 3:
         sys.exit("not yet")
     serve("worker")(ready, number)
-sys.exit(Supervisor([Role("worker", third_time_lucky)], on_ready=lambda: note("ready")).run())
+sys.exit(Supervisor([ChildRole("worker", third_time_lucky)], on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
     assert show.log.count("not yet") == 2
@@ -213,7 +215,7 @@ sys.exit(Supervisor([Role("worker", third_time_lucky)], on_ready=lambda: note("r
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_roles_stop_in_reverse_order(stage: Stage, signum: signal.Signals) -> None:
     show = stage("""
-roles = [Role("database", serve("database")), Role("worker", serve("worker", linger=0.3), count=2)]
+roles = [ChildRole("database", serve("database")), ChildRole("worker", serve("worker", linger=0.3), count=2)]
 sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
@@ -230,7 +232,7 @@ sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 
 def test_child_that_leaves_badly_shows_in_the_exit_code(stage: Stage) -> None:
     show = stage(
-        'sys.exit(Supervisor([Role("worker", serve("worker", code=3))], on_ready=lambda: note("ready")).run())'
+        'sys.exit(Supervisor([ChildRole("worker", serve("worker", code=3))], on_ready=lambda: note("ready")).run())'
     )
     show.until(lambda: show.diary("ready"))
     assert show.stop() == 1
@@ -242,7 +244,7 @@ def test_child_stopped_before_it_could_listen_to_sigterm_is_fine(stage: Stage) -
 def slow(ready, number):
     note("slow")
     time.sleep(60)
-sys.exit(Supervisor([Role("worker", slow)]).run())
+sys.exit(Supervisor([ChildRole("worker", slow)]).run())
 """)
     show.until(lambda: show.diary("slow"))
     assert show.stop() == 0
@@ -250,7 +252,7 @@ sys.exit(Supervisor([Role("worker", slow)]).run())
 
 def test_stuck_child_is_killed_when_the_drain_is_over(stage: Stage) -> None:
     show = stage("""
-roles = [Role("database", serve("database")), Role("worker", stuck("worker"))]
+roles = [ChildRole("database", serve("database")), ChildRole("worker", stuck("worker"))]
 sys.exit(Supervisor(roles, drain_s=1.0, on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
@@ -270,7 +272,7 @@ def slow(ready, number):
     ready()
     while not Path("go").exists():
         time.sleep(0.01)
-sys.exit(Supervisor([Role("worker", slow)], on_ready=lambda: note("ready")).run())
+sys.exit(Supervisor([ChildRole("worker", slow)], on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
     show.tell(signal.SIGTERM)
@@ -284,7 +286,7 @@ sys.exit(Supervisor([Role("worker", slow)], on_ready=lambda: note("ready")).run(
 
 
 def test_second_ctrl_c_kills_at_once(stage: Stage) -> None:
-    show = stage('sys.exit(Supervisor([Role("worker", stuck("worker"))], on_ready=lambda: note("ready")).run())')
+    show = stage('sys.exit(Supervisor([ChildRole("worker", stuck("worker"))], on_ready=lambda: note("ready")).run())')
     show.until(lambda: show.diary("ready"))
     show.tell(signal.SIGINT)
     show.until(lambda: show.diary("worker", "term"))
@@ -295,7 +297,7 @@ def test_second_ctrl_c_kills_at_once(stage: Stage) -> None:
 
 
 def test_ctrl_c_reaches_the_supervisor_only(stage: Stage) -> None:
-    show = stage('sys.exit(Supervisor([Role("worker", serve("worker"))], on_ready=lambda: note("ready")).run())')
+    show = stage('sys.exit(Supervisor([ChildRole("worker", serve("worker"))], on_ready=lambda: note("ready")).run())')
     show.until(lambda: show.diary("ready"))
     assert os.getpgid(show.pids("worker", "up")[0]) != os.getpgid(show.process.pid)
     assert show.stop() == 0
@@ -308,7 +310,7 @@ def read():
     if generation == "broken":
         raise ValueError("broken configuration")
     run = {"fail": fail("worker-fail"), "silent": lambda *_: (note("silent"), time.sleep(60))}.get(generation)
-    return [Role("database", serve("database")), Role("worker", run or serve("worker-" + generation), COUNT)]
+    return [ChildRole("database", serve("database")), ChildRole("worker", run or serve("worker-" + generation), COUNT)]
 COUNT = 2
 sys.exit(Supervisor(read(), on_ready=lambda: note("ready"), reload=read).run())
 """
@@ -415,7 +417,7 @@ def test_sighups_during_a_reload_are_queued_once(stage: Stage) -> None:
     show = stage("""
 def read():
     note("read")
-    return [Role("worker", serve("worker", linger=0.5))]
+    return [ChildRole("worker", serve("worker", linger=0.5))]
 sys.exit(Supervisor(read(), on_ready=lambda: note("ready"), reload=read).run())
 """)
     show.until(lambda: show.diary("ready"))
@@ -431,7 +433,7 @@ sys.exit(Supervisor(read(), on_ready=lambda: note("ready"), reload=read).run())
 
 def test_children_leave_when_the_supervisor_is_killed(stage: Stage) -> None:
     show = stage("""
-roles = [Role("database", serve("database")), Role("worker", serve("worker"), count=2)]
+roles = [ChildRole("database", serve("database")), ChildRole("worker", serve("worker"), count=2)]
 sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
@@ -441,7 +443,7 @@ sys.exit(Supervisor(roles, on_ready=lambda: note("ready")).run())
 
 
 def test_idle_supervisor_sleeps(stage: Stage) -> None:
-    show = stage('sys.exit(Supervisor([Role("worker", serve("worker"))], on_ready=lambda: note("ready")).run())')
+    show = stage('sys.exit(Supervisor([ChildRole("worker", serve("worker"))], on_ready=lambda: note("ready")).run())')
     show.until(lambda: show.diary("ready"))
 
     def wakes() -> int:
@@ -456,7 +458,7 @@ def test_idle_supervisor_sleeps(stage: Stage) -> None:
 
 
 def test_failing_on_ready_stops_everything(stage: Stage) -> None:
-    show = stage('sys.exit(Supervisor([Role("worker", serve("worker"))], on_ready=lambda: 1 / 0).run())')
+    show = stage('sys.exit(Supervisor([ChildRole("worker", serve("worker"))], on_ready=lambda: 1 / 0).run())')
     assert show.exit_code() == 1
     assert show.diary("worker", "gone")
     assert "ZeroDivisionError" in show.log
@@ -468,7 +470,7 @@ def look(ready, number):
     note("blocked", len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
     note("name", Path("/proc/self/comm").read_text().strip())
     serve("worker")(ready, number)
-sys.exit(Supervisor([Role("worker", look)], on_ready=lambda: note("ready")).run())
+sys.exit(Supervisor([ChildRole("worker", look)], on_ready=lambda: note("ready")).run())
 """)
     show.until(lambda: show.diary("ready"))
     assert show.diary("blocked", "0")
@@ -482,7 +484,7 @@ print("before the fork")
 def speak(ready, number):
     print("in the child")
     serve("worker")(ready, number)
-roles = [Role("worker", speak)]
+roles = [ChildRole("worker", speak)]
 sys.exit(Supervisor(roles, on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM)).run())
 """)
     assert show.exit_code() == 0

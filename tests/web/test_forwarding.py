@@ -33,7 +33,7 @@ def started(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory,
     return running(tmp_path_factory.mktemp("forwarding"), **settings, SSO_INFO_ALLOW="127.0.0.0/8", **more)
 
 
-@pytest.fixture(scope="module", params=["lane", "hypercorn"])
+@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
 def unaware(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
@@ -90,6 +90,8 @@ def test_doctor_reports_an_untrusted_proxy_until_it_is_trusted(unaware: Server) 
     with Game(unaware) as game:
         game.http.get("/login", headers={"X-Forwarded-For": "203.0.113.9"})
     until(lambda: query(unaware, "SELECT 1 FROM untrusted_proxies"))
+    # A worker reports one header a minute, perhaps that of an earlier test.
+    query(unaware, "UPDATE untrusted_proxies SET header = 'x-forwarded-for'")
     (row, *_) = query(unaware, "SELECT peer FROM untrusted_proxies ORDER BY last_seen DESC")
     findings = proxy_findings(unaware)
     assert [finding.good for finding in findings] == [False]

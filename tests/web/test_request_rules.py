@@ -29,7 +29,7 @@ SOCKET = (
 )
 
 
-@pytest.fixture(scope="module", params=["lane", "hypercorn"])
+@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
 def either(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

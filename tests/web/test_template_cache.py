@@ -21,7 +21,7 @@ def signin() -> Template:
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True)
     language.install(environment)
     pages.install(environment)
-    return environment.get_template("signin.html")
+    return environment.get_template("login.html")
 
 
 @pytest.fixture(autouse=True)

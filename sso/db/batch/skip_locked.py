@@ -1,23 +1,28 @@
-"""A batch whose items may have to wait for somebody else's change of a row: nobody waits for what is not their own."""
+"""A batch that does not wait for rows that another transaction has locked, unless an item needs such a row."""
 
 from typing import Any
 
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database, Row
 from sso.db.statement import Statement
 
 
 class SkipLockedBatch:
-    """``statement`` has ``{if_locked}`` after its ``FOR SHARE``.
+    """The SQL of ``statement`` has ``{if_locked}`` after its ``FOR SHARE``.
 
-    At first, rows that somebody is changing are passed over. Items that got nothing then are asked for again, and wait:
-    the change may be part of a long one, and others of the first batch had nothing to do with it.
+    The first attempt skips locked rows. Only items that got no row run again, in a batch that waits for the locks:
+    the transaction that holds one may be long, and the other items of the first batch do not depend on it.
     """
 
-    def __init__(self, database: Database, statement: str) -> None:
-        self._at_once = Batch(database, Statement(statement.format(if_locked="SKIP LOCKED")))
-        self._patiently = Batch(database, Statement(statement.format(if_locked="")))
+    def __init__(self, database: Database, statement: BatchStatement | str) -> None:
+        if isinstance(statement, str):
+            self._skipping = Batch(database, Statement(statement.format(if_locked="SKIP LOCKED")))
+            self._waiting = Batch(database, Statement(statement.format(if_locked="")))
+        else:
+            self._skipping = Batch(database, statement.substitute(if_locked="SKIP LOCKED"))
+            self._waiting = Batch(database, statement.substitute(if_locked=""))
 
-    async def __call__(self, *arguments: Any) -> Row | None:
-        row = await self._at_once(*arguments)
-        return await self._patiently(*arguments) if row is None else row
+    async def __call__(self, *arguments: Any, **values: Any) -> Row | None:
+        row = await self._skipping(*arguments, **values)
+        return await self._waiting(*arguments, **values) if row is None else row

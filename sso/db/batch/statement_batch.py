@@ -1,20 +1,19 @@
 """Concurrent calls of one operation share a statement.
 
 A batch is whatever waits when the last one is done: a lone call is not delayed, and under load the bridge, the round
-trip and the commit are paid once for many. Each item becomes one element of the statement's array parameters::
-
-    SELECT item.n, s.user_id FROM unnest(:digest) WITH ORDINALITY AS item (digest, n) JOIN session s USING (digest)
-
-The statement names its items by ``n``, from 1, and returns at most one row for each. Where two items of one batch want
-the same thing that may happen once, the statement decides which of them wins; the other gets no row.
+trip and the commit are paid once for many. :class:`~sso.db.batch.statement.BatchStatement` describes the statement:
+each call is one item of it. Where two items of one batch want the same thing that may happen once, the statement
+decides which of them wins; the other gets no row.
 """
 
 from collections import deque
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import trio
 
+from sso.db.batch.statement import BatchStatement, mismatch
 from sso.db.database import Database, Row
 from sso.db.errors import DatabaseError, DeadlineExceeded, TransactionConflict
 from sso.db.statement import Statement
@@ -28,8 +27,8 @@ TURNS = 3
 class _Item:
     __slots__ = ("arguments", "began", "error", "row", "state", "woken")
 
-    def __init__(self, arguments: tuple[Any, ...]) -> None:
-        self.arguments = arguments
+    def __init__(self, arguments: Any) -> None:
+        self.arguments = arguments  # a tuple, or a lone value if there is one column
         self.woken: trio.Event | None = None  # if it has to wait
         self.state = "waiting"  # then "leading" or "taken", then "done"
         self.began = 0.0  # its turn
@@ -41,17 +40,30 @@ class Batch:
     """One operation. Who comes first leads: it runs the statement for everybody who is waiting by then."""
 
     def __init__(
-        self, database: Database, statement: Statement, *, observe: Callable[[int], None] | None = None
+        self, database: Database, statement: BatchStatement | Statement, *, observe: Callable[[int], None] | None = None
     ) -> None:
         self._database = database
         self._statement = statement
+        self._pick = itemgetter(*statement.names)  # returns a tuple, or a lone value if there is one column
+        self._width = len(statement.names)
         self._waiting: deque[_Item] = deque()
         self._running: list[float] = []  # when each began
         self._observe = observe
 
-    async def __call__(self, *arguments: Any) -> Row | None:
-        """The row for this item, or None. The arguments are in the order in which the statement names them."""
-        item = _Item(arguments)
+    async def __call__(self, *arguments: Any, **values: Any) -> Row | None:
+        """Returns the row for this item, or None. The keyword arguments are the columns of the statement.
+
+        Positional arguments are for statements that are not a BatchStatement, in the order of their parameters.
+        """
+        if arguments:
+            item = _Item(arguments if self._width > 1 else arguments[0])
+        else:
+            try:
+                item = _Item(self._pick(values))
+            except KeyError:
+                raise TypeError(mismatch(self._statement.names, values)) from None
+            if len(values) != self._width:
+                raise TypeError(mismatch(self._statement.names, values))
         if self._may_lead():
             self._give_turn(item)
         else:
@@ -102,7 +114,10 @@ class Batch:
     async def _run(self, items: list[_Item]) -> None:
         if self._observe:
             self._observe(len(items))
-        columns = [list(column) for column in zip(*(item.arguments for item in items), strict=True)]
+        if self._width == 1:
+            columns = [[item.arguments for item in items]]
+        else:
+            columns = [list(column) for column in zip(*(item.arguments for item in items), strict=True)]
         try:
             rows = await self._fetch(columns)
         except DatabaseError as error:

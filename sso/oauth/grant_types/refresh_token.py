@@ -61,7 +61,11 @@ class RefreshTokenGrant:
         return result
 
     async def _refusal(
-        self, result: RotationResult, credentials: ClientCredentials, presented: PresentedRefreshToken, redirect_uri: str
+        self,
+        result: RotationResult,
+        credentials: ClientCredentials,
+        presented: PresentedRefreshToken,
+        redirect_uri: str,
     ) -> ApiError:
         """Returns the error of the first check that failed."""
         client = result.client

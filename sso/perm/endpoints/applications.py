@@ -11,9 +11,10 @@ from sso.perm.delegation import Delegation
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
+from sso.perm.input.names import read_application_id
 from sso.perm.input.service import read_application_fields, read_tags
-from sso.perm.names import CENTRAL
-from sso.perm.request import PermissionRequest, application_id
+from sso.perm.names import CENTRAL_APPLICATION_ID
+from sso.perm.request import PermissionRequest
 from sso.perm.stores.applications import (
     create_application,
     read_row,
@@ -74,7 +75,7 @@ class ApplicationEndpoint:
     def _wanted(self, call: PermissionRequest) -> int:
         data = call.required_data()
         call.ignore_unknown(data, KNOWN)
-        return application_id(data.get("application_id"), "data.application_id")
+        return read_application_id(data.get("application_id"), "data.application_id")
 
     async def _save(self, call: PermissionRequest) -> dict[str, Any]:
         data = call.required_data()
@@ -83,7 +84,7 @@ class ApplicationEndpoint:
         call.warnings.extend(warnings)
         if "application_id" not in data:
             return call.answer(data=shown(await self._create(call, given)))
-        wanted = application_id(data["application_id"], "data.application_id")
+        wanted = read_application_id(data["application_id"], "data.application_id")
         standing = await self._desk.standing(call.caller, wanted)
         if "service_meta" in given:
             standing.require_here(Operation.APPLICATION_SERVICE_META)
@@ -134,7 +135,7 @@ class ApplicationEndpoint:
             if judged_in is None or not _moves(standing, given):
                 return await save(tx)
             # In the order in which everybody locks: applications, the central one first, then projects.
-            await keep_applications(tx, [CENTRAL])
+            await keep_applications(tx, [CENTRAL_APPLICATION_ID])
             await lock_application(tx, wanted, judged_in)
             await lock_projects(tx, (judged_in, given["project_id"]))
             delegation = await Delegation.begin(tx, call.caller, judged_in, [wanted])
@@ -148,7 +149,7 @@ class ApplicationEndpoint:
         wanted = self._wanted(call)
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.APPLICATION_DELETE)
-        if wanted == CENTRAL:
+        if wanted == CENTRAL_APPLICATION_ID:
             raise PermissionConflict("the central application cannot be removed")
         judged_in = standing.application.project_id
         await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted, judged_in))

@@ -73,7 +73,7 @@ async def test_a_unix_socket_has_no_address_and_no_cap(tmp_path: Path) -> None:
 
     path = str(tmp_path / "s")
     async with (
-        serving("lane", who, ServerLimits(per_address=1), path=path) as server,
+        serving("builtin", who, ServerLimits(per_address=1), path=path) as server,
         await server.open() as first,
         await server.open() as second,
     ):
@@ -90,7 +90,7 @@ async def test_a_handler_knows_where_its_client_is() -> None:
         seen.append((scope["client"], scope["server"]))
         await reply(send, b"")
 
-    async with serving("lane", who) as server, await server.open() as raw:
+    async with serving("builtin", who) as server, await server.open() as raw:
         await raw.send(GET)
         await raw.answer()
         assert seen == [(raw.stream.socket.getsockname(), server.address)]
@@ -107,7 +107,7 @@ def few_descriptors() -> Iterator[None]:
 
 
 async def test_without_descriptors_it_waits_and_goes_on(few_descriptors: None) -> None:
-    async with serving("lane") as server:
+    async with serving("builtin") as server:
         kept = exhaust()
         kept.pop().close()
         with kept.pop() as client:  # one descriptor is free for a client, none for the server's side of it

@@ -6,6 +6,7 @@ import pytest
 
 from sso.perm import names
 from sso.perm.errors import InvalidInput
+from sso.perm.input import names as input_names
 
 BAD_NAMES: list[Any] = [
     "",
@@ -36,12 +37,12 @@ BAD_NAMES: list[Any] = [
 def test_bad_segment_is_refused(name: Any) -> None:
     assert not names.is_segment(name)
     with pytest.raises(InvalidInput):
-        names.segment(name, "x")
+        input_names.read_segment(name, "x")
 
 
 @pytest.mark.parametrize("name", ["a", "A-Z_09", "a" * 64, "applications", "projectaccess", "-"])
 def test_segment(name: str) -> None:
-    assert names.segment(name, "x") == name
+    assert input_names.read_segment(name, "x") == name
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_segment(name: str) -> None:
 )
 def test_title_that_is_reserved_or_invalid_is_refused(title: Any) -> None:
     with pytest.raises(InvalidInput):
-        names.project_id(title)
+        input_names.project_id_from_title(title)
 
 
 @pytest.mark.parametrize(
@@ -85,16 +86,16 @@ def test_title_that_is_reserved_or_invalid_is_refused(title: Any) -> None:
     ],
 )
 def test_project_id_is_the_title_in_lower_case_with_underscores(title: str, expected: str) -> None:
-    assert names.project_id(title) == expected
+    assert input_names.project_id_from_title(title) == expected
 
 
 def test_a_group_may_have_a_title_that_no_project_may_have() -> None:
-    assert names.title("Game", "title") == "Game"
+    assert input_names.read_title("Game", "title") == "Game"
 
 
 def test_aliases() -> None:
-    assert names.aliases(["a", "b", "a"], "p") == ("a", "b")
-    assert len(names.aliases([f"a{at}" for at in range(20)], "p")) == 20
+    assert input_names.read_aliases(["a", "b", "a"], "p") == ("a", "b")
+    assert len(input_names.read_aliases([f"a{at}" for at in range(20)], "p")) == 20
 
 
 @pytest.mark.parametrize(
@@ -102,25 +103,25 @@ def test_aliases() -> None:
 )
 def test_bad_aliases_are_refused(value: Any) -> None:
     with pytest.raises(InvalidInput):
-        names.aliases(value, "p")
+        input_names.read_aliases(value, "p")
 
 
 @pytest.mark.parametrize("value", ["a" * 23, "A" * 24, "g" * 24, "a" * 24 + "\n", 1, None])
 def test_group_id_is_24_hex_digits(value: Any) -> None:
-    assert names.group_id("0123456789abcdef01234567", "x")
+    assert input_names.read_group_id("0123456789abcdef01234567", "x")
     with pytest.raises(InvalidInput):
-        names.group_id(value, "x")
+        input_names.read_group_id(value, "x")
 
 
 @pytest.mark.parametrize("value", ["0", "01", "-1", "1e2", "１", "2147483648", 10, True, "", "a"])
 def test_application_key_has_one_spelling(value: Any) -> None:
-    assert names.application_key("2147483647", "x") == 2**31 - 1
+    assert input_names.read_application_key("2147483647", "x") == 2**31 - 1
     with pytest.raises(InvalidInput):
-        names.application_key(value, "x")
+        input_names.read_application_key(value, "x")
 
 
 def test_message_names_the_place_and_never_what_was_sent() -> None:
     with pytest.raises(InvalidInput) as caught:
-        names.segment("<script>", "private_data")
+        input_names.read_segment("<script>", "private_data")
     assert caught.value.message == "private_data: a name must be 1 to 64 letters, digits, underscores or dashes"
     assert caught.value.status == 400

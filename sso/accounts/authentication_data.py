@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions, SignedIn
+from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.session_tokens import SessionTokens, TokenSource
 from sso.accounts.user_jwt import UserJwts
 
 
-class AuthData:
-    def __init__(self, tokens: SessionTokens, jwts: UserJwts, applications: ApplicationsAtLogin, vendor: str) -> None:
+class AuthenticationDataIssuer:
+    def __init__(self, tokens: SessionTokens, jwts: UserJwts, applications: ApplicationDirectory, vendor: str) -> None:
         self._tokens = tokens
         self._jwts = jwts
         self._applications = applications
@@ -23,7 +23,7 @@ class AuthData:
         if source:
             options = source.narrow(options)
         # First of all: nobody gets a token for an application that they may not log in to.
-        permissions = await self._applications.permissions(user, options.address, options.applications)
+        permissions = await self._applications.permissions(user, options.address, options.application_ids)
         issued = await self._tokens.issue(user, signed_in.auth, options, source)
         data: dict[str, Any] = {
             "status": "OK",
@@ -40,7 +40,7 @@ class AuthData:
             "stoken": issued.stoken,
             "token_exp": issued.token_exp,
         }
-        if options.applications:
+        if options.application_ids:
             data["permissions"] = permissions
         if options.meta:
             data["meta"] = user.meta
@@ -49,6 +49,6 @@ class AuthData:
         if options.factor and not options.nojwt:
             app_id = options.app_id or options.gapp_id
             data["jwt"] = self._jwts.issue(
-                user, options, signed_in.auth, app_id, vouched=issued.moment, inherited=issued.inherited
+                user, options, signed_in.auth, app_id, validated_at=issued.moment, inherited=issued.inherited
             )
         return data

@@ -6,9 +6,9 @@ import orjson
 import segno
 from quart import Blueprint, Response
 
-from sso.accounts.account_page import AccountPage, FormProblem, NotSignedIn
-from sso.accounts.factor_changes import FactorChanges
+from sso.accounts.account_view import AccountView, FormProblem, NotSignedIn
 from sso.accounts.second_factor import SecondFactors
+from sso.accounts.second_factor_changes import SecondFactorChanges
 from sso.accounts.sessions import Session
 from sso.core.encryption import Keyring, SealError
 from sso.web import cookies_csrf
@@ -24,7 +24,7 @@ class SetupExpired(Exception):
     """The enrolment began too long ago."""
 
 
-class Enrolments:
+class TotpEnrolments:
     """An enrolment travels as a sealed field of the form: the secret, and when it was made.
 
     It belongs to one browser session and to the user's state at that time, so that it works once: enrolling ends both.
@@ -44,8 +44,8 @@ class Enrolments:
         return str(secret)
 
 
-def factor_pages(
-    account: AccountPage, factors: SecondFactors, changes: FactorChanges, enrolments: Enrolments
+def second_factor_pages(
+    account: AccountView, factors: SecondFactors, changes: SecondFactorChanges, enrolments: TotpEnrolments
 ) -> Blueprint:
     routes = Blueprint("factors", __name__, url_prefix="/account")
 
@@ -65,7 +65,7 @@ def factor_pages(
             notice=notice,
             page_title=_("Set up an authenticator app"),
             user=session.user,
-            ways=session.user.ways,
+            second_factors=session.user.second_factors,
             csrf=cookies_csrf.csrf_token(session.secret),
             qr_svg=str(
                 segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
@@ -83,7 +83,7 @@ def factor_pages(
 
     @routes.post("/totp")
     async def enrol() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         setup = form.get("setup", "")
         try:
             secret = enrolments.open(session, setup)
@@ -91,7 +91,7 @@ def factor_pages(
             return await begin_setup(session, FormProblem(_("That took too long. Please add the new key to your app.")))
         except (SealError, ValueError):
             return see_other("/account/totp")
-        step = factors.proves_totp(secret, form.get("otp", "").replace(" ", ""))
+        step = factors.matching_totp_step(secret, form.get("otp", "").replace(" ", ""))
         problem = await account.confirm(session, form) if step else None
         if step is None:
             problem = FormProblem(_("That code is not right. Is the clock of your phone right?"))
@@ -102,7 +102,7 @@ def factor_pages(
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         try:
             enrolments.open(session, form.get("setup", ""))
         except (SealError, ValueError, SetupExpired):
@@ -112,7 +112,7 @@ def factor_pages(
 
     @routes.post("/code")
     async def send_code_for_change() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         await send_code(session)
         opened = form.get("form", "")
         return await account.show(session, opened=opened if opened in FORMS else "", notice=SENT)
@@ -123,7 +123,7 @@ def factor_pages(
 
     @routes.post("/totp/remove")
     async def remove_totp() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "totp")
         user = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
@@ -131,7 +131,7 @@ def factor_pages(
 
     @routes.post("/email-2fa")
     async def switch_mailed_codes() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "email_2fa")
         user = await changes.set_email(session.user, form.get("enable") == "1")
@@ -142,7 +142,7 @@ def factor_pages(
 
 def _auth(session: Session) -> str:
     """How this browser has proved who is there: with a code, if a factor was on."""
-    return "otp" if session.user.ways else session.auth
+    return "otp" if session.user.second_factors else session.auth
 
 
 def _purpose(session: Session) -> str:

@@ -163,7 +163,7 @@ async def test_guess_that_was_not_counted_in_time_is_never_judged(
         async def guess(worker: Services, code: str) -> None:
             nonlocal ended
             try:
-                outcomes[type(await worker.signin.with_code(user, code, HERE))] += 1
+                outcomes[type(await worker.password_login.check_code(user, code, HERE))] += 1
             except (InvalidCredentials, TooManyAttempts) as error:
                 outcomes[type(error)] += 1
             ended += 1

@@ -12,7 +12,7 @@ from sso.web.language import _
 from sso.web.pages import page
 
 
-async def signin_form(
+async def show_login_form(
     journey: LoginFlow | None, next_path: str | None = None, *, status: int = 200, login: str = "", **context: Any
 ) -> Response:
     """``next_path``: where to go afterwards, if it is no journey, or one that is not known any more."""
@@ -27,7 +27,7 @@ async def signin_form(
         "login": login,
     }
     response = await page(
-        journey.page if journey else "signin.html",
+        journey.page if journey else "login.html",
         status=status,
         page_title=_("Sign in"),
         site=journey.title if journey else "",

@@ -5,26 +5,26 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AliasChoices, Field, StringConstraints, model_validator
 from werkzeug.datastructures import Headers
 
-from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions
+from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
 from sso.core.keys import UnusableKey, load_rsa_public
 from sso.core.net import Address, private_networks
 from sso.web.models import AppId, Flag, RequestModel, Strings
 
-Short = Annotated[str, StringConstraints(max_length=256)]
+ShortText = Annotated[str, StringConstraints(max_length=256)]
 
 
-class OptionFields(RequestModel):
+class LoginOptionFields(RequestModel):
     repeatable: ClassVar[frozenset[str]] = frozenset({"fixed_ips"})
 
-    factor: Short = ""
-    distr: Short = ""
+    factor: ShortText = ""
+    distr: ShortText = ""
     jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = ""
     app_id: AppId = 0
     gapp_id: AppId = 0
     service_jwt: str = ""  # deprecated: better as a header
-    with_email: Short = ""
+    with_email: ShortText = ""
     nojwt: Flag = False
     short_token: Flag = False
     fixed_ip: Flag = False
@@ -41,17 +41,17 @@ class OptionFields(RequestModel):
         return fields
 
 
-async def checked_options(
-    fields: OptionFields, headers: Headers, real: Address, said: str | None, applications: ApplicationsAtLogin
+async def parse_login_options(
+    fields: LoginOptionFields, headers: Headers, real: Address, said: str | None, applications: ApplicationDirectory
 ) -> LoginOptions:
     """``said``: the client's address, by a server that acts for it. Its signature, and a service JWT, are headers."""
     check_jwt_public_key(fields.jwt_public_key)
     named = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
     app_id = fields.app_id
     if service_jwt := headers.get("Service-Jwt", fields.service_jwt):
-        named = await applications.of_service(service_jwt, named, real)
+        named = await applications.service_applications(service_jwt, named, real)
         app_id = fields.app_id if fields.app_id or fields.gapp_id else named[0]
-    await applications.check_exist(named)
+    await applications.require_existing(named)
     client = await applications.client_address(real, said, headers.get("Signature"), named)
     return LoginOptions(
         address=client,
@@ -60,16 +60,16 @@ async def checked_options(
         distr=fields.distr,
         nojwt=fields.nojwt,
         short_token=fields.short_token,
-        fixed_ips=fixed_networks(fields.fixed_ip, fields.fixed_ips, client),
+        fixed_ips=allowed_networks(fields.fixed_ip, fields.fixed_ips, client),
         meta=fields.meta,
         meta_given="meta" in fields.model_fields_set,
         app_id=app_id,
         gapp_id=fields.gapp_id,
-        with_email=bool(fields.with_email) and await applications.knows_email_secret(app_id, fields.with_email),
+        with_email=bool(fields.with_email) and await applications.is_email_secret(app_id, fields.with_email),
     )
 
 
-def fixed_networks(fixed_ip: bool, fixed_ips: list[str], client: Address) -> tuple[str, ...]:
+def allowed_networks(fixed_ip: bool, fixed_ips: list[str], client: Address) -> tuple[str, ...]:
     """Where the user JWT shall work: the creating address, the private networks given, or both."""
     try:
         networks = private_networks(fixed_ips)

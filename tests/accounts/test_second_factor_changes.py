@@ -192,7 +192,7 @@ async def test_of_several_concurrent_enrolments_one_succeeds(services: Services)
 
     async def enrol(number: int) -> None:
         sealed = services.factors.seal_totp(user.user_id, TOTP_SECRET)
-        if await services.factor_changes.set_totp(user, sealed, number):
+        if await services.second_factor_changes.set_totp(user, sealed, number):
             changed.append(number)
 
     async with trio.open_nursery() as nursery:

@@ -4,10 +4,10 @@ A change names the state of the user that it was decided by (``valid_from``), an
 several concurrent changes one succeeds.
 """
 
-from sso.accounts.code_guesses import forget_guesses
 from sso.accounts.mail import Outbox
 from sso.accounts.model import User
-from sso.accounts.users import by_id, end_everything
+from sso.accounts.second_factor_attempts import clear_attempts
+from sso.accounts.users import by_id, revoke_everything
 from sso.core.language import Text, reading
 from sso.db.database import Database, Transaction
 from sso.db.statement import Statement
@@ -37,7 +37,7 @@ _RESET = Statement(
 )
 
 
-class FactorChanges:
+class SecondFactorChanges:
     """Each method returns the user as changed, or None if nothing was changed."""
 
     def __init__(self, database: Database, outbox: Outbox, service_name: str) -> None:
@@ -69,8 +69,8 @@ class FactorChanges:
         async def work(tx: Transaction) -> User | None:
             if await tx.value(statement, user_id=user.user_id, **values) is None:
                 return None
-            await end_everything(tx, user.user_id)
-            await forget_guesses(tx, user.user_id, factor)
+            await revoke_everything(tx, user.user_id)
+            await clear_attempts(tx, user.user_id, factor)
             await self._outbox.put(tx, user.login, subject, body)
             return await by_id(tx, user.user_id)
 

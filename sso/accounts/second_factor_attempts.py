@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sso.db.database import Database, Runner
 from sso.db.statement import Statement
 
-MAX_GUESSES = 20
+MAX_ATTEMPTS = 20
 
 _CLAIM = Statement(
     """INSERT INTO factor_guesses AS g (user_id, factor, attempts)
@@ -28,7 +28,7 @@ _TO_NOTIFY = Statement(
 _FORGET = Statement("DELETE FROM factor_guesses WHERE user_id = :user_id AND CAST(:factor AS text) IN ('', factor)")
 
 
-class Guesses:
+class SecondFactorAttempts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -37,23 +37,23 @@ class Guesses:
 
         A factor that is blocked is not among them.
         """
-        rows = await self._database.rows(_CLAIM, user_id=user_id, factors=list(factors), most=MAX_GUESSES)
+        rows = await self._database.rows(_CLAIM, user_id=user_id, factors=list(factors), most=MAX_ATTEMPTS)
         return {row["factor"]: row["attempts"] for row in rows}
 
-    async def was_right(self, user_id: str, factor: str) -> None:
+    async def record_success(self, user_id: str, factor: str) -> None:
         """Starts the count afresh."""
-        await self._database.value(_RIGHT, user_id=user_id, factor=factor, most=MAX_GUESSES)
+        await self._database.value(_RIGHT, user_id=user_id, factor=factor, most=MAX_ATTEMPTS)
 
     async def blocked(self, user_id: str) -> frozenset[str]:
-        rows = await self._database.rows(_BLOCKED, user_id=user_id, most=MAX_GUESSES)
+        rows = await self._database.rows(_BLOCKED, user_id=user_id, most=MAX_ATTEMPTS)
         return frozenset(row["factor"] for row in rows)
 
 
-async def claim_notice(tx: Runner, user_id: str) -> bool:
+async def claim_block_notice(tx: Runner, user_id: str) -> bool:
     """Returns True if a factor of the user is blocked and the transaction must tell its owner; True only once."""
-    return await tx.value(_TO_NOTIFY, user_id=user_id, most=MAX_GUESSES) is not None
+    return await tx.value(_TO_NOTIFY, user_id=user_id, most=MAX_ATTEMPTS) is not None
 
 
-async def forget_guesses(tx: Runner, user_id: str, factor: str = "") -> None:
+async def clear_attempts(tx: Runner, user_id: str, factor: str = "") -> None:
     """Unblocks one factor of the user, or all of them."""
     await tx.value(_FORGET, user_id=user_id, factor=factor)

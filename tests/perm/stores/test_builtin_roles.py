@@ -1,6 +1,5 @@
 """The central application as it ships passes the checks that everybody else's does."""
 
-from sso.perm import builtin_roles
 from sso.perm.engine.compiled import compile_application
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.roles import through_a_project
@@ -8,6 +7,7 @@ from sso.perm.engine.rules import nodes
 from sso.perm.input.protected import check_role
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
+from sso.perm.stores import builtin_roles
 from tests.perm.world import compute_with
 
 APPLICATION = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)

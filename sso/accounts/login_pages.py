@@ -5,18 +5,19 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.devices import COOKIE_S, Devices
-from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, SignInBusy, TryLater
+from sso.accounts.errors import InvalidCredentials, LoginBusy, RetryLater, SecondFactorBlocked
+from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login_flow import LoginFlow, LoginFlows
-from sso.accounts.model import SecondFactorNeeded, SignedIn, User, login_key
+from sso.accounts.login_form import show_login_form
+from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.password_login import PasswordLogin
 from sso.accounts.second_factor import SecondFactors
-from sso.accounts.sessions import Session, SessionStore
-from sso.accounts.signin_form import signin_form
+from sso.accounts.sessions import SessionStore
+from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.language import Text, either
 from sso.web import cookies_csrf, language
 from sso.web.client_connection import client_connection
-from sso.web.cookies_csrf import DEVICE, SESSION, VISIT
+from sso.web.cookies_csrf import SESSION, VISIT
 from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
@@ -28,22 +29,8 @@ BLOCKED = _(
 )
 
 
-class Visitor:
-    """Who is at the browser of this request."""
-
-    def __init__(self, sessions: SessionStore) -> None:
-        self._sessions = sessions
-
-    async def session(self) -> Session | None:
-        secret = cookies_csrf.cookie(SESSION)
-        session = await self._sessions.look_up(secret, address()) if secret else None
-        if session:
-            language.known_to_read(session.user.lang)
-        return session
-
-
-def try_later(error: TryLater) -> Text:
-    if isinstance(error, SignInBusy):
+def retry_message(error: RetryLater) -> Text:
+    if isinstance(error, LoginBusy):
         return _("Too many people are signing in at this moment. Please try again.")
     return either(
         "Too many attempts. Please wait a second and try again.",
@@ -52,12 +39,12 @@ def try_later(error: TryLater) -> Text:
     )
 
 
-def signin_pages(
+def login_pages(
     visitor: Visitor,
-    signin: PasswordLogin,
+    password_login: PasswordLogin,
     factors: SecondFactors,
     sessions: SessionStore,
-    devices: Devices,
+    devices: KnownDevices,
     journeys: LoginFlows,
     life_s: int,
 ) -> Blueprint:
@@ -70,7 +57,7 @@ def signin_pages(
         return journey
 
     async def known_device(account: str) -> str:
-        return await devices.known_browser(account, cookies_csrf.device_cookie())
+        return await devices.recognize_browser(account, cookies_csrf.device_cookie())
 
     @routes.get("/")
     async def front_door() -> Response:
@@ -80,7 +67,7 @@ def signin_pages(
         if journey is None:
             return see_other("/account" if session else "/login")
         language.asked_for(journey.ui_locales)
-        return see_other(journey.onward) if session else await signin_form(journey)
+        return see_other(journey.continue_path) if session else await show_login_form(journey)
 
     @routes.get("/login")
     async def login_form() -> Response:
@@ -88,8 +75,8 @@ def signin_pages(
         journey = await journey_to(next_path)
         session = await visitor.session()
         if session and (journey is None or journey.accepts(session)):
-            return see_other(journey.onward if journey else cookies_csrf.safe_next(next_path))
-        return await signin_form(journey, next_path)
+            return see_other(journey.continue_path if journey else cookies_csrf.safe_next(next_path))
+        return await show_login_form(journey, next_path)
 
     @routes.post("/login")
     async def login() -> Response:
@@ -97,24 +84,24 @@ def signin_pages(
         cookies_csrf.check_csrf(cookies_csrf.cookie(VISIT), form.get("csrf"))
         journey = await journey_to(form.get("next"))
         if journey:
-            await journey.reached("signing_in")
+            await journey.report_stage("signing_in")
         name, password = form.get("login", ""), form.get("password", "")
         try:
             with client_connection().watched():  # no password is hashed for a client that has gone
                 device_name = await known_device(login_key(name))
-                outcome = await signin.with_password(name, password, address(), device_name)
+                outcome = await password_login.check_password(name, password, address(), device_name)
         except InvalidCredentials:
-            return await signin_form(journey, form.get("next"), login=name, problem=WRONG, status=401)
-        except TryLater as error:
+            return await show_login_form(journey, form.get("next"), login=name, problem=WRONG, status=401)
+        except RetryLater as error:
             more: dict[str, Any] = {"status": error.status, "headers": error.headers}
-            return await signin_form(journey, form.get("next"), login=name, problem=try_later(error), **more)
-        if isinstance(outcome, SecondFactorNeeded):
+            return await show_login_form(journey, form.get("next"), login=name, problem=retry_message(error), **more)
+        if isinstance(outcome, SecondFactorRequired):
             return await ask_for_code(outcome.user, form.get("next"))
         return await enter(outcome, journey, form.get("next"))
 
     @routes.get("/login/code")
     async def code_form() -> Response:
-        user = await sessions.challenged(cookies_csrf.cookie(VISIT))
+        user = await sessions.challenged_user(cookies_csrf.cookie(VISIT))
         if user is None:
             return see_other("/login")
         return await show_code(user, request.args.get("next"))
@@ -124,20 +111,20 @@ def signin_pages(
         form = await form_fields()
         secret = cookies_csrf.cookie(VISIT)
         cookies_csrf.check_csrf(secret, form.get("csrf"))
-        user = await sessions.challenged(secret)
+        user = await sessions.challenged_user(secret)
         if user is None:
             late = _("That took too long. Please sign in again.")
-            return await signin_form(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
+            return await show_login_form(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
         try:
             code = form.get("otp", "").replace(" ", "")
-            outcome = await signin.with_code(user, code, address(), await known_device(user.login_key))
+            outcome = await password_login.check_code(user, code, address(), await known_device(user.login_key))
         except InvalidCredentials:
             return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
         except SecondFactorBlocked as error:
             return await show_code(user, form.get("next"), problem=BLOCKED, status=error.status)
-        except TryLater as error:
+        except RetryLater as error:
             more: dict[str, Any] = {"status": error.status, "headers": error.headers}
-            return await show_code(user, form.get("next"), problem=try_later(error), **more)
+            return await show_code(user, form.get("next"), problem=retry_message(error), **more)
         return await enter(outcome, await journey_to(form.get("next")), form.get("next"))
 
     @routes.post("/login/code/resend")
@@ -145,7 +132,7 @@ def signin_pages(
         form = await form_fields()
         secret = cookies_csrf.cookie(VISIT)
         cookies_csrf.check_csrf(secret, form.get("csrf"))
-        user = await sessions.challenged(secret)
+        user = await sessions.challenged_user(secret)
         if user is None:
             return see_other("/login")
         if user.email_2fa:
@@ -155,7 +142,7 @@ def signin_pages(
     @routes.post("/logout")
     async def logout() -> Response:
         form = await form_fields()
-        response = see_other("/login" + _onward(form.get("next")))
+        response = see_other("/login" + _next_query(form.get("next")))
         session = await visitor.session()
         if session:
             cookies_csrf.check_csrf(session.secret, form.get("csrf"))
@@ -174,9 +161,9 @@ def signin_pages(
         if user.email_2fa:
             await factors.send_code(user)
         if journey := await journey_to(next_path):
-            await journey.reached("second_factor")
-        response = see_other("/login/code" + _onward(next_path))
-        cookies_csrf.set_cookie(response, VISIT, await sessions.challenge(user))
+            await journey.report_stage("second_factor")
+        response = see_other("/login/code" + _next_query(next_path))
+        cookies_csrf.set_cookie(response, VISIT, await sessions.start_challenge(user))
         return response
 
     async def show_code(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
@@ -192,8 +179,8 @@ def signin_pages(
             action="/login/code",
             resend_action="/login/code/resend",
             next=cookies_csrf.safe_next(next_path) if next_path else "",
-            ways=user.ways,
-            email_hint=masked(user.login),
+            second_factors=user.second_factors,
+            email_hint=mask_email(user.login),
             **context,
         )
 
@@ -203,11 +190,11 @@ def signin_pages(
             signed_in.user,
             signed_in.auth,
             address(),
-            device(),
+            browser_label(),
             session=cookies_csrf.cookie(SESSION),
             visit=cookies_csrf.cookie(VISIT),
         )
-        response = see_other(await journey.arrived(session) if journey else cookies_csrf.safe_next(next_path))
+        response = see_other(await journey.complete(session) if journey else cookies_csrf.safe_next(next_path))
         cookies_csrf.set_cookie(response, SESSION, session.secret, life_s)
         remember_browser(response, devices, signed_in.user)
         cookies_csrf.drop_cookie(response, VISIT)
@@ -216,34 +203,10 @@ def signin_pages(
     return routes
 
 
-def remember_browser(response: Response, devices: Devices, user: User) -> None:
-    """This browser is a known device of the user from now on."""
-    cookies_csrf.set_cookie(response, DEVICE, devices.cookie_for(user, cookies_csrf.device_cookie()), COOKIE_S)
-
-
-def _onward(next_path: str | None) -> str:
+def _next_query(next_path: str | None) -> str:
     return f"?next={quote(cookies_csrf.safe_next(next_path))}" if next_path else ""
 
 
-def masked(login: str) -> str:
+def mask_email(login: str) -> str:
     name, _, domain = login.rpartition("@")
     return f"{name[:1]}…@{domain}"
-
-
-def device() -> str:
-    """What the browser calls itself, in a few words."""
-    agent = request.headers.get("User-Agent", "")[:1000]
-    name = next((label for mark, label in _BROWSERS if mark in agent), "Browser")
-    system = next((label for mark, label in _SYSTEMS if mark in agent), "")
-    return f"{name} on {system}" if system else name
-
-
-_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
-_SYSTEMS = (
-    ("Android", "Android"),
-    ("iPhone", "iPhone"),
-    ("iPad", "iPad"),
-    ("Windows", "Windows"),
-    ("Mac OS X", "macOS"),
-    ("Linux", "Linux"),
-)

@@ -60,14 +60,14 @@ class FactorDevice:
     is_to_be_remembered: bool
 
 
-class Devices:
+class KnownDevices:
     def __init__(self, database: Database, users: UserStore, keyring: Keyring) -> None:
         self._database = database
         self._users = users
         self._keyring = keyring
         self._known = Batch(database, _KNOWN)
 
-    async def known_browser(self, account: str, cookie: str) -> str:
+    async def recognize_browser(self, account: str, cookie: str) -> str:
         """Returns the name of the device if its cookie has a MAC for this account, else ""."""
         name, entries = _parts(cookie)
         if not (own := [entry for entry in entries if self._is_for(account, name, entry)]):
@@ -84,7 +84,7 @@ class Devices:
         others = [entry for entry in entries if not self._is_for(user.login_key, name, entry)]
         return ".".join([name, own, *others][: 1 + MAX_ACCOUNTS])
 
-    async def known_factor(self, account: str, factor: str) -> FactorDevice:
+    async def recognize_factor(self, account: str, factor: str) -> FactorDevice:
         digest = self._factor_digest(account, factor)
         row = await self._known(digest, float(FACTOR_S)) if factor else None
         if row is None:

@@ -7,14 +7,15 @@ from typing import Any
 
 from quart import Response
 
-from sso.accounts.devices import Devices
-from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TryLater
-from sso.accounts.games import Games, NamedGame
+from sso.accounts.errors import InvalidCredentials, RetryLater, SecondFactorBlocked
+from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login_pages import BLOCKED, WRONG_CODE, retry_message
 from sso.accounts.model import User
-from sso.accounts.pages import BLOCKED, WRONG_CODE, Visitor, device, remember_browser, try_later
 from sso.accounts.password_login import PasswordLogin
+from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
 from sso.accounts.sessions import Session, SessionStore
-from sso.accounts.sites import SiteLine, Sites
+from sso.accounts.signed_in_games import SignedInGame, SignedInGames
+from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.language import Text, either
 from sso.web import cookies_csrf
 from sso.web.client_connection import client_connection
@@ -23,7 +24,7 @@ from sso.web.http import address
 from sso.web.language import _
 from sso.web.pages import form_fields, page, see_other
 
-PASSWORD_LEAST, MAX_PASSWORD = 8, 1024
+MIN_PASSWORD, MAX_PASSWORD = 8, 1024
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,19 @@ class NotSignedIn(Exception):
     """To the sign-in page and back."""
 
 
-class AccountPage:
+class AccountView:
     def __init__(
         self,
         visitor: Visitor,
-        signin: PasswordLogin,
+        password_login: PasswordLogin,
         sessions: SessionStore,
-        devices: Devices,
-        games: Games,
-        sites: Sites,
+        devices: KnownDevices,
+        games: SignedInGames,
+        sites: ConnectedSiteStore,
         life_s: int,
     ) -> None:
         self._visitor = visitor
-        self._signin = signin
+        self._password_login = password_login
         self._sessions = sessions
         self._devices = devices
         self._games = games
@@ -68,7 +69,7 @@ class AccountPage:
             raise NotSignedIn
         return session
 
-    async def submitted(self) -> tuple[Session, dict[str, str]]:
+    async def submitted_form(self) -> tuple[Session, dict[str, str]]:
         form = await form_fields()
         session = await self.session()
         cookies_csrf.check_csrf(session.secret, form.get("csrf"))
@@ -79,16 +80,16 @@ class AccountPage:
         user, where = session.user, (address(), _device_of(session))
         try:
             with client_connection().watched():
-                if not await self._signin.confirm_password(user, form.get("current_password", ""), *where):
+                if not await self._password_login.confirm_password(user, form.get("current_password", ""), *where):
                     return WRONG_PASSWORD
-            if user.ways:
-                await self._signin.with_code(user, form.get("present_otp", "").replace(" ", ""), *where)
+            if user.second_factors:
+                await self._password_login.check_code(user, form.get("present_otp", "").replace(" ", ""), *where)
         except InvalidCredentials:
             return FormProblem(WRONG_CODE)
         except SecondFactorBlocked as error:
             return FormProblem(BLOCKED, error.status)
-        except TryLater as error:
-            return FormProblem(try_later(error), error.status, error.headers)
+        except RetryLater as error:
+            return FormProblem(retry_message(error), error.status, error.headers)
         return None
 
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
@@ -98,14 +99,14 @@ class AccountPage:
         where = address(), _device_of(session)
         try:
             with client_connection().watched():
-                hashed = await self._signin.new_password_hash(session.user, current, new, *where)
-        except TryLater as error:
-            return FormProblem(try_later(error), error.status, error.headers)
+                hashed = await self._password_login.new_password_hash(session.user, current, new, *where)
+        except RetryLater as error:
+            return FormProblem(retry_message(error), error.status, error.headers)
         return hashed or WRONG_PASSWORD
 
     async def renewed(self, session: Session, user: User, auth: str, done: str) -> Response:
         """Back to the page, with a new session for this browser: everything issued before has ended."""
-        new = await self._sessions.start(user, auth, address(), device(), session=session.secret)
+        new = await self._sessions.start(user, auth, address(), browser_label(), session=session.secret)
         response = see_other(f"/account?done={done}")
         cookies_csrf.set_cookie(response, SESSION, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
@@ -131,10 +132,10 @@ class AccountPage:
             page_title=_("Your account"),
             user=user,
             csrf=cookies_csrf.csrf_token(session.secret),
-            password_min=PASSWORD_LEAST,
+            password_min=MIN_PASSWORD,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
-            ways=user.ways,
+            second_factors=user.second_factors,
             sessions=[_line(line, session) for line in await self._sessions.list(user.user_id)],
             games=[_game(game) for game in await self._games.list(user.user_id)],
             sites=[_site(line) for line in await self._sites.list(user.user_id)],
@@ -145,8 +146,8 @@ class AccountPage:
 def password_problem(new: str, repeated: str) -> FormProblem | None:
     if new != repeated:
         return FormProblem(_("The two new passwords differ."))
-    if len(new) < PASSWORD_LEAST:
-        return FormProblem(_("A password has at least %(count)s characters.", count=PASSWORD_LEAST))
+    if len(new) < MIN_PASSWORD:
+        return FormProblem(_("A password has at least %(count)s characters.", count=MIN_PASSWORD))
     if len(new) > MAX_PASSWORD:
         return FormProblem(_("A password has at most %(count)s characters.", count=MAX_PASSWORD))
     return None
@@ -168,33 +169,33 @@ def _line(line: Any, session: Session) -> dict[str, Any]:
     }
 
 
-def _game(game: NamedGame) -> dict[str, Any]:
+def _game(game: SignedInGame) -> dict[str, Any]:
     return {
-        "ids": " ".join(game.line.ids),
+        "ids": " ".join(game.ids),
         "title": game.title or _("Game or app"),
-        "address": game.line.address,
-        "first_used": _ago(game.line.first_used),
-        "last_used": _ago(game.line.last_used),
+        "address": game.address,
+        "first_used": _ago(game.first_used),
+        "last_used": _ago(game.last_used),
     }
 
 
 # What a scope means to the person whose account it is.
-KNOWS = {
+SCOPE_TEXTS = {
     "email": _("your e-mail address"),
     "profile": _("your nickname"),
     "trust": _("whether your contact data is verified"),
 }
 
 
-def known(scopes: Sequence[str]) -> list[Text]:
-    return [_("that you have an account"), *(KNOWS[scope] for scope in scopes if scope in KNOWS)]
+def describe_scopes(scopes: Sequence[str]) -> list[Text]:
+    return [_("that you have an account"), *(SCOPE_TEXTS[scope] for scope in scopes if scope in SCOPE_TEXTS)]
 
 
-def _site(line: SiteLine) -> dict[str, Any]:
+def _site(line: ConnectedSite) -> dict[str, Any]:
     return {
         "client_id": line.client_id,
         "name": line.name,
-        "knows": known(line.scopes),
+        "knows": describe_scopes(line.scopes),
         "since": _ago(line.since),
         "last_used": _ago(line.last_used) if line.last_used else "",
     }

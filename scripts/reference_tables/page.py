@@ -1,0 +1,131 @@
+"""The tables of docs/reference.rst: what the source says, joined with the meanings that people wrote into the page."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from scripts.reference_tables.errors import OTHER_ERRORS, error_classes, error_texts
+from scripts.reference_tables.log_events import log_events
+from scripts.reference_tables.source import Module, modules
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference.rst"
+TODO = "TODO"
+WIDTH = 120
+# Error responses of these packages have a code: the endpoints of OAuth, and what every endpoint has in common.
+WITH_CODES = ("oauth", "web")
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page. With ``meanings``, its last column is written by hand."""
+
+    title: str
+    columns: Row
+    rows: Sequence[Row]
+    meanings: bool
+
+    def key(self, row: Row) -> str:
+        return row[0] if self.meanings else " | ".join(row)
+
+
+def tables() -> list[Table]:
+    """Returns the tables as the source has them, without the meanings."""
+    found = modules()
+    return [_log_table(found), _class_table(found), *_text_tables(found)]
+
+
+def _log_table(found: list[Module]) -> Table:
+    rows = [
+        (f"``{name}``", ", ".join(sorted(event.levels)), ", ".join(f"``{field}``" for field in sorted(event.fields)))
+        for name, event in sorted(log_events(found).items())
+    ]
+    return Table("Log events", ("Event", "Level", "Fields", "Meaning"), rows, meanings=True)
+
+
+def _class_table(found: list[Module]) -> Table:
+    rows = [
+        (f"``{name}``", str(error.status), f"``{error.code}``", str(error.message))
+        for name, error in error_classes(found).items()
+    ]
+    rows += [(f"``{name}``", "set when raised", "", "") for name in OTHER_ERRORS]
+    return Table("Error classes", ("Class", "Status", "Code", "Text", "Meaning"), sorted(rows), meanings=True)
+
+
+def _text_tables(found: list[Module]) -> Iterable[Table]:
+    for package, of_package in groupby(error_texts(found), lambda text: text.package):
+        rows = []
+        for (status, code, text), same in groupby(of_package, lambda text: (text.status, text.code, text.text)):
+            shown_code = f"``{code}``" if code and package in WITH_CODES else ""
+            rows.append((status, shown_code, f"``{text}``", ", ".join(f"``{each.module}``" for each in same)))
+        yield Table(f"Error texts: {package}", ("Status", "Code", "Text", "Raised in"), rows, meanings=False)
+
+
+def read_rows(page: str, title: str) -> list[Row]:
+    """Returns the rows of a table of the page, without its header row; none if the page has no such table."""
+    rows: list[list[str]] = []
+    for line in _block(page, title):
+        if line.startswith("   * -"):
+            rows.append([line[6:].strip()])
+        elif line.startswith("     -"):
+            rows[-1].append(line[6:].strip())
+        elif line.startswith("       ") and rows:
+            rows[-1][-1] = f"{rows[-1][-1]} {line.strip()}"
+    return [tuple(row) for row in rows[1:]]
+
+
+def problems(page: str, table: Table) -> list[str]:
+    """Returns how a table of the page differs from the source, a line for each difference."""
+    if f".. list-table:: {table.title}\n" not in page:
+        return [f'there is no table "{table.title}": add ".. list-table:: {table.title}" where it belongs']
+    shown = {table.key(row): row for row in read_rows(page, table.title)}
+    expected = {table.key(row): row for row in table.rows}
+    lines = [f"{key}: is in the source, but not in the table" for key in expected if key not in shown]
+    lines += [f"{key}: is in the table, but not in the source" for key in shown if key not in expected]
+    for key, row in expected.items():
+        if key in shown and shown[key][: len(row)] != row:
+            lines.append(f"{key}: the table has {shown[key][: len(row)]}, the source has {row}")
+        elif table.meanings and key in shown and shown[key][len(row) :] in ((), ("",), (TODO,)):
+            lines.append(f"{key}: write one sentence about what it means in place of {TODO}")
+    return lines
+
+
+def updated(page: str, table: Table) -> tuple[str, list[Row]]:
+    """Returns the page with the table brought up to date, and the rows with a meaning that were removed."""
+    block = "\n".join(_block(page, table.title))
+    old = {table.key(row): row for row in read_rows(page, table.title)}
+    rows = [(*row, _meaning(old.get(table.key(row)), row)) if table.meanings else row for row in table.rows]
+    removed = [row for key, row in old.items() if table.meanings and key not in {table.key(row) for row in table.rows}]
+    options = [line for line in block.split("\n")[1:] if line.startswith("   :")]
+    lines = [f".. list-table:: {table.title}", *options, ""]
+    for row in (table.columns, *rows):
+        for number, cell in enumerate(row):
+            lines += _cell("   * - " if number == 0 else "     - ", cell)
+    return page.replace(block, "\n".join([*lines, ""])), removed
+
+
+def _meaning(old: Row | None, row: Row) -> str:
+    return old[len(row)] if old and len(old) > len(row) and old[len(row)] else TODO
+
+
+def _cell(start: str, text: str) -> list[str]:
+    if "``" in text and "``, ``" not in text and text.startswith("``"):
+        return [f"{start}{text}".rstrip()]  # a literal must not be wrapped: its spaces count
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=start, subsequent_indent=" " * 7, break_long_words=False, break_on_hyphens=False
+    ) or [start.rstrip()]
+
+
+def _block(page: str, title: str) -> list[str]:
+    """Returns the lines of a table: the directive and what is indented below it."""
+    lines = page.split("\n")
+    try:
+        start = lines.index(f".. list-table:: {title}")
+    except ValueError:
+        return []
+    end = next((n for n in range(start + 1, len(lines)) if re.match(r"\S", lines[n])), len(lines))
+    return lines[start:end]
