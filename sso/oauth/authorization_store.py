@@ -7,8 +7,9 @@ from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row
 from sso.oauth.errors import AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.redirect_uris import match_redirect_uri

@@ -9,9 +9,10 @@ from sso.core.encryption import Keyring, place
 from sso.core.ids import secret_token
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
+from sso.db.transaction import Runner, Transaction
 from sso.oauth.model import CLIENT_ID, Client
 from sso.oauth.redirect_uris import is_redirect_uri
 

@@ -1,8 +1,9 @@
 """The sites with access to a user's account."""
 
 from sso.accounts.ports import ConnectedSite
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 # A site has access by a valid grant or by a consent. A password change ends grants, but not consents.
 _LIST = Statement(

@@ -10,8 +10,9 @@ from sso.oauth.token_endpoint import TokenEndpoint, TokenRequest
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import require_access_token, userinfo_claims
-from sso.web.http import address, read, reply, text_header
-from sso.web.models import RequestModel
+from sso.web.request import client_address, read_model, text_header
+from sso.web.request_model import RequestModel
+from sso.web.response import reply
 
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # As short as that of the key set: a new algorithm is published before the first token is signed with it.
@@ -32,12 +33,12 @@ def oauth_routes(
 
     @routes.post("/proxy/oauth/token")
     async def token() -> Response:
-        body = await read(TokenRequest, require_type=True)
+        body = await read_model(TokenRequest, require_type=True)
         return reply(await token_endpoint.respond(body, _credentials(body)), headers=NO_STORE)
 
     @routes.post("/proxy/oauth/token/revoke")
     async def revoke() -> Response:
-        body = await read(RevokeRequest)
+        body = await read_model(RevokeRequest)
         await revocation.revoke(_credentials(body), body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
@@ -48,7 +49,7 @@ def oauth_routes(
     @routes.post("/proxy/oauth/exchange")
     async def to_id_token() -> Response:
         factor = text_header("Factor")
-        return reply(await exchange.to_id_token(_bearer(), address(), factor), headers=NO_STORE)
+        return reply(await exchange.to_id_token(_bearer(), client_address(), factor), headers=NO_STORE)
 
     @routes.post("/proxy/oauth/exchangeToken")
     async def to_user_jwt() -> Response:

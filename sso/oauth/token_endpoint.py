@@ -7,7 +7,7 @@ from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.errors import InvalidRequest, UnsupportedGrantType
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
-from sso.web.models import RequestModel
+from sso.web.request_model import RequestModel
 
 
 class TokenRequest(RequestModel):

@@ -6,7 +6,8 @@ import orjson
 
 from sso.core.ids import digest, secret_token
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row
+from sso.db.database import Database
+from sso.db.transaction import Row
 from sso.oauth.model import AccessToken, Client, IssuedTokens
 from sso.oauth.token_statements import (
     COUNT_FAILURE,

@@ -12,14 +12,15 @@ from sso.accounts.users import revoke_everything
 from sso.core.encryption import Keyring
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
-from sso.db.database import TRANSACTION_SETTINGS, Database, Transaction
+from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
+from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import Client
 from sso.perm.credentials.access_keys import AccessKeys
-from sso.perm.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
@@ -90,7 +91,7 @@ class Applier:
             return tally.counts()
 
         try:
-            return await self._database.transaction(work, run_s=APPLY_S)
+            return await self._database.long_transaction(APPLY_S, work)
         except UniqueViolation as error:
             what = _TAKEN.get(error.constraint, f"is taken by another one ({error.constraint})")
             raise DocumentError(joined(tally.place, what)) from None

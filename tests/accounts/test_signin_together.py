@@ -13,8 +13,9 @@ from sso.accounts.throttle import Attempt, Throttle
 from sso.core.ids import digest
 from sso.core.net import parse_address
 from sso.db.batch.statement_batch import TURNS
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.services import Services
 from tests.kit.builders import PASSWORD, add_user
 

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, text
 from sso.accounts.mail import Outbox
 from sso.accounts.second_factor import totp_purpose
 from sso.core.encryption import Keyring, MasterKey, SealError, key_id_of, place
-from sso.db.database import Database, run_with_connection
+from sso.db.database import Database
+from sso.db.standalone import run_with_connection
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module

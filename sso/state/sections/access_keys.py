@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.caller import JWT_DOTS
 from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.errors import InvalidInput, PermissionConflict

@@ -5,8 +5,8 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
-from sso.db.database import Row, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_id
 from sso.perm.input.service import read_application_fields

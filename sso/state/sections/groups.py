@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.database import Row, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.groups import create_group, read_group, save_group, set_access, set_tags, shown
 from sso.perm.input import validators

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment
 from sso.perm.membership import KNOWN, read_membership, save_membership

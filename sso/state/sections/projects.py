@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
