@@ -7,11 +7,10 @@ from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
-from sso.core.net import Address, parse_address
+from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.link import EMPTY, Link
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, Filled, GameSessionData
-from sso.gsid.rate_limit import network_of
 from sso.gsid.session_store import GameSessionStore, ShownSession
 
 
@@ -34,7 +33,7 @@ class ConfirmationView:
 
     def same_place(self, address: Address) -> bool:
         """Whether the browser is where the game is, as far as addresses tell."""
-        return network_of(parse_address(self.address)) == network_of(address)
+        return client_network(parse_address(self.address)) == client_network(address)
 
 
 class Confirmation:

@@ -7,10 +7,9 @@ nothing to do with those who do not.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import ip_network
 
 from sso.core.ids import digest
-from sso.core.net import Address
+from sso.core.net import Address, client_network
 from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.gsid.errors import TooManySessions
@@ -55,10 +54,5 @@ class AddressKeys:
     @classmethod
     @lru_cache(MAX_ADDRESSES)
     def of(cls, address: Address) -> "AddressKeys":
-        network = network_of(address)
+        network = client_network(address)
         return cls(digest(f"poll:{network}"), digest(f"refused:{network}"))
-
-
-def network_of(address: Address) -> object:
-    """Whoever has one IPv6 address commonly has the 2^64 of its network."""
-    return ip_network((address, 64), strict=False) if address.version == 6 else address
