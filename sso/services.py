@@ -1,4 +1,4 @@
-"""What the service is made of, opened in order. The server and the command line share it."""
+"""Builds the services that the server and the command line share."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,8 +34,8 @@ from sso.oauth.wiring import OAuth
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.wiring import Permissions, build_permissions
-from sso.web.client_address import Proxies
-from sso.web.forwarding import ForwardingMonitor
+from sso.web.client_address import TrustedProxies
+from sso.web.forwarding_monitor import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Services:
     permissions: Permissions
     applications: ApplicationDirectory
     exchange_jwt: ExchangeJwt
-    proxies: Proxies
+    proxies: TrustedProxies
     forwarding: ForwardingMonitor
 
 
@@ -110,7 +110,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     wakeups = Notifications(database)
     throttle = Throttle(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
-    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
+    proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(

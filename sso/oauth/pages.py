@@ -18,10 +18,12 @@ from sso.oauth.authorize import AskConsent, Authorize, Outcome, RedirectTo, Show
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.model import PendingAuthorization
-from sso.web import cookies_csrf, language
-from sso.web.http import address
+from sso.web import language
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
+from sso.web.request import client_address
 
 CONTINUE = f"{PATH}<request_id>"
 
@@ -32,7 +34,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
     @routes.get("/proxy/oauth/authorize")
     async def begin() -> Response:
         parameters = Parameters.read(request.query_string)
-        language.asked_for(ui_locales(parameters))
+        language.use_ui_locales(ui_locales(parameters))
         try:
             client, redirect = await authorize.recipient(parameters)
         except InvalidRedirectUri:
@@ -64,7 +66,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
         session = await visitor.session()
         if session is None:
             return see_other(_sign_in(request_id))
-        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+        check_csrf(session.secret, form.get("csrf"))
         pending = await find(request_id)
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
@@ -82,13 +84,13 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
     async def admitted_session() -> Session | None:
         """The session of this browser. Without one, an authorization is counted before it is stored."""
         session = await visitor.session()
-        if session is None and (wait_s := await rate.add(address())):
+        if session is None and (wait_s := await rate.add(client_address())):
             raise TooManyAuthorizations(wait_s)
         return session
 
     async def find(request_id: str) -> PendingAuthorization:
         pending = await authorize.pending(request_id)
-        language.asked_for(pending.wanted.ui_locales)
+        language.use_ui_locales(pending.wanted.ui_locales)
         return pending
 
     async def show(outcome: Outcome, redirect: Callable[[str], Response]) -> Response:
@@ -107,7 +109,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             "authorize.html",
             page_title=_("Continue"),
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             form_targets=form_targets(pending.wanted),
             action=PATH + pending.id,
             site=pending.wanted.client.title,

@@ -162,7 +162,7 @@ async def test_a_user_is_known_by_id_or_by_login_without_regard_to_case(services
     assert (await user(services, "1001")).login == "ANN@example.com"
     assert (await apply(services, {"user_id": "1001", "login": "anna@example.org"})).changed == 1
     assert (await user(services, "anna@EXAMPLE.org")).user_id == "1001"
-    assert await services.users.by_login("ann@example.com") is None
+    assert await services.users.get_by_login("ann@example.com") is None
     assert await password_is(services, "1001", PASSWORD)
 
 
