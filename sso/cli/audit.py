@@ -11,6 +11,7 @@ from sso.cli.context import CommandFailure, with_services
 from sso.cli.types import APPLICATION_ID, moment
 from sso.perm.stores import audit
 from sso.perm.stores.audit import MAX_PAGE, AuditFilter
+from sso.perm.stores.projects import resolve_project_id
 from sso.services import Services
 
 
@@ -43,7 +44,7 @@ def command(
         return await _entries(
             services,
             AuditFilter(
-                project_id=await services.permissions.projects.resolve(project) if project else None,
+                project_id=await resolve_project_id(services.database, project) if project else None,
                 application_id=app_id,
                 user_id=await _user_id(services, user) if user else None,
                 operation=operation,
@@ -60,7 +61,7 @@ async def _entries(services: Services, wanted: AuditFilter, most: int) -> list[d
     """Page by page."""
     found: list[dict[str, Any]] = []
     while len(found) < most:
-        page = await audit.read(services.database, replace(wanted, most=min(MAX_PAGE, most - len(found))))
+        page = await audit.read(services.database, replace(wanted, limit=min(MAX_PAGE, most - len(found))))
         found += page
         if not page:
             break

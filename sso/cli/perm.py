@@ -13,18 +13,17 @@ from sso.cli.perm_format import explained
 from sso.cli.types import APPLICATION_ID, moment
 from sso.db.database import Transaction
 from sso.perm.engine.answer import TYPES, answer
-from sso.perm.engine.decode import assignments
 from sso.perm.engine.effective import compute
 from sso.perm.engine.explain import explain_rule
 from sso.perm.engine.facts import Assignment
 from sso.perm.engine.render import EVERYTHING
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment
-from sso.perm.input.roles import stored
 from sso.perm.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
-from sso.perm.user_data import read_record, save_record
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
 from sso.services import Services
 
 USER = click.argument("user")
@@ -141,15 +140,15 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
     async def work(services: Services) -> tuple[User, bool]:
         found_user = await _user(services, user)
         found = await _loaded(services, found_user, app_id)
-        if found.gone:
+        if found.is_removed:
             raise CommandFailure(f"application {app_id}, or its project, is removed")
 
         async def save(tx: Transaction) -> bool:
-            row = await role_store.lock_application(tx, app_id)
-            known = await role_store.read_roles(tx, app_id)
+            row = await lock_application(tx, app_id)
+            known = await read_roles(tx, app_id)
             old = await read_record(tx, found_user.user_id, app_id)
-            wanted = stored(change(list(assignments(old["roles"]))))
-            new = await save_record(tx, console(), found_user.user_id, row, known, {}, wanted, 0)
+            assigned = await read_assigned_roles(tx, found_user.user_id, app_id)
+            new = await save_record(tx, console(), found_user.user_id, row, known, {}, tuple(change(list(assigned))))
             return new != old
 
         try:

@@ -18,7 +18,6 @@ from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
 from sso.oauth.model import Client
-from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
@@ -107,8 +106,7 @@ class Applier:
         await projects.settle(tx, actor, tally, document.projects)
         await memberships.apply(tx, actor, tally, document.memberships, document.projects, admins)
         await permissions.apply(tx, actor, tally, document.permissions)
-        keys = AccessKeys(self._database, self._keyring)
-        await access_keys.apply(tx, actor, keys, tally, document.access_keys)
+        await access_keys.apply(tx, actor, self._keyring, tally, document.access_keys)
 
     async def _hashes(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
         """The slow part, before the transaction: hashes of those passwords that are not the present ones."""

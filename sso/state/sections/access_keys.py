@@ -2,15 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
+from sso.core.encryption import Keyring
+from sso.core.jwt import looks_like_jwt
 from sso.db.database import Transaction
-from sso.perm.caller import JWT_DOTS
-from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
-from sso.perm.stores import audit
+from sso.perm.stores.access_keys import add_access_key, lock_access_key, set_access_key_comment
 from sso.perm.stores.audit import AuditActor
 from sso.state.location import UniqueKeys, records, said_at
 from sso.state.sections.applications import living
@@ -53,32 +52,28 @@ def _hash(value: object) -> str:
     """It travels as a bearer token, and must not be taken for a JWT there."""
     if not isinstance(value, str) or not _HASH.fullmatch(value):
         raise InvalidInput("hash: must be 32 to 512 printable ASCII characters without spaces")
-    if value.count(".") == JWT_DOTS:
+    if looks_like_jwt(value):
         raise InvalidInput("hash: with two dots it would look like a JWT")
     return value
 
 
 async def apply(
-    tx: Transaction, actor: AuditActor, keys: AccessKeys, tally: ApplySummary, parts: list[AccessKeyPart]
+    tx: Transaction, actor: AuditActor, keyring: Keyring, tally: ApplySummary, parts: list[AccessKeyPart]
 ) -> None:
     for part in parts:
         with tally.at(part.place):
             application = await living(tx, part.application_id)
-            about: dict[str, Any] = {
-                "project_id": application["project_id"],
-                "application_id": part.application_id,
-            }
-            old = await keys.find(tx, part.secret)
+            project_id = application["project_id"]
+            old = await lock_access_key(tx, part.secret)
             if old is None:
-                key = await keys.add(tx, part.application_id, part.comment or "", part.secret)
-                await audit.write(tx, actor, "access_key.create", key["id"], None, key, **about)
+                await add_access_key(
+                    tx, actor, keyring, part.application_id, project_id, part.comment or "", part.secret
+                )
                 tally.note(part.place, CREATED)
                 continue
             if old["application_id"] != part.application_id:
                 raise PermissionConflict("hash: is a key of another application")
             changed = part.comment not in (None, old["comment"])
             if changed:
-                await keys.describe(tx, old["id"], part.comment or "")
-                before, after = {"comment": old["comment"]}, {"comment": part.comment}
-                await audit.write(tx, actor, "access_key.save", old["id"], before, after, **about)
+                await set_access_key_comment(tx, actor, old, project_id, part.comment or "")
             tally.changed(part.place, changed=changed)

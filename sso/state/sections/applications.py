@@ -10,8 +10,9 @@ from sso.db.statement import Statement
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_id
 from sso.perm.input.service import read_application_fields
-from sso.perm.stores.applications import create_application, lock_row, private_key, save_application
+from sso.perm.stores.applications import create_application, private_key, save_application
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.locks import lock_application_if_exists
 from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.summary import CREATED, ApplySummary
 
@@ -50,7 +51,7 @@ async def apply(
 ) -> None:
     for part in parts:
         with tally.at(part.place):
-            old = await lock_row(tx, part.id)
+            old = await lock_application_if_exists(tx, part.id)
             if old is None:
                 await create_application(tx, actor, keyring, part.given, part.id)
                 tally.note(part.place, CREATED)
@@ -78,7 +79,7 @@ def _changes(keyring: Keyring, old: Row, given: dict[str, Any]) -> dict[str, Any
 
 async def living(tx: Transaction, wanted: int, prefix: str = "application_id: ") -> Row:
     """The application, locked: it is there and not removed, and neither is its project."""
-    row = await lock_row(tx, wanted)
+    row = await lock_application_if_exists(tx, wanted)
     if row is None:
         raise InvalidInput(f"{prefix}there is no such application")
     if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, id=row["project_id"])):

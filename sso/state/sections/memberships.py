@@ -11,11 +11,12 @@ from sso.core.errors import Forbidden
 from sso.db.database import Transaction
 from sso.db.statement import Statement
 from sso.perm.errors import InvalidInput
+from sso.perm.input.membership import FIELDS
 from sso.perm.input.names import read_segment
-from sso.perm.membership import KNOWN, read_membership, save_membership
-from sso.perm.projects import read_row
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
+from sso.perm.stores.memberships import read_membership, save_membership
+from sso.perm.stores.projects import read_project
 from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.sections.projects import ProjectPart
 from sso.state.summary import ApplySummary
@@ -35,7 +36,7 @@ class MembershipPart:
 def read(value: object) -> list[MembershipPart]:
     found = []
     once = UniqueKeys()
-    for place, item in records(SECTION, value, KNOWN):
+    for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
             if "id" not in item:
                 raise InvalidInput("id: is required")
@@ -57,7 +58,7 @@ async def apply(
     others = [MembershipPart(p.place, p.id, {}) for p in projects if p.id not in said and admins[p.id]]
     for part in [*parts, *others]:
         with tally.at(part.place):
-            project = await read_row(tx, part.id)
+            project = await read_project(tx, part.id)
             if project is None:
                 raise InvalidInput("id: there is no such project")
             if project["removed"]:
@@ -66,8 +67,7 @@ async def apply(
             data = part.data
             if admins.get(part.id):
                 data = data | {"users": with_admins(data.get("users", before["users"]), admins[part.id])}
-            warnings: list[str] = []
-            after = await save_membership(tx, actor, part.id, data, warnings)
+            after, warnings = await save_membership(tx, actor, part.id, data)
             tally.warnings += [joined(part.place, warning) for warning in warnings]
             tally.changed(part.place, changed=after != before)
 

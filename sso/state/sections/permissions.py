@@ -6,14 +6,17 @@ from typing import Any
 from sso.db.database import Transaction
 from sso.db.statement import Statement
 from sso.perm.engine.decode import assignments
+from sso.perm.engine.facts import Assignment
 from sso.perm.engine.tree import as_assigned
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
-from sso.perm.input.schema import read_own_data
-from sso.perm.stores import roles as role_store
+from sso.perm.input.roles import read_assignments
+from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
+from sso.perm.names import SECTIONS
 from sso.perm.stores.audit import AuditActor
-from sso.perm.user_data import KNOWN, SECTIONS, read_record, save_record
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.user_data import read_record, save_record
 from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.sections.applications import LIVING, living
 from sso.state.sections.people import user_named
@@ -36,7 +39,7 @@ class PermissionPart:
     user: str  # user id or login
     application_id: int
     given: dict[str, Any]  # the sections
-    roles: list[Any] | None
+    roles: tuple[Assignment, ...] | None
 
 
 def read(value: object, warnings: list[str]) -> list[PermissionPart]:
@@ -50,8 +53,11 @@ def read(value: object, warnings: list[str]) -> list[PermissionPart]:
             data = validators.an_object(item["data"], "data")
         with said_at(f"{place}.data"):
             given, more = read_own_data({name: data[name] for name in SECTIONS if name in data})
-            roles = validators.an_array(data["roles"], "roles") if "roles" in data else None
-        more = more + validators.unknown(data, KNOWN, "")
+            roles = None
+            if "roles" in data:
+                roles, role_warnings = read_assignments(data["roles"])
+                more = more + role_warnings
+        more = more + validators.unknown(data, USER_DATA_FIELDS, "")
         warnings += [joined(f"{place}.data", warning) for warning in more]
         found.append(PermissionPart(place, user, wanted, given, roles))
     return found
@@ -65,9 +71,9 @@ async def apply(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: 
             row = await living(tx, part.application_id)
         once(part.place, (user_id, part.application_id))
         with tally.at(f"{part.place}.data"):
-            known = await role_store.read_roles(tx, part.application_id)
+            known = await read_roles(tx, part.application_id)
             before = await read_record(tx, user_id, part.application_id)
-            after = await save_record(tx, actor, user_id, row, known, part.given, part.roles, 0)
+            after = await save_record(tx, actor, user_id, row, known, part.given, part.roles)
         tally.changed(part.place, changed=after != before)
 
 

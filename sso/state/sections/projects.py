@@ -8,9 +8,10 @@ from sso.db.statement import Statement
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
-from sso.perm.projects import create_project, read_project, read_row, save_project
+from sso.perm.input.project import read_project_fields
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.project_state import lock_project
+from sso.perm.stores.locks import lock_project
+from sso.perm.stores.projects import create_project, read_project, save_project
 from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.sections.people import user_named
 from sso.state.summary import CREATED, ApplySummary
@@ -56,7 +57,7 @@ def _read(place: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
         for at, admin in enumerate(validators.an_array(item.get("admins", []), "admins"))
     ]
     author = validators.text(item["author"], "author", 320) if "author" in item else None
-    given, warnings = read_project(made, item)
+    given, warnings = read_project_fields(made, item)
     return ProjectPart(place, made, given, admins, author), warnings
 
 
@@ -70,7 +71,7 @@ async def make(
             named = [await user_named(tx, name, f"admins[{at}]") for at, name in enumerate(part.admins)]
             admins[part.id] = list(dict.fromkeys(named))
             author = await user_named(tx, part.author, "author") if part.author else ""
-            row = await read_row(tx, part.id)
+            row = await read_project(tx, part.id)
             if row is None:
                 without = {name: value for name, value in part.given.items() if name != "settings"}
                 await create_project(tx, actor, part.id, without, author, admins[part.id])
