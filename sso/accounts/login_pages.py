@@ -15,12 +15,14 @@ from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.language import Text, either
-from sso.web import cookies_csrf, language
+from sso.web import language
 from sso.web.client_connection import client_connection
-from sso.web.cookies_csrf import SESSION, VISIT
-from sso.web.http import address
+from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
 
 WRONG = _("The e-mail address or the password is wrong.")
 WRONG_CODE = _("That code is not right, or it has been used.")
@@ -51,13 +53,13 @@ def login_pages(
     routes = Blueprint("signin", __name__)
 
     async def journey_to(next_path: str | None) -> LoginFlow | None:
-        journey = await journeys.find(cookies_csrf.safe_next(next_path)) if next_path else None
+        journey = await journeys.find(safe_next(next_path)) if next_path else None
         if journey:
-            language.asked_for(journey.ui_locales)
+            language.use_ui_locales(journey.ui_locales)
         return journey
 
     async def known_device(account: str) -> str:
-        return await devices.recognize_browser(account, cookies_csrf.device_cookie())
+        return await devices.recognize_browser(account, read_device_cookie())
 
     @routes.get("/")
     async def front_door() -> Response:
@@ -66,7 +68,7 @@ def login_pages(
         session = await visitor.session()
         if journey is None:
             return see_other("/account" if session else "/login")
-        language.asked_for(journey.ui_locales)
+        language.use_ui_locales(journey.ui_locales)
         return see_other(journey.continue_path) if session else await show_login_form(journey)
 
     @routes.get("/login")
@@ -75,21 +77,21 @@ def login_pages(
         journey = await journey_to(next_path)
         session = await visitor.session()
         if session and (journey is None or journey.accepts(session)):
-            return see_other(journey.continue_path if journey else cookies_csrf.safe_next(next_path))
+            return see_other(journey.continue_path if journey else safe_next(next_path))
         return await show_login_form(journey, next_path)
 
     @routes.post("/login")
     async def login() -> Response:
         form = await form_fields()
-        cookies_csrf.check_csrf(cookies_csrf.cookie(VISIT), form.get("csrf"))
+        check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
         journey = await journey_to(form.get("next"))
         if journey:
             await journey.report_stage("signing_in")
         name, password = form.get("login", ""), form.get("password", "")
         try:
-            with client_connection().watched():  # no password is hashed for a client that has gone
+            with client_connection().cancel_on_disconnect():  # no password is hashed for a client that has gone
                 device_name = await known_device(login_key(name))
-                outcome = await password_login.check_password(name, password, address(), device_name)
+                outcome = await password_login.check_password(name, password, client_address(), device_name)
         except InvalidCredentials:
             return await show_login_form(journey, form.get("next"), login=name, problem=WRONG, status=401)
         except RetryLater as error:
@@ -101,7 +103,7 @@ def login_pages(
 
     @routes.get("/login/code")
     async def code_form() -> Response:
-        user = await sessions.challenged_user(cookies_csrf.cookie(VISIT))
+        user = await sessions.challenged_user(read_cookie(VISIT_COOKIE))
         if user is None:
             return see_other("/login")
         return await show_code(user, request.args.get("next"))
@@ -109,15 +111,15 @@ def login_pages(
     @routes.post("/login/code")
     async def code() -> Response:
         form = await form_fields()
-        secret = cookies_csrf.cookie(VISIT)
-        cookies_csrf.check_csrf(secret, form.get("csrf"))
+        secret = read_cookie(VISIT_COOKIE)
+        check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
             late = _("That took too long. Please sign in again.")
             return await show_login_form(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
         try:
             code = form.get("otp", "").replace(" ", "")
-            outcome = await password_login.check_code(user, code, address(), await known_device(user.login_key))
+            outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
         except InvalidCredentials:
             return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
         except SecondFactorBlocked as error:
@@ -130,8 +132,8 @@ def login_pages(
     @routes.post("/login/code/resend")
     async def resend() -> Response:
         form = await form_fields()
-        secret = cookies_csrf.cookie(VISIT)
-        cookies_csrf.check_csrf(secret, form.get("csrf"))
+        secret = read_cookie(VISIT_COOKIE)
+        check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
             return see_other("/login")
@@ -145,25 +147,25 @@ def login_pages(
         response = see_other("/login" + _next_query(form.get("next")))
         session = await visitor.session()
         if session:
-            cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+            check_csrf(session.secret, form.get("csrf"))
             await sessions.end(session.user.user_id, session.id)
-        elif visit := cookies_csrf.cookie(VISIT):
-            cookies_csrf.check_csrf(visit, form.get("csrf"))
+        elif visit := read_cookie(VISIT_COOKIE):
+            check_csrf(visit, form.get("csrf"))
             await sessions.drop_challenge(visit)
         else:
             return response  # a form of another site comes without our cookies, and must not take them away
-        cookies_csrf.drop_cookie(response, SESSION)
-        cookies_csrf.drop_cookie(response, VISIT)
+        delete_cookie(response, SESSION_COOKIE)
+        delete_cookie(response, VISIT_COOKIE)
         return response
 
     async def ask_for_code(user: User, next_path: str | None) -> Response:
-        language.known_to_read(user.lang)
+        language.use_user_language(user.lang)
         if user.email_2fa:
             await factors.send_code(user)
         if journey := await journey_to(next_path):
             await journey.report_stage("second_factor")
         response = see_other("/login/code" + _next_query(next_path))
-        cookies_csrf.set_cookie(response, VISIT, await sessions.start_challenge(user))
+        set_cookie(response, VISIT_COOKIE, await sessions.start_challenge(user))
         return response
 
     async def show_code(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
@@ -173,12 +175,12 @@ def login_pages(
             status=status,
             page_title=_("Second step"),
             site=journey.title if journey else "",
-            **(journey.details(address()) if journey else {}),
+            **(journey.details(client_address()) if journey else {}),
             form_targets=journey.form_targets if journey else (),
-            csrf=cookies_csrf.csrf_token(cookies_csrf.cookie(VISIT)),
+            csrf=csrf_token(read_cookie(VISIT_COOKIE)),
             action="/login/code",
             resend_action="/login/code/resend",
-            next=cookies_csrf.safe_next(next_path) if next_path else "",
+            next=safe_next(next_path) if next_path else "",
             second_factors=user.second_factors,
             email_hint=mask_email(user.login),
             **context,
@@ -189,22 +191,22 @@ def login_pages(
         session = await sessions.start(
             signed_in.user,
             signed_in.auth,
-            address(),
+            client_address(),
             browser_label(),
-            session=cookies_csrf.cookie(SESSION),
-            visit=cookies_csrf.cookie(VISIT),
+            session=read_cookie(SESSION_COOKIE),
+            visit=read_cookie(VISIT_COOKIE),
         )
-        response = see_other(await journey.complete(session) if journey else cookies_csrf.safe_next(next_path))
-        cookies_csrf.set_cookie(response, SESSION, session.secret, life_s)
+        response = see_other(await journey.complete(session) if journey else safe_next(next_path))
+        set_cookie(response, SESSION_COOKIE, session.secret, life_s)
         remember_browser(response, devices, signed_in.user)
-        cookies_csrf.drop_cookie(response, VISIT)
+        delete_cookie(response, VISIT_COOKIE)
         return response
 
     return routes
 
 
 def _next_query(next_path: str | None) -> str:
-    return f"?next={quote(cookies_csrf.safe_next(next_path))}" if next_path else ""
+    return f"?next={quote(safe_next(next_path))}" if next_path else ""
 
 
 def mask_email(login: str) -> str:

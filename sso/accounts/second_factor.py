@@ -13,8 +13,9 @@ from sso.accounts.second_factor_attempts import MAX_ATTEMPTS, SecondFactorAttemp
 from sso.accounts.users import UserStore
 from sso.core.encryption import Keyring, place
 from sso.core.language import Text, reading
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 STEP_S = 30
 CODE_S = 600

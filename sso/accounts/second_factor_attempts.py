@@ -5,8 +5,9 @@ After ``MAX_GUESSES`` wrong codes in a row a factor is blocked: no guess is judg
 
 from collections.abc import Sequence
 
-from sso.db.database import Database, Runner
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 
 MAX_ATTEMPTS = 20
 

@@ -7,10 +7,11 @@ several concurrent changes one succeeds.
 from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import clear_attempts
-from sso.accounts.users import by_id, revoke_everything
+from sso.accounts.users import get_user, revoke_everything
 from sso.core.language import Text, reading
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 SUBJECT = Text("Two-step sign-in for %(service)s was changed")
 BODY = Text(
@@ -72,6 +73,6 @@ class SecondFactorChanges:
             await revoke_everything(tx, user.user_id)
             await clear_attempts(tx, user.user_id, factor)
             await self._outbox.put(tx, user.login, subject, body)
-            return await by_id(tx, user.user_id)
+            return await get_user(tx, user.user_id)
 
         return await self._database.transaction(work)

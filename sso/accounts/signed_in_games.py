@@ -6,8 +6,9 @@ from datetime import datetime
 
 from sso.accounts.model import application_ids
 from sso.accounts.ports import ApplicationDirectory
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 EXPIRED_JWT_S = 30 * 86400  # an expired user JWT still identifies its user for this long, where that is allowed
 

@@ -13,9 +13,10 @@ import trio
 from sqlalchemy import Column, Table
 
 from sso.core.encryption import Keyring, SealError, place
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import metadata
+from sso.db.transaction import Transaction
 
 PAGE = 1000  # rows that are looked at in a statement
 STEP = 100  # values that are replaced in a statement

@@ -7,9 +7,10 @@ from typing import Any
 
 from sso.core import keys as material
 from sso.core.encryption import Keyring, place
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.notifications import notify
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 TOPIC = "keys"
 LEAD_S = 15  # a new key is published this long before it signs

@@ -7,9 +7,9 @@ from typing import Any
 from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address
 from sso.perm.caller import Caller
-from sso.perm.engine.operations import Operation, allowed, any_of, missing_rights
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 
@@ -38,7 +38,7 @@ class CallerRights:
         return Forbidden(missing_rights(operation))
 
     def allow(self, operation: Operation, **target: Any) -> bool:
-        return allowed(operation, self.granted, **target)
+        return is_allowed(operation, self.granted, **target)
 
     def require(
         self,
@@ -91,7 +91,7 @@ class Authorizer:
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
     """The refusal to read or write these sections of a user's record; no sections mean that any of them would do."""
     words = dict.fromkeys(word for section, word in META_WORDS.items() if not sections or section in sections)
-    return Forbidden(f"{right} of {', '.join(words) if sections else any_of(list(words))} is required")
+    return Forbidden(f"{right} of {', '.join(words) if sections else join_alternatives(list(words))} is required")
 
 
 def _check_credentials(caller: Caller, application_id: int | None, target: LoadedFacts | None) -> None:

@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from sso.core.errors import Forbidden
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.engine import rules
-from sso.perm.engine.compiled import Application, Role
-from sso.perm.engine.effective import Effective, compute
-from sso.perm.engine.facts import UserFacts
-from sso.perm.engine.groups import closed
-from sso.perm.engine.holdings import Held, Holdings, includes, until
+from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.held_roles import ASSIGNMENT
+from sso.perm.engine.held_rules import HeldRule, HeldRules, assignment_end, covers
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.project_exclusion import project_exclusion
 from sso.perm.engine.rights import ALL, Rights, secret_rights
-from sso.perm.engine.roles import ASSIGNMENT
 from sso.perm.engine.rules import RuleSource
+from sso.perm.engine.user_facts import UserFacts
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.membership import MemberRole
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.administrators import (
     NO_ADMINISTRATOR,
     NO_LASTING_ADMINISTRATOR,
@@ -68,9 +68,9 @@ class Delegation:
     tx: Transaction
     caller: Caller
     project_id: str
-    central: Application
+    central: CompiledApplication
     rights: Rights
-    holdings: Holdings
+    holdings: HeldRules
     before: ProjectState
     administered: Administration = Administration.NONE
     held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
@@ -90,10 +90,10 @@ class Delegation:
         facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.own_address)
         assert central is not None
         assert facts is not None
-        rights = Rights(compute(central, facts, caller.now))
+        rights = Rights(compute_permissions(central, facts, caller.now))
         access = next((item for item in rights.central.projects if item.project.id == project_id), None)
         before = (await read_states(tx, [project_id]))[project_id]
-        delegation = cls(tx, caller, project_id, central, rights, Holdings(central, access), before)
+        delegation = cls(tx, caller, project_id, central, rights, HeldRules(central, access), before)
         await delegation._read_before(applications)
         return delegation
 
@@ -121,8 +121,8 @@ class Delegation:
         regular = {name: role for name, role in application.roles.items() if not role.protected}
         if administers(self.central, self.holdings):
             return frozenset(regular)
-        effective = compute(application, facts, self.caller.now)
-        self_written = Rights(self.rights.central, secret).writable(own=True)
+        effective = compute_permissions(application, facts, self.caller.now)
+        self_written = Rights(self.rights.central, secret).writable_sections(own=True)
         return frozenset(name for name, role in regular.items() if _holds(effective, role, self_written))
 
     def _foreign_members(self) -> frozenset[str]:
@@ -148,7 +148,7 @@ class Delegation:
             if not self._may_remove(member):
                 raise Forbidden(NOT_HELD % member.role)
         for member in after.members - self.before.members:
-            if not self._holds_role(member, until(member.assignment)):
+            if not self._holds_role(member, assignment_end(member.assignment)):
                 raise Forbidden(NOT_HELD % member.role)
 
     def _may_remove(self, member: MemberRole) -> bool:
@@ -160,7 +160,7 @@ class Delegation:
             return True  # a role that does not exist gives nothing
         key = (member.role, member.level, member.resource, end)
         if key not in self.held_roles:
-            self.held_roles[key] = self.holdings.include_role(role, member.level, member.resource, end)
+            self.held_roles[key] = self.holdings.cover_role(role, member.level, member.resource, end)
         return self.held_roles[key]
 
     def _check_actions(self, after: ProjectState) -> None:
@@ -180,10 +180,10 @@ class Delegation:
 
 
 def _has_access(state: ProjectState, users: dict[str, KnownUser], user_id: str) -> bool:
-    return closed(state.facts, users[user_id].facts if user_id in users else UserFacts(user_id)) is None
+    return project_exclusion(state.facts, users[user_id].facts if user_id in users else UserFacts(user_id)) is None
 
 
-def _holds(effective: Effective, role: Role, self_written: frozenset[str]) -> bool:
+def _holds(effective: EffectivePermissions, role: CompiledRole, self_written: frozenset[str]) -> bool:
     """Whether the caller has every rule of an application's role without end, including rules that the role denies.
 
     Rules from data and roles that the caller may write itself do not count.
@@ -191,16 +191,18 @@ def _holds(effective: Effective, role: Role, self_written: frozenset[str]) -> bo
     for rule in role.rules:
         section = rule.path.partition(".")[0]
         held = [
-            Held(source.params, source.ends)
+            HeldRule(source.params, source.ends)
             for source in effective.rules.get(rule.path, ())
             if not _is_self_written(effective, source, section, self_written)
         ]
-        if not (includes(held, rule.source.params, 0) if rule.listed else held):
+        if not (covers(held, rule.source.params, 0) if rule.listed else held):
             return False
     return True
 
 
-def _is_self_written(effective: Effective, source: RuleSource, section: str, self_written: frozenset[str]) -> bool:
+def _is_self_written(
+    effective: EffectivePermissions, source: RuleSource, section: str, self_written: frozenset[str]
+) -> bool:
     """Whether the caller may have written this source of a rule itself."""
     if source.layer == rules.ROLE:
         origins = effective.roles[source.role].origins

@@ -12,11 +12,11 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
-from sso.perm.engine.login import may_log_in
+from sso.perm.engine.login_permission import login_allowed
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rights import Rights
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.email_secret import email_secret_matches
 from sso.perm.stores.facts import FactsStore
 
@@ -74,7 +74,7 @@ class LoginRules:
                 raise LoginNotAllowed
             facts = loaded.facts
             restricted_domains = loaded.settings.get("restricted_domains") or ()
-            if not may_log_in(loaded.application.schema, facts.own, facts.user.domain, restricted_domains, now):
+            if not login_allowed(loaded.application.schema, facts.own, facts.user.domain, restricted_domains, now):
                 raise LoginNotAllowed
             permissions[str(application_id)] = as_list_short(loaded.effective(now))
         return permissions
@@ -88,7 +88,7 @@ class LoginRules:
         central = await self._facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None
         rights = Rights(central.effective(int(time.time())))
-        if rights.is_root or rights.central.projects or any(map(rights.root_rule, ROOT_RULES)):
+        if rights.is_root or rights.central.projects or any(map(rights.has_root_rule, ROOT_RULES)):
             return True
         return bool(await self._database.value(_HAS_SECRET_DATA, user_id=user.user_id))
 

@@ -17,8 +17,9 @@ from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
 from sso.perm.wiring import PermissionEndpoints, Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, MAX_VALUES
-from sso.web.http import address, body, read, reply, text_header
-from sso.web.models import RequestModel, at_most
+from sso.web.request import client_address, read_body, read_model, text_header
+from sso.web.request_model import RequestModel, at_most
+from sso.web.response import reply
 
 
 class BodyLimit(NamedTuple):
@@ -92,10 +93,10 @@ def exchange_routes(exchange: ExchangeJwt) -> Blueprint:
 
     @routes.post("/proxy/oauth/exchangeJwt")
     async def exchange_jwt() -> Response:
-        form = await read(ExchangeRequest)
+        form = await read_model(ExchangeRequest)
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         access_key = key.strip() if scheme.lower() == "bearer" else ""
-        return reply({"status": "OK", "jwt": await exchange.renew(access_key, form.jwt, form.factor, address())})
+        return reply({"status": "OK", "jwt": await exchange.renew(access_key, form.jwt, form.factor, client_address())})
 
     return routes
 
@@ -105,7 +106,7 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
 
     async def view() -> Response:
         limit = endpoint.limit
-        fields = (await body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
+        fields = (await read_body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
         caller = await perm.callers.authenticate(await _credentials(perm.addresses, rule, fields), rule, fields)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
             fields = {"application_id": caller.service_id, **fields}
@@ -120,7 +121,7 @@ async def _credentials(addresses: SignedAddresses, rule: EndpointRule, fields: d
     The address is that of the connection, or one signed with an access key of the application of the request.
     """
     credentials = PresentedCredentials.collect(
-        address(),
+        client_address(),
         request.headers.get("Authorization", ""),
         text_header("Factor"),
         request.headers.get("Service-Jwt"),
@@ -128,10 +129,10 @@ async def _credentials(addresses: SignedAddresses, rule: EndpointRule, fields: d
     )
     application_id = rule.application_of(fields, app_id_of(credentials.service_jwt))
     signature = request.headers.get("Signature")
-    client_address = await addresses.resolve(credentials.address, _claimed_address(), signature, (application_id,))
-    if signature is None or client_address == credentials.address:
+    resolved = await addresses.resolve(credentials.address, _claimed_address(), signature, (application_id,))
+    if signature is None or resolved == credentials.address:
         return credentials
-    return replace(credentials, address=client_address, vouched_by=key_id_of(signature))
+    return replace(credentials, address=resolved, vouched_by=key_id_of(signature))
 
 
 def _claimed_address() -> str | None:

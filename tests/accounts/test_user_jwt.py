@@ -16,8 +16,8 @@ from sso.accounts.users import revoke_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
 from sso.core.net import parse_address
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse

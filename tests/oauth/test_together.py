@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import trio
 
 from sso.accounts.sessions import Session
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.oauth.authorization_request import Parameters
 from sso.oauth.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
 from sso.oauth.model import AuthorizationRequest
@@ -31,7 +31,7 @@ async def wanted_by(services: Services, client_id: str) -> AuthorizationRequest:
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize
-    return authorize.check(parameters, *await authorize.recipient(parameters))
+    return authorize.validate(parameters, *await authorize.find_client(parameters))
 
 
 async def begin_while_held(services: Services, session: Session | None) -> list[tuple[str, Outcome]]:

@@ -4,7 +4,8 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import NotFound
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.engine.operations import Operation
 from sso.perm.input import validators

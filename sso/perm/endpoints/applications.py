@@ -4,17 +4,18 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
-from sso.db.database import Database, Row, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.delegation import delegated_write
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.input.service import read_application_fields, read_tags
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.applications import (
     application_json,

@@ -8,7 +8,7 @@ the members that were left out.
 from typing import Any
 
 from sso.perm.caller import Caller
-from sso.perm.engine.operations import Operation, allowed
+from sso.perm.engine.operations import Operation, is_allowed
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
 from sso.perm.stores.facts import FactsStore
 
@@ -52,7 +52,7 @@ class AuditView:
         subject = entry["operation"].partition(".")[0]
         if subject == "permissions":
             own = entry["operation"] == "permissions.save" and entry["target"].endswith(f"/{self._caller.user_id}")
-            return tuple(sorted(META_WORDS.keys() - rights.readable(own=own)))
+            return tuple(sorted(META_WORDS.keys() - rights.readable_sections(own=own)))
         if subject == "application":
             return () if _may(rights, Operation.APPLICATION_SAVE, entry) else _FULL_APPLICATION
         if any(_may(rights, operation, entry) for operation in _READ_OPERATIONS.get(subject, ())):
@@ -62,7 +62,7 @@ class AuditView:
 
 def _may(rights: Rights, operation: Operation, entry: dict[str, Any]) -> bool:
     """The project of the entry decides: the application may belong to another project now."""
-    return allowed(
+    return is_allowed(
         operation,
         rights,
         project_id=entry["project_id"],

@@ -3,17 +3,23 @@
 from typing import Any
 
 from sso.perm.authorization import CallerRights, missing_sections
-from sso.perm.engine.effective import Effective
-from sso.perm.engine.explain import explain_all, explain_rule
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.explanation.explain import explain_all, explain_rule
+from sso.perm.engine.explanation.redaction import redact_explanation
+from sso.perm.engine.explanation.rule_name import ProjectRule, parse_rule_name
 from sso.perm.engine.operations import Operation
-from sso.perm.engine.redact import redacted_chain
 from sso.perm.engine.render import Options
-from sso.perm.engine.rule_name import ProjectRule, read_rule_name
 from sso.perm.stores.facts import LoadedFacts
 
 
 def explain_json(
-    explain: bool | str, rights: CallerRights, user: LoadedFacts, effective: Effective, options: Options, *, short: bool
+    explain: bool | str,
+    rights: CallerRights,
+    user: LoadedFacts,
+    effective: EffectivePermissions,
+    options: Options,
+    *,
+    short: bool,
 ) -> dict[str, Any]:
     """The member ``explain`` of the response: of all rules if ``explain`` is true, or of the rule that it names."""
     if explain is False:
@@ -36,16 +42,16 @@ def explain_json(
         chains = explain_all(*arguments, options, short=short)
         return {
             "explain": {
-                name: redacted_chain(chain, user.project_id, may_see_conditions) for name, chain in chains.items()
+                name: redact_explanation(chain, user.project_id, may_see_conditions) for name, chain in chains.items()
             }
         }
     chain = explain_rule(*arguments, explain)
-    return {"explain": redacted_chain(chain, _project_of(explain, user), may_see_conditions)}
+    return {"explain": redact_explanation(chain, _project_of(explain, user), may_see_conditions)}
 
 
 def _project_of(rule: str, user: LoadedFacts) -> str | None:
     """The id of the project that a rule is about; for a rule of the application itself, the application's project."""
-    name = read_rule_name(rule)
+    name = parse_rule_name(rule)
     if not isinstance(name, ProjectRule):
         return user.project_id
     matches = (project.id for project in user.facts.projects if name.project in (project.id, *project.aliases))

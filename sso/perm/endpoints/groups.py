@@ -4,7 +4,8 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Row, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.delegation import delegated_write

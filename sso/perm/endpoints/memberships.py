@@ -3,7 +3,8 @@
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.delegation import delegated_write

@@ -1,7 +1,8 @@
 """Projects by the names in requests, for the endpoints that are about a project."""
 
 from sso.core.errors import NotFound
-from sso.db.database import Database, Row
+from sso.db.database import Database
+from sso.db.transaction import Row
 from sso.perm.authorization import CallerRights
 from sso.perm.engine.operations import Operation
 from sso.perm.input.names import read_segment

@@ -4,13 +4,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Row, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
-from sso.perm.engine.project_quota import project_limit
+from sso.perm.engine.project_quota import project_quota
 from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
@@ -73,7 +74,7 @@ class ProjectEndpoint:
         target = await self._require_user(target_name) if target_name is not None else None
         author = request.caller.user_id
         admins = [author, *([target.user_id] if target else [])]
-        max_projects = None if rights.is_root else project_limit(rights.granted.central)
+        max_projects = None if rights.is_root else project_quota(rights.granted.central)
         max_removed = None if rights.is_root else MAX_REMOVED_PROJECTS
         with project_name_conflicts():
             row = await self._database.transaction(

@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.endpoints.roles import require_root_for_root_role

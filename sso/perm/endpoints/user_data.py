@@ -6,24 +6,22 @@ from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
 from sso.perm.endpoints.explain import explain_json
-from sso.perm.engine.answer import TYPES
-from sso.perm.engine.answer import answer as render
-from sso.perm.engine.compiled import RoleRecord, Schema
-from sso.perm.engine.decode import own_record
-from sso.perm.engine.effective import compute
-from sso.perm.engine.facts import Assignment
-from sso.perm.engine.render import Options, expired
-from sso.perm.engine.tree import as_tree
+from sso.perm.engine.decode import decode_own_record
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE, SECTIONS
+from sso.perm.engine.records import Assignment, RoleRecord, Schema
+from sso.perm.engine.render import TYPES, Options, as_tree, earliest_role_end
+from sso.perm.engine.render import render as render
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
-from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE, SECTIONS
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.stores.locks import ANY_PROJECT, lock_application
@@ -67,7 +65,7 @@ class UserDataEndpoint:
         effective = user.effective(caller.now)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
-        return request.response(**members, user_id=user_id, expired=expired(effective, options))
+        return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
@@ -86,16 +84,18 @@ class UserDataEndpoint:
         rights = await self._authorizer.caller_rights(caller, application_id)
         await self._authorize_save(rights, user_id, {*sections, *(["roles"] if "roles" in data else [])}, own=is_own)
         record = await self._database.transaction(_save, caller, rights, user_id, application_id, sections, assigned)
-        own = own_record(record)
+        own = decode_own_record(record)
         user = await self._load(user_id, application_id, caller)
-        effective = compute(user.application, replace(user.facts, own=own), caller.now)
-        readable = rights.granted.readable(own=is_own)
+        effective = compute_permissions(user.application, replace(user.facts, own=own), caller.now)
+        readable = rights.granted.readable_sections(own=is_own)
         tree = as_tree(user.application.schema, own, readable)
-        return request.response(data=tree, user_id=user_id, expired=expired(effective, Options(sections=readable)))
+        return request.response(
+            data=tree, user_id=user_id, expired=earliest_role_end(effective, Options(sections=readable))
+        )
 
     async def _authorize_save(self, rights: CallerRights, user_id: str, sections: set[str], *, own: bool) -> None:
         target = _require_target(rights, "canWrite", sections)
-        writable = rights.granted.writable(own=own)
+        writable = rights.granted.writable_sections(own=own)
         if not writable or not sections <= writable:
             raise missing_sections("canWrite", sections - writable)
         if not own:
@@ -145,7 +145,7 @@ def _require_target(rights: CallerRights, right: str, sections: Collection[str])
 
 
 def _readable_sections(caller: Caller, rights: CallerRights, *, own: bool) -> frozenset[str]:
-    sections = rights.granted.readable(own=own)
+    sections = rights.granted.readable_sections(own=own)
     if not caller.user_id:
         # Without a user, a service or an access key of the application may read roles there.
         sections = frozenset(("roles",)) if caller.key or rights.granted.service else frozenset()
@@ -168,7 +168,7 @@ async def _save(
     application = await lock_application(tx, application_id, project_id)
     roles = await read_roles(tx, application_id)
     is_own = user_id == caller.user_id
-    if "public_data" in sections and "private_data" not in rights.granted.writable(own=is_own):
+    if "public_data" in sections and "private_data" not in rights.granted.writable_sections(own=is_own):
         _refuse_shadows(sections["public_data"], schema_of(application), roles)
     if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
         await _refuse_root_change(tx, user_id, assigned)

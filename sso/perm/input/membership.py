@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 from sso.core.ids import is_user_id
-from sso.perm.engine.compiled import Application
-from sso.perm.engine.facts import Assignment
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_group_id
@@ -43,7 +43,7 @@ def check_membership_shape(data: dict[str, Any]) -> None:
 
 
 def read_members(
-    value: object, resources: ProjectResources, central: Application
+    value: object, resources: ProjectResources, central: CompiledApplication
 ) -> tuple[list[MemberRole], list[str]]:
     """The roles of all members, and warnings. Applications and groups must belong to the project."""
     member_roles: list[MemberRole] = []

@@ -4,8 +4,8 @@ from typing import Any
 
 from sso.core.encryption import Keyring, place
 from sso.core.ids import digest, record_id, secret_token
-from sso.db.database import Row, Runner, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.errors import PermissionConflict
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor

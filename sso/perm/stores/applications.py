@@ -7,12 +7,12 @@ from typing import Any
 
 from sso.core.encryption import Keyring, place
 from sso.core.errors import Forbidden
-from sso.db.database import Row, Runner, Transaction
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.credentials.application_keys import end_signing_keys, set_from_meta
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import delete_access_keys
 from sso.perm.stores.audit import AuditActor

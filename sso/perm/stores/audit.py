@@ -6,8 +6,8 @@ An entry is written in the transaction of the change.
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Runner
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 from sso.perm.stores.audit_values import recorded
 from sso.perm.stores.timestamps import rfc3339
 

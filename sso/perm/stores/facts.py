@@ -15,13 +15,16 @@ import trio
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row, Runner
+from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
-from sso.perm.engine import decode
-from sso.perm.engine.compiled import Application, RoleRecord, compile_application
-from sso.perm.engine.effective import Effective, compute
-from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts, UserFacts
+from sso.db.transaction import Row, Runner
+from sso.perm.engine.compiled_application import CompiledApplication, compile_application
+from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
+from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.user_facts import UserFacts
 from sso.perm.stores.builtin_roles import complete_schema
 
 MAX_CACHED_APPLICATIONS = 1000
@@ -74,7 +77,7 @@ _APPLICATION = Statement(
 class LoadedFacts:
     """The facts about a user at an application."""
 
-    application: Application
+    application: CompiledApplication
     facts: PermissionFacts
     user_exists: bool
     name: str  # of the application
@@ -89,16 +92,16 @@ class LoadedFacts:
         """Whether the application or its project is removed."""
         return self.facts.removed or (self.facts.home is not None and self.facts.home.removed)
 
-    def effective(self, now: int) -> Effective:
+    def effective(self, now: int) -> EffectivePermissions:
         """The user's permissions at the application."""
-        return compute(self.application, self.facts, now)
+        return compute_permissions(self.application, self.facts, now)
 
 
 class FactsStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._facts = Batch(database, _FACTS)
-        self._compiled: OrderedDict[int, Application] = OrderedDict()
+        self._compiled: OrderedDict[int, CompiledApplication] = OrderedDict()
 
     async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
         """Returns None if the application does not exist; the user need not exist."""
@@ -130,7 +133,7 @@ class FactsStore:
             raise errors[0]
         return loaded
 
-    async def _application(self, application_id: int, revision: int) -> Application:
+    async def _application(self, application_id: int, revision: int) -> CompiledApplication:
         compiled = self._compiled.get(application_id)
         if compiled is None or compiled.version < revision:
             compiled = await read_application(self._database, application_id)
@@ -150,7 +153,7 @@ async def read_facts(
     return None if row is None else _facts(row, user_id, address)
 
 
-async def read_application(runner: Runner, application_id: int) -> Application | None:
+async def read_application(runner: Runner, application_id: int) -> CompiledApplication | None:
     """The compiled schema and roles as they are now. A transaction that needs them unchanged locks the application."""
     row = await runner.row(_APPLICATION, application_id=application_id)
     if row is None:
@@ -161,10 +164,12 @@ async def read_application(runner: Runner, application_id: int) -> Application |
 
 
 def _facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
-    user = UserFacts.of(user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address)
+    user = UserFacts.from_login(
+        user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
+    )
     return PermissionFacts(
         user=user,
-        own=decode.own_record({**(row["record"] or {}), "roles": row["roles"]}),
+        own=decode_own_record({**(row["record"] or {}), "roles": row["roles"]}),
         removed=row["removed"],
         home=_project(row["home"], user_id) if row["home"] else None,
         projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
@@ -172,7 +177,7 @@ def _facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
 
 
 def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
-    return decode.project(
+    return decode_project(
         stored,
         applications=[ProjectApplication(*item) for item in stored["applications"]],
         groups=[_group(item, user_id) for item in stored["groups"]],
@@ -182,7 +187,7 @@ def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
 
 def _group(item: list[Any], user_id: str) -> Group:
     group_id, title, conditions, tags, is_member = item
-    return decode.group(group_id, [user_id] if is_member else [], conditions, tags, title)
+    return decode_group(group_id, [user_id] if is_member else [], conditions, tags, title)
 
 
 def member_roles(rows: list[list[Any]]) -> dict[str, Any]:

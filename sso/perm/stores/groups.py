@@ -3,10 +3,10 @@
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Row, Runner, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
+from sso.perm.engine.names import PROJECT_TAG
 from sso.perm.errors import PermissionConflict
-from sso.perm.names import PROJECT_TAG
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.cascade import Cascade

@@ -7,8 +7,8 @@ projects by id.
 from collections.abc import Iterable
 
 from sso.core.errors import NotFound
-from sso.db.database import Row, Runner
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
 from sso.perm.errors import PermissionConflict
 
 ANY_PROJECT = object()

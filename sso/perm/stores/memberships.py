@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sso.db.database import Runner, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import LEVELS, MemberRole, read_members
 from sso.perm.input.project import read_group_list
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import member_roles, read_application

@@ -7,12 +7,12 @@ which compiled applications are cached.
 from dataclasses import replace
 from typing import Any
 
-from sso.db.database import Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.db.transaction import Runner, Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.protected import check_role
-from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.cascade import Cascade

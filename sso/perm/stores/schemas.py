@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from sso.db.database import Row, Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.db.transaction import Row, Runner, Transaction
+from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.input.protected import check_schema
-from sso.perm.names import SECTIONS
 from sso.perm.stores import audit
 from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.audit import AuditActor

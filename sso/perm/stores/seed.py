@@ -1,8 +1,9 @@
 """Writes the built-in central application to the database: at the first start, and after an upgrade that adds roles."""
 
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.names import CENTRAL_APPLICATION_ID
+from sso.db.transaction import Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.builtin_roles import NAME, ROLES, SCHEMA
 from sso.perm.stores.roles import put_role, read_roles
 from sso.perm.stores.schemas import put_schema

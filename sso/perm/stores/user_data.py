@@ -3,14 +3,13 @@
 import time
 from typing import Any
 
-from sso.db.database import Row, Runner, Transaction
 from sso.db.statement import Statement
-from sso.perm.engine.compiled import RoleRecord
-from sso.perm.engine.decode import assignments
-from sso.perm.engine.facts import Assignment
+from sso.db.transaction import Row, Runner, Transaction
+from sso.perm.engine.decode import decode_assignments
+from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.roles import check_roles_exist, stored
-from sso.perm.names import SECTIONS
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import count_holders
@@ -48,7 +47,7 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
 
 async def read_assigned_roles(runner: Runner, user_id: str, application_id: int) -> tuple[Assignment, ...]:
     rows = await runner.rows(_ROLES, user_id=user_id, application_id=application_id)
-    return assignments([dict(row) for row in rows])
+    return decode_assignments([dict(row) for row in rows])
 
 
 async def save_record(
@@ -70,7 +69,7 @@ async def save_record(
     new = old | sections
     if assigned is not None:
         check_roles_exist(assigned, roles)
-        await _check_user_limits(tx, application_id, user_id, roles, assignments(old["roles"]), assigned)
+        await _check_user_limits(tx, application_id, user_id, roles, decode_assignments(old["roles"]), assigned)
         new["roles"] = stored(assigned)
     if new == old:
         return new

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from sso.config import load
-from sso.perm.engine.facts import Assignment
+from sso.perm.engine.records import Assignment
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
