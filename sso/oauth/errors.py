@@ -1,6 +1,6 @@
 """Why a request is refused, in the words of OAuth."""
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text
 
 
@@ -57,14 +57,10 @@ class Finished(ApiError):
     message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
 
 
-class TooManyAuthorizations(ApiError):
+class TooManyAuthorizations(RetryLater):
     status = 429
     code = "temporarily_unavailable"
     message = Text("Too many sign-ins were started from your network. Please wait a minute and try again.")
-
-    def __init__(self, wait_s: int) -> None:
-        super().__init__()
-        self.headers = {"Retry-After": str(wait_s)}
 
 
 class AuthorizationError(Exception):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
-from sso.core.cores import cores
 from sso.core.encryption import Keyring
+from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
@@ -44,7 +44,7 @@ def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet
         settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
     )
     grants = TokenStore(database, lives)
-    aside = SigningPool(spare_core=settings.workers < cores())
+    aside = SigningPool(spare_core=settings.workers < available_cpus())
     tokens = TokenIssuer(keys, aside, settings.base_url, settings.id_ttl_s)
     requests = AuthorizationStore(database, settings.oauth_session_s, any_http=any_http)
     authorize = Authorize(clients, requests, tokens, any_http=any_http)
