@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
-from sso.core.thread_pool import available_cpus
 from sso.core.encryption import Keyring
+from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
