@@ -9,18 +9,19 @@ from quart.json.provider import JSONProvider
 from quart_trio import QuartTrio
 from werkzeug.exceptions import NotFound
 
-from sso.accounts.account_page import AccountPage
 from sso.accounts.account_pages import account_pages
-from sso.accounts.factor_pages import Enrolments, factor_pages
+from sso.accounts.account_view import AccountView
 from sso.accounts.login_flow import CombinedLoginFlows
-from sso.accounts.pages import Visitor, signin_pages
+from sso.accounts.login_pages import login_pages
 from sso.accounts.routes import login_routes
+from sso.accounts.second_factor_pages import TotpEnrolments, second_factor_pages
+from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
 from sso.health import Health, health_routes
-from sso.keys.routes import key_routes, prepared_keys
+from sso.keys.routes import key_routes, static_key_responses
 from sso.metrics import Metrics
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
@@ -29,13 +30,13 @@ from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web import language, pages
 from sso.web.access_log import AccessLog
+from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
-from sso.web.headers import SecurityHeaders, data_headers
-from sso.web.hosts import AllowedHosts
 from sso.web.middleware import Middleware
 from sso.web.request_rules import RequestRules
-from sso.web.socket import SocketConnection
+from sso.web.security_headers import SecurityHeaders, data_headers
 from sso.web.static_response import StaticResponse
+from sso.web.websocket import WebSocketConnection
 
 BODY_S = 30
 MAX_BODIES_PER_CLIENT = 64  # costly ones that wait to be parsed
@@ -51,7 +52,7 @@ class OrjsonProvider(JSONProvider):
 
 
 class App(FastQuart):
-    asgi_websocket_class = SocketConnection
+    asgi_websocket_class = WebSocketConnection
     prepared: Mapping[str, StaticResponse] = {}
     rules: RequestRules
 
@@ -89,7 +90,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     app.rules = RequestRules(AllowedHosts.of(settings))
     security = SecurityHeaders(https=settings.https)
     Middleware(app.rules, services.forwarding, security, told, show_reasons=settings.is_loopback).register(app)
-    app.prepared = prepared_keys(services.keys, dict(data_headers(https=settings.https)), told)
+    app.prepared = static_key_responses(services.keys, dict(data_headers(https=settings.https)), told)
     return app
 
 
@@ -101,16 +102,24 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.exchange_jwt))
-    app.register_blueprint(login_routes(s.signin, s.factors, s.session_tokens, s.devices, s.auth_data, s.applications))
-    journeys = CombinedLoginFlows(s.game.journeys, s.oauth.journeys)
-    app.register_blueprint(signin_pages(visitor, s.signin, s.factors, s.sessions, s.devices, journeys, life_s))
-    account = AccountPage(visitor, s.signin, s.sessions, s.devices, s.games, s.oauth.sites, life_s)
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.games, s.oauth.sites))
-    app.register_blueprint(factor_pages(account, s.factors, s.factor_changes, Enrolments(s.keyring)))
+    app.register_blueprint(
+        login_routes(
+            s.password_login, s.factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
+        )
+    )
+    login_flows = CombinedLoginFlows(s.game.login_flows, s.oauth.login_flows)
+    app.register_blueprint(
+        login_pages(visitor, s.password_login, s.factors, s.sessions, s.known_devices, login_flows, life_s)
+    )
+    account = AccountView(
+        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.sites, life_s
+    )
+    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.sites))
+    app.register_blueprint(second_factor_pages(account, s.factors, s.second_factor_changes, TotpEnrolments(s.keyring)))
     app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))
     app.register_blueprint(game_routes(s.game))
     app.register_blueprint(game_sockets(s.game))
-    app.register_blueprint(game_pages(s.game.confirm, visitor))
+    app.register_blueprint(game_pages(s.game.confirmation, visitor))
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))

@@ -134,7 +134,7 @@ class Settings(BaseModel):
     mail_from: str = ""
     metrics_bind: str | None = None
     user: str | None = None
-    http: Literal["lane", "hypercorn"] = "lane"
+    http: Literal["builtin", "hypercorn", "lane"] = "builtin"  # "lane" is the deprecated name of "builtin"
     connections_per_address: Count = 512
     argon2_time: int = Field(default=2, ge=1, le=100)
     argon2_kib: int = Field(default=19456, ge=8, le=4 * 1024 * 1024)

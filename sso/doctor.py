@@ -13,12 +13,12 @@ import trio
 from sso.config import Settings
 from sso.core.encryption import SealError
 from sso.core.net import contains
-from sso.db.database import run_outside
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
+from sso.db.standalone import fetch_value
 from sso.services import keyring, open_services
 from sso.web.client_address import peer_address
-from sso.web.forwarding import ADVICE
+from sso.web.forwarding_monitor import ADVICE
 
 CLOCK_OFF_S = 5.0
 
@@ -55,17 +55,17 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
 def _database(dsn: str) -> Iterator[Finding]:
     started = time.perf_counter()
     try:
-        version = run_outside(dsn, "SHOW server_version")
+        version = fetch_value(dsn, "SHOW server_version")
     except DatabaseError as error:
         yield Finding("database", False, f"does not answer ({error})", "start it, or correct SSO_DATABASE_URL")
         return
     took = (time.perf_counter() - started) * 1000
     yield Finding("database", True, f"PostgreSQL {version}, connected in {took:.0f} ms")
-    read_only = run_outside(dsn, "SHOW default_transaction_read_only") == "on"
+    read_only = fetch_value(dsn, "SHOW default_transaction_read_only") == "on"
     yield Finding(
         "writes", not read_only, "refused" if read_only else "accepted", "connect to the primary, not to a standby"
     )
-    durable = run_outside(dsn, "SHOW fsync") == "on" and run_outside(dsn, "SHOW synchronous_commit") != "off"
+    durable = fetch_value(dsn, "SHOW fsync") == "on" and fetch_value(dsn, "SHOW synchronous_commit") != "off"
     yield Finding(
         "durability",
         durable,
@@ -74,7 +74,7 @@ def _database(dsn: str) -> Iterator[Finding]:
     )
     revision = current(dsn)
     yield Finding("migrations", revision == HEAD, f"at version {revision}, wanted {HEAD}", "run `sso migrate`")
-    drift = time.time() - float(run_outside(dsn, "SELECT extract(epoch FROM clock_timestamp())"))
+    drift = time.time() - float(fetch_value(dsn, "SELECT extract(epoch FROM clock_timestamp())"))
     yield Finding(
         "clock",
         abs(drift) < CLOCK_OFF_S,
@@ -85,7 +85,7 @@ def _database(dsn: str) -> Iterator[Finding]:
 
 def _keys(settings: Settings, dsn: str) -> Iterator[Finding]:
     """Looks, and makes nothing: the keys of a new installation are made at its first start."""
-    in_use = run_outside(dsn, "SELECT count(*) FROM signing_keys") > 0
+    in_use = fetch_value(dsn, "SELECT count(*) FROM signing_keys") > 0
     from_backup = "bring back the master key that sealed what is in the database (secret.key or SSO_SECRET_KEY)"
     if settings.secret_key is None and not settings.key_file.exists():
         detail = f"{settings.key_file} is missing" if in_use else "is made at the first start"
@@ -180,7 +180,7 @@ def _proxies(settings: Settings, dsn: str | None) -> Iterator[Finding]:
 def _untrusted_proxies(settings: Settings, dsn: str) -> list[str]:
     """What workers have recorded, as far as the present settings would not accept it."""
     latest = "SELECT peer, header FROM untrusted_proxies WHERE expires > now() ORDER BY last_seen DESC LIMIT 5"
-    rows = orjson.loads(run_outside(dsn, f"SELECT coalesce(json_agg(r), '[]')::text FROM ({latest}) r"))  # noqa: S608
+    rows = orjson.loads(fetch_value(dsn, f"SELECT coalesce(json_agg(r), '[]')::text FROM ({latest}) r"))  # noqa: S608
     return [f"{row['peer']} ({row['header']})" for row in rows if not _is_trusted(settings, row["peer"], row["header"])]
 
 

@@ -4,17 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sso.accounts.applications import ApplicationsAtLogin
-from sso.accounts.auth_data import AuthData
-from sso.accounts.devices import Devices
-from sso.accounts.factor_changes import FactorChanges
-from sso.accounts.games import Games
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.known_devices import KnownDevices
 from sso.accounts.mail import MailSender, Outbox
 from sso.accounts.password_login import PasswordLogin
+from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor import SecondFactors
+from sso.accounts.second_factor_changes import SecondFactorChanges
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
-from sso.accounts.sign_ins import SignIns
+from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.smtp import Delivery
 from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
@@ -35,8 +34,8 @@ from sso.oauth.wiring import OAuth
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.wiring import Permissions, build_permissions
-from sso.web.client_address import Proxies
-from sso.web.forwarding import ForwardingMonitor
+from sso.web.client_address import TrustedProxies
+from sso.web.forwarding_monitor import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -51,21 +50,20 @@ class Services:
     sessions: SessionStore
     hasher: Hasher
     factors: SecondFactors
-    factor_changes: FactorChanges
-    signin: PasswordLogin
-    devices: Devices
+    second_factor_changes: SecondFactorChanges
+    password_login: PasswordLogin
+    known_devices: KnownDevices
     session_tokens: SessionTokens
-    sign_ins: SignIns
-    games: Games
+    signed_in_games: SignedInGames
     user_jwts: UserJwts
-    auth_data: AuthData
+    authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game: GameLogin
-    postman: MailSender
+    mail_sender: MailSender
     permissions: Permissions
-    applications: ApplicationsAtLogin
+    applications: ApplicationDirectory
     exchange_jwt: ExchangeJwt
-    proxies: Proxies
+    proxies: TrustedProxies
     forwarding: ForwardingMonitor
 
 
@@ -109,10 +107,10 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         game_admin=settings.gsid_admin == "allow",
     )
     applications = LoginRules(permissions, database, ring)
-    sign_ins = SignIns(database, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     wakeups = Notifications(database)
-    auth_data = AuthData(tokens, jwts, applications, settings.vendor)
-    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
+    throttle = Throttle(database, settings.rate_login, settings.rate_account)
+    authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
+    proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(
@@ -126,20 +124,21 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         factors=factors,
-        factor_changes=FactorChanges(database, outbox, SERVICE_NAME),
-        signin=PasswordLogin(users, hasher, factors, Throttle(database, settings.rate_login, settings.rate_account)),
-        devices=Devices(database, users, ring),
+        second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
+        password_login=PasswordLogin(users, hasher, factors, throttle),
+        known_devices=KnownDevices(database, users, ring),
         session_tokens=tokens,
-        sign_ins=sign_ins,
-        games=Games(sign_ins, applications),
+        signed_in_games=SignedInGames(
+            database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
+        ),
         user_jwts=jwts,
-        auth_data=auth_data,
+        authentication_data=authentication_data,
         oauth=oauth_parts.build(settings, database, ring, keys, jwts),
-        game=gsid_parts.build(settings, database, wakeups, auth_data, applications, verifications),
+        game=gsid_parts.build(settings, database, wakeups, authentication_data, applications, verifications),
         permissions=permissions,
         applications=applications,
         exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
-        postman=MailSender(database, ring, settings.mail_from, delivery),
+        mail_sender=MailSender(database, ring, settings.mail_from, delivery),
     )

@@ -15,7 +15,7 @@ from tests.kit.server import QUICK, Server, by_default, running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--http", choices=["lane", "hypercorn"], help="what serves, where a test does not say it")
+    parser.addoption("--http", choices=["builtin", "hypercorn"], help="what serves, where a test does not say it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,7 +74,7 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 async def services(settings: Settings, database: Database, keyring: Keyring) -> Services:
     services = build(settings, database, keyring)
-    await services.key_store.ensure_first("ES256")
+    await services.key_store.ensure_signing_keys("ES256")
     await seed_central_application(database)
     await services.keys.load()
     return services

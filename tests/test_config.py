@@ -41,7 +41,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_RATE_ACCOUNT": 60,
     "SSO_LOGIN_QUEUE": 200,
     "SSO_RATE_AUTHORIZE": 600,
-    "SSO_HTTP": "lane",
+    "SSO_HTTP": "builtin",
     "SSO_CONNECTIONS_PER_ADDRESS": 512,
     "SSO_AUDIT_DAYS": 400,
     "SSO_REFRESH_LEEWAY_S": 0,
@@ -81,8 +81,12 @@ def test_every_setting_has_its_default(name: str) -> None:
     assert value_of(load(None, {}), name) == DEFAULTS[name]
 
 
-def test_there_is_a_setting_for_the_way_to_speak_http() -> None:
-    assert load(None, {"SSO_HTTP": "hypercorn"}).http == "hypercorn"
+@pytest.mark.parametrize("name", ["builtin", "hypercorn", "lane"])
+def test_http_server_is_chosen_by_name(name: str) -> None:
+    assert load(None, {"SSO_HTTP": name}).http == name
+
+
+def test_unknown_http_server_is_refused() -> None:
     assert complaint({"SSO_HTTP": "carrier-pigeon"}).startswith("SSO_HTTP: ")
 
 

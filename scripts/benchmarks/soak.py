@@ -64,7 +64,7 @@ class Load:
 
     async def _games_log_in(self) -> None:
         game = await self._ask("POST", f"{GAME}/getGsid", json={"factor": "soak"})
-        user = await UserStore(self._database).by_login(self._browser.login)
+        user = await UserStore(self._database).get_by_login(self._browser.login)
         assert user is not None
         assert await GameSessionStore(self._database, 1, 1).confirm(game["gsid"], user)
         assert (await self._ask("POST", f"{GAME}/getGsidResult", json={"gsid": game["gsid"]}))["status"] == "OK"

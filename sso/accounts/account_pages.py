@@ -5,13 +5,13 @@ What a borrowed browser must not change asks for the password.
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_page import AccountPage, FormProblem, NotSignedIn
-from sso.accounts.games import Games
+from sso.accounts.account_view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
-from sso.accounts.sites import Sites
+from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.web.language import _
-from sso.web.pages import see_other
+from sso.web.redirects import see_other
 
 DONE = {
     "password": _("Your password is changed. You are signed out everywhere else."),
@@ -26,7 +26,7 @@ DONE = {
 
 
 def account_pages(
-    account: AccountPage, users: UserStore, sessions: SessionStore, games: Games, sites: Sites
+    account: AccountView, users: UserStore, sessions: SessionStore, games: SignedInGames, sites: ConnectedSiteStore
 ) -> Blueprint:
     routes = Blueprint("account", __name__, url_prefix="/account")
 
@@ -40,7 +40,7 @@ def account_pages(
 
     @routes.post("/password")
     async def change_password() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         hashed = await account.new_password_hash(session, form)
         if isinstance(hashed, FormProblem):
             return await account.show(session, hashed, "password")
@@ -49,25 +49,25 @@ def account_pages(
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         await sessions.end(session.user.user_id, form.get("id", ""))
         return see_other("/account?done=ended")
 
     @routes.post("/sessions/end-others")
     async def end_other_sessions() -> Response:
-        session, _ = await account.submitted()
-        await users.void_elsewhere(session.user.user_id, session.id)
+        session, _ = await account.submitted_form()
+        await users.revoke_all_except(session.user.user_id, session.id)
         return await account.kept("ended-others")
 
     @routes.post("/games/end")
     async def end_game() -> Response:
-        session, form = await account.submitted()
-        await games.end(session.user.user_id, form.get("ids", ""))
+        session, form = await account.submitted_form()
+        await games.end(session.user.user_id, form.get("ids", "").split())
         return see_other("/account?done=game-ended")
 
     @routes.post("/sites/remove")
     async def remove_site() -> Response:
-        session, form = await account.submitted()
+        session, form = await account.submitted_form()
         await sites.remove(session.user.user_id, form.get("client_id", ""))
         return see_other("/account?done=site-removed")
 

@@ -10,19 +10,19 @@ class InvalidCredentials(ApiError):
     message = "invalid credentials"
 
 
-class TryLater(ApiError):
+class RetryLater(ApiError):
     def __init__(self, retry_after: int) -> None:
         super().__init__()
         self.retry_after = retry_after
         self.headers = {"Retry-After": str(retry_after)}
 
 
-class TooManyAttempts(TryLater):
+class TooManyAttempts(RetryLater):
     status = 429
     message = "too many attempts, try again later"
 
 
-class SignInBusy(TryLater):
+class LoginBusy(RetryLater):
     """Too many passwords wait to be checked."""
 
     status = 503
@@ -42,6 +42,14 @@ class OtpRequired(ApiError):
     status = 401
     message = "otp required"
 
-    def __init__(self, ways: tuple[str, ...]) -> None:
+    def __init__(self, second_factors: tuple[str, ...]) -> None:
         super().__init__()
-        self.extra = {"otp": list(ways)}
+        self.extra = {"otp": list(second_factors)}
+
+
+class LoginNotAllowed(ApiError):
+    """The credentials are correct, but the user may not log in to this application."""
+
+    status = 403
+    code = "access_denied"
+    message = "login not allowed"

@@ -1,25 +1,32 @@
-"""Issuing something to users who were read a moment ago: nothing, if everything of theirs has ended since.
+"""Statements that issue sessions or tokens to users who were read earlier, unless they were revoked in the meantime.
 
-A lock makes whoever ends it wait until what is issued is there to be ended, and then find a later moment than ``now()``
-here. Users are locked before anything of theirs, in the order of their ids, so that nobody waits in a circle.
+Each statement locks the users first, in the order of their ids to avoid deadlocks. A concurrent revocation waits for
+this lock: it then finds and deletes what was issued, and sets ``valid_from`` to a later time than ``now()`` here.
 """
 
+from collections.abc import Mapping
+
 from sso.db.batch.skip_locked import SkipLockedBatch
+from sso.db.batch.statement import BatchStatement
 from sso.db.database import Database
 
 NOW = "CAST(floor(extract(epoch FROM now())) AS bigint)"
 
 
-def guarded_by_user(database: Database, items: str, issue: str) -> SkipLockedBatch:
-    """One operation. ``items`` have a ``user_id`` and a ``valid_from``, ``issue`` goes on with the ``still_valid``.
+def guarded_by_user(database: Database, issue: str, columns: Mapping[str, str]) -> SkipLockedBatch:
+    """Returns a batch whose items have the given columns, among them ``user_id`` and ``valid_from``.
 
-    No row: the user is not valid any more, and nothing has happened.
+    ``issue`` is SQL that follows the CTEs of the guard and reads ``valid_items``. An item whose user is disabled or was
+    revoked gets no row and has no effect.
     """
-
-    statement = f"""WITH item AS ({items}), person AS (
+    sql = f"""WITH item AS (
+            SELECT * FROM {{items}}
+        ), valid_users AS (
+            -- The users of the items, locked against revocation.
             SELECT user_id, valid_from FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM item))
                 AND NOT disabled ORDER BY user_id FOR SHARE {{if_locked}}
-        ), still_valid AS (
-            SELECT item.* FROM item JOIN person USING (user_id, valid_from)
-        ) {issue}"""  # noqa: S608 - the parts are ours
-    return SkipLockedBatch(database, statement)
+        ), valid_items AS (
+            -- The items whose user has not been revoked since the caller read it.
+            SELECT item.* FROM item JOIN valid_users USING (user_id, valid_from)
+        ) {issue}"""  # noqa: S608 - constant SQL
+    return SkipLockedBatch(database, BatchStatement(sql, {"user_id": "text", "valid_from": "bigint", **columns}))

@@ -17,7 +17,7 @@ class LoginFlow(Protocol):
         """By which it is found again."""
 
     @property
-    def onward(self) -> str:
+    def continue_path(self) -> str:
         """Where it goes on for somebody who is signed in."""
 
     @property
@@ -45,10 +45,10 @@ class LoginFlow(Protocol):
     def accepts(self, session: Session) -> bool:
         """Whether who is signed in already will do."""
 
-    async def reached(self, stage: str) -> None:
+    async def report_stage(self, stage: str) -> None:
         """The browser is this far: "signing_in", "second_factor"."""
 
-    async def arrived(self, session: Session) -> str:
+    async def complete(self, session: Session) -> str:
         """Somebody has signed in for it, this moment. Where it goes on."""
 
 

@@ -6,10 +6,11 @@ import trio
 from sso.accounts.smtp import Delivery, build_message
 from sso.core.encryption import Keyring, place
 from sso.core.ids import record_id
-from sso.db.database import Database, Row, Runner
+from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.notifications import Notifications, notify
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
 
 TOPIC = "mail"
 TRIES = 8

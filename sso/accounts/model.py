@@ -36,7 +36,7 @@ class User:
     valid_from: int
 
     @property
-    def ways(self) -> tuple[str, ...]:
+    def second_factors(self) -> tuple[str, ...]:
         """The second factors that are on."""
         return (("totp",) if self.totp_sealed else ()) + (("email",) if self.email_2fa else ())
 
@@ -81,11 +81,11 @@ class LoginOptions:
     with_email: bool = False  # the application has shown its secret
 
     @property
-    def applications(self) -> tuple[int, ...]:
-        return applications(self.app_id, self.gapp_id)
+    def application_ids(self) -> tuple[int, ...]:
+        return application_ids(self.app_id, self.gapp_id)
 
 
-def applications(app_id: int, gapp_id: int) -> tuple[int, ...]:
+def application_ids(app_id: int, gapp_id: int) -> tuple[int, ...]:
     """Where the user must be allowed to log in, and whose permissions are in the answer."""
     if not (app_id or gapp_id):
         return ()
@@ -101,7 +101,7 @@ class SignedIn:
 
 
 @dataclass(frozen=True)
-class SecondFactorNeeded:
+class SecondFactorRequired:
     """The password was right; one of ``user.ways`` is still owed."""
 
     user: User

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
-from sso.accounts.errors import InvalidCredentials, SignInBusy
-from sso.accounts.model import SecondFactorNeeded, SignedIn, User, login_key
+from sso.accounts.errors import InvalidCredentials, LoginBusy
+from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.throttle import Attempt, Throttle
 from sso.accounts.users import UserStore
@@ -24,9 +24,9 @@ class PasswordLogin:
         self._factors = factors
         self._throttle = throttle
 
-    async def with_password(
+    async def check_password(
         self, login: str, password: str, address: Address, device: str = ""
-    ) -> SignedIn | SecondFactorNeeded:
+    ) -> SignedIn | SecondFactorRequired:
         """InvalidCredentials takes as long and says the same whether or not there is such a user."""
         attempt = Attempt(login_key(login), address, device)
         async with self._hashing(attempt):
@@ -35,12 +35,12 @@ class PasswordLogin:
             if not good or user is None or user.disabled:
                 await self._throttle.failed(attempt)
                 raise InvalidCredentials
-            await self._throttle.succeeded(attempt, clears=not user.ways)
+            await self._throttle.succeeded(attempt, clears=not user.second_factors)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
-        return SecondFactorNeeded(user) if user.ways else SignedIn(user, "login")
+        return SecondFactorRequired(user) if user.second_factors else SignedIn(user, "login")
 
-    async def with_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:
+    async def check_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:
         """The second step, for a user whose password was right. Raises SecondFactorBlocked as well."""
         attempt = Attempt(user.login_key, address, device)
         await self._throttle.charge(attempt)
@@ -64,7 +64,7 @@ class PasswordLogin:
     async def _confirm(self, user: User, password: str, attempt: Attempt) -> bool:
         await self._throttle.admit(attempt)
         if await self._hasher.matches(user.password_hash, password):
-            await self._throttle.succeeded(attempt, clears=not user.ways)
+            await self._throttle.succeeded(attempt, clears=not user.second_factors)
             return True
         await self._throttle.failed(attempt)
         return False
@@ -79,7 +79,7 @@ class PasswordLogin:
             async with self._hasher.queue.slot(attempt.counter, *_network_lanes(attempt.address)):
                 yield
         except QueueFull:
-            raise SignInBusy(BUSY_S) from None
+            raise LoginBusy(BUSY_S) from None
 
 
 def _network_lanes(address: Address) -> tuple[Hashable, ...]:

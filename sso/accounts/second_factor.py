@@ -6,15 +6,16 @@ import time
 
 import pyotp
 
-from sso.accounts.code_guesses import MAX_GUESSES, Guesses, claim_notice
 from sso.accounts.errors import SecondFactorBlocked
 from sso.accounts.mail import Outbox
 from sso.accounts.model import User
+from sso.accounts.second_factor_attempts import MAX_ATTEMPTS, SecondFactorAttempts, claim_block_notice
 from sso.accounts.users import UserStore
 from sso.core.encryption import Keyring, place
 from sso.core.language import Text, reading
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 STEP_S = 30
 CODE_S = 600
@@ -56,7 +57,7 @@ class SecondFactors:
         self._keyring = keyring
         self._outbox = outbox
         self._service_name = service_name
-        self._guesses = Guesses(database)
+        self._guesses = SecondFactorAttempts(database)
 
     async def check(self, user: User, code: str) -> bool:
         """Returns True once per code. The guess is counted before it is judged.
@@ -66,12 +67,12 @@ class SecondFactors:
         """
         if not (code.isascii() and code.isdecimal() and len(code) == 6):
             return False
-        counts = await self._guesses.claim(user.user_id, user.ways)
+        counts = await self._guesses.claim(user.user_id, user.second_factors)
         for factor, is_right in (("totp", self._is_totp), ("email", self._is_mailed)):
             if factor in counts and await is_right(user, code):
-                await self._guesses.was_right(user.user_id, factor)
+                await self._guesses.record_success(user.user_id, factor)
                 return True
-        if len(counts) < len(user.ways) or any(count >= MAX_GUESSES for count in counts.values()):
+        if len(counts) < len(user.second_factors) or any(count >= MAX_ATTEMPTS for count in counts.values()):
             await self._notify_of_block(user)
         if not counts:
             raise SecondFactorBlocked
@@ -88,7 +89,7 @@ class SecondFactors:
                 digest=self._keyring.mac(_code_purpose(user), code),
                 life=float(CODE_S),
                 resend=float(RESEND_S),
-                most=MAX_GUESSES,
+                most=MAX_ATTEMPTS,
             ):
                 await self._outbox.put(
                     tx,
@@ -108,7 +109,7 @@ class SecondFactors:
     def seal_totp(self, user_id: str, secret: str) -> str:
         return self._keyring.seal(totp_purpose(user_id), secret)
 
-    def proves_totp(self, secret: str, code: str) -> int | None:
+    def matching_totp_step(self, secret: str, code: str) -> int | None:
         """Returns the time step of the code if it shows that an app has the secret."""
         return _matching_step(secret, code)
 
@@ -128,10 +129,10 @@ class SecondFactors:
         """Tells the owner once that a factor is blocked."""
         with reading(user.lang):
             subject = Text("Two-step sign-in for %(service)s is blocked", service=self._service_name).shown()
-            body = Text(BLOCKED_MAIL, count=MAX_GUESSES).shown()
+            body = Text(BLOCKED_MAIL, count=MAX_ATTEMPTS).shown()
 
         async def work(tx: Transaction) -> None:
-            if await claim_notice(tx, user.user_id):
+            if await claim_block_notice(tx, user.user_id):
                 await self._outbox.put(tx, user.login, subject, body)
 
         await self._database.transaction(work)

@@ -1,14 +1,17 @@
-"""Browser sessions, and logins that still owe their second factor. Cookies hold the secret, the database its digest."""
+"""Browser sessions, and login challenges: logins whose password was correct and whose second factor is missing.
+
+Cookies hold the secret, the database its digest.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.model import User
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -16,76 +19,68 @@ from sso.db.statement import Statement
 CHALLENGE_S = 600
 MAX_SESSIONS = 50  # of one user; the oldest end
 
-_LOOK_UP = Statement(
+_LOOK_UP = BatchStatement(
     """SELECT item.n, u.*, s.id, s.created, s.last_seen, s.auth, s.last_seen < now() - interval '1 minute' AS stale
-    FROM unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
-    JOIN browser_sessions s ON s.digest = item.digest JOIN users u ON u.user_id = s.user_id
-    WHERE s.expires > now() AND NOT u.disabled"""
+    FROM {items} JOIN browser_sessions s ON s.digest = item.digest JOIN users u ON u.user_id = s.user_id
+    WHERE s.expires > now() AND NOT u.disabled""",
+    columns={"digest": "bytea"},
 )
 _TOUCH = Statement(
     """UPDATE browser_sessions SET last_seen = now(), address = :address
     WHERE id = :id AND last_seen < now() - interval '1 minute'"""
 )
-_REPLACE = Statement(
-    """WITH ended AS (DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])))
+_END_BY_SECRET = Statement(
+    """WITH ended_sessions AS (DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])))
     DELETE FROM login_challenges WHERE digest = ANY (CAST(:digests AS bytea[]))"""
 )
-# A visit is mostly nothing but the name of a form. If somebody holds what it stood for, they are ending it.
-_START = (
-    """SELECT * FROM unnest(
-            CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:digests AS bytea[]), CAST(:ids AS text[]),
-            CAST(:lives AS float[]), CAST(:addresses AS text[]), CAST(:devices AS text[]), CAST(:auths AS text[]),
-            CAST(:visits AS bytea[])
-        ) WITH ORDINALITY AS item (user_id, valid_from, digest, id, life, address, device, auth, visit, n)""",
-    """, replaced AS (
-        SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT visit FROM still_valid))
+# `visit` is the digest of the browser's visit cookie, NULL if it has none. Usually no session or challenge has this
+# digest. A locked row is skipped, because the transaction that holds it is deleting it.
+_START = """, replaced_sessions AS (
+        SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT visit FROM valid_items))
         FOR UPDATE SKIP LOCKED
-    ), ended AS (
-        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM replaced))
-    ), owed AS (
-        SELECT digest FROM login_challenges WHERE digest = ANY (ARRAY(SELECT visit FROM still_valid))
+    ), ended_sessions AS (
+        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM replaced_sessions))
+    ), met_challenges AS (
+        -- The challenges that this login has met with its second factor.
+        SELECT digest FROM login_challenges WHERE digest = ANY (ARRAY(SELECT visit FROM valid_items))
         FOR UPDATE SKIP LOCKED
-    ), finished AS (
-        DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM owed))
-    ), started AS (
+    ), ended_challenges AS (
+        DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM met_challenges))
+    ), new_sessions AS (
         INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
-        SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth FROM still_valid
+        SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth FROM valid_items
         RETURNING digest, created
     )
-    SELECT n, started.created FROM still_valid JOIN started USING (digest)""",
-)
-# Runs after the new session is committed, so that the last of several concurrent sign-ins sees all of them.
-_TRIM = Statement(
-    f"""WITH old AS (
-        SELECT s.digest FROM (SELECT DISTINCT user_id FROM unnest(CAST(:user_ids AS text[])) AS user_id) item,
+    SELECT n, new_sessions.created FROM valid_items JOIN new_sessions USING (digest)"""
+# Runs after the new session is committed, so that the last of several concurrent logins sees all of their sessions.
+_TRIM = BatchStatement(
+    f"""WITH surplus_sessions AS (
+        SELECT s.digest FROM (SELECT DISTINCT user_id FROM unnest(CAST(:user_id AS text[])) AS user_id) owner,
         LATERAL (
-            SELECT digest FROM browser_sessions WHERE user_id = ANY (ARRAY[item.user_id])
+            SELECT digest FROM browser_sessions WHERE user_id = ANY (ARRAY[owner.user_id])
             ORDER BY created DESC, digest OFFSET {MAX_SESSIONS}
         ) s
-    ), ended AS (
+    ), ended_sessions AS (
+        -- Rows are locked in key order to avoid deadlocks.
         DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(
-            SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM old))
+            SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM surplus_sessions))
             ORDER BY digest FOR UPDATE SKIP LOCKED
         ))
     )
-    SELECT n FROM unnest(CAST(:user_ids AS text[])) WITH ORDINALITY AS item (user_id, n)"""  # noqa: S608 - a number
+    SELECT n FROM {{items}}""",  # noqa: S608 - a constant number
+    columns={"user_id": "text"},
 )
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
 _END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING id")
-_CHALLENGE = (
-    """SELECT * FROM unnest(
-            CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:digests AS bytea[]), CAST(:lives AS float[])
-        ) WITH ORDINALITY AS item (user_id, valid_from, digest, life, n)""",
-    """, challenged AS (
+_START_CHALLENGE = """, new_challenges AS (
         INSERT INTO login_challenges (digest, user_id, expires)
-        SELECT digest, user_id, now() + make_interval(secs => life) FROM still_valid
+        SELECT digest, user_id, now() + make_interval(secs => life) FROM valid_items
     )
-    SELECT n FROM still_valid""",
-)
-_CHALLENGED = Statement(
+    SELECT n FROM valid_items"""
+_CHALLENGED_USER = Statement(
     """SELECT u.* FROM login_challenges c JOIN users u USING (user_id)
     WHERE c.digest = :digest AND c.expires > now() AND NOT u.disabled"""
 )
@@ -102,8 +97,8 @@ class Session:
 
 
 @dataclass(frozen=True)
-class SessionLine:
-    """A row of the account page."""
+class SessionEntry:
+    """A session in the list of the account page."""
 
     id: str
     created: datetime
@@ -118,12 +113,24 @@ class SessionStore:
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
         self._trim = Batch(database, _TRIM)
-        self._start = guarded_by_user(database, *_START)
-        self._challenge = guarded_by_user(database, *_CHALLENGE)
+        self._start = guarded_by_user(
+            database,
+            _START,
+            {
+                "digest": "bytea",
+                "id": "text",
+                "life": "float",
+                "address": "text",
+                "device": "text",
+                "auth": "text",
+                "visit": "bytea",
+            },
+        )
+        self._start_challenge = guarded_by_user(database, _START_CHALLENGE, {"digest": "bytea", "life": "float"})
 
     async def look_up(self, secret: str, address: Address) -> Session | None:
-        """Who this cookie is, if it is anybody: read from the database each time, so an ended session is ended."""
-        row = await self._look_up(digest(secret))
+        """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time."""
+        row = await self._look_up(digest=digest(secret))
         if row is None:
             return None
         if row["stale"]:
@@ -133,46 +140,50 @@ class SessionStore:
     async def start(
         self, user: User, auth: str, address: Address, device: str, *, session: str = "", visit: str = ""
     ) -> Session:
-        """The cookies that the browser came with are worth nothing any more."""
-        if session:  # by itself: it may have to wait for whoever is ending it
-            await self._database.value(_REPLACE, digests=[digest(old) for old in (session, visit) if old])
-        secret, session_id = secret_token(), record_id()
-        started = await self._start(
-            user.user_id,
-            user.valid_from,
-            digest(secret),
-            session_id,
-            float(self._life_s),
-            str(address),
-            device,
-            auth,
-            digest(visit) if visit else None,
-        )
-        if started is None:
-            raise InvalidCredentials
-        await self._trim(user.user_id)
-        return Session(session_id, user, started["created"], auth, secret)
+        """Starts a session and ends those of the cookies that the browser sent (``session`` and ``visit``).
 
-    async def list(self, user_id: str) -> list[SessionLine]:
-        return [SessionLine(**_values(row)) for row in await self._database.rows(_LIST, user_id=user_id)]
+        Raises InvalidCredentials if the user was revoked since it was read.
+        """
+        if session:  # a statement of its own, because it may wait for a transaction that is ending the session
+            await self._database.value(_END_BY_SECRET, digests=[digest(old) for old in (session, visit) if old])
+        secret, session_id = secret_token(), record_id()
+        row = await self._start(
+            user_id=user.user_id,
+            valid_from=user.valid_from,
+            digest=digest(secret),
+            id=session_id,
+            life=float(self._life_s),
+            address=str(address),
+            device=device,
+            auth=auth,
+            visit=digest(visit) if visit else None,
+        )
+        if row is None:
+            raise InvalidCredentials
+        await self._trim(user_id=user.user_id)
+        return Session(session_id, user, row["created"], auth, secret)
+
+    async def list(self, user_id: str) -> list[SessionEntry]:
+        return [SessionEntry(**dict(row)) for row in await self._database.rows(_LIST, user_id=user_id)]
 
     async def end(self, user_id: str, session_id: str) -> bool:
+        """Returns False if the user has no such session."""
         return await self._database.value(_END, user_id=user_id, id=session_id) is not None
 
-    async def challenge(self, user: User) -> str:
-        """The secret with which this browser, and only it, may give the second factor."""
+    async def start_challenge(self, user: User) -> str:
+        """Returns the secret that lets this browser, and no other, send the second factor of the login."""
         secret = secret_token()
-        if not await self._challenge(user.user_id, user.valid_from, digest(secret), float(CHALLENGE_S)):
+        row = await self._start_challenge(
+            user_id=user.user_id, valid_from=user.valid_from, digest=digest(secret), life=float(CHALLENGE_S)
+        )
+        if row is None:
             raise InvalidCredentials
         return secret
 
-    async def challenged(self, secret: str) -> User | None:
-        row = await self._database.row(_CHALLENGED, digest=digest(secret))
+    async def challenged_user(self, secret: str) -> User | None:
+        """Returns the user whose second factor is missing, or None if the challenge has expired or does not exist."""
+        row = await self._database.row(_CHALLENGED_USER, digest=digest(secret))
         return User.from_row(row) if row else None
 
     async def drop_challenge(self, secret: str) -> None:
         await self._database.value(_DROP_CHALLENGE, digest=digest(secret))
-
-
-def _values(row: Any) -> dict[str, Any]:
-    return dict(row)

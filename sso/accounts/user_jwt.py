@@ -5,9 +5,10 @@ import hashlib
 import hmac
 import time
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sso.accounts.model import LoginOptions, User
+from sso.accounts.ports import AccessTokenLookup
 from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
@@ -28,7 +29,7 @@ class JwtUser:
 
 
 @dataclass(frozen=True)
-class Inherited:
+class InheritedLimits:
     """What a JWT keeps of the credential that it is derived from: it never allows more, and never for longer.
 
     The defaults are those of a new sign-in.
@@ -40,7 +41,7 @@ class Inherited:
     sign_in_id: str = ""  # the JWT is void when this sign-in is ended; "" for one of an older version
 
 
-NEW_SIGN_IN = Inherited()
+NEW_SIGN_IN = InheritedLimits()
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class ExchangeSource:
 
 class UserJwts:
     def __init__(
-        self, keys: KeySet, users: UserStore, grants: "GrantLookup", issuer: str, life_s: int, max_s: int
+        self, keys: KeySet, users: UserStore, grants: AccessTokenLookup, issuer: str, life_s: int, max_s: int
     ) -> None:
         self._keys = keys
         self._users = users
@@ -76,14 +77,14 @@ class UserJwts:
         auth: str,
         app_id: int = 0,
         *,
-        vouched: int,
-        inherited: Inherited = NEW_SIGN_IN,
+        validated_at: int,
+        inherited: InheritedLimits = NEW_SIGN_IN,
     ) -> str:
         """``vouched`` is the database's moment at which the user was found to be who they are.
 
         With ``inherited``, the JWT stays within the limits of the credential that it is derived from.
         """
-        now = _issued_at(vouched, user.valid_from)
+        now = _issued_at(validated_at, user.valid_from)
         auth_time = inherited.auth_time or now
         claims: dict[str, Any] = {
             "typ": TYP,
@@ -110,7 +111,7 @@ class UserJwts:
             claims["app_id"] = app_id
         return self._keys.signer().sign(claims)
 
-    async def vouch(self, caller: JwtUser) -> int:
+    async def revalidate(self, caller: JwtUser) -> int:
         """For a new JWT in place of one: InvalidToken if everything of the user's has ended since it was verified.
 
         ExpiredToken if the limits that it inherits leave no time.
@@ -118,7 +119,7 @@ class UserJwts:
         inherited = inherited_from(caller.claims)
         if self._latest_end(inherited.auth_time, inherited.ends) <= time.time():
             raise ExpiredToken("its sign-in is too long ago")
-        moment = await self._users.vouch(caller.user, inherited.sign_in_id)
+        moment = await self._users.revalidate(caller.user, inherited.sign_in_id)
         if moment is None:
             raise InvalidToken("void")
         return moment
@@ -176,7 +177,7 @@ class UserJwts:
             raise InvalidToken("wrong factor")
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
             raise InvalidToken("wrong address")
-        user = await self._users.holder(claims["sub"], str(claims.get("sid", "")))
+        user = await self._users.get_jwt_holder(claims["sub"], str(claims.get("sid", "")))
         if user is None or user.disabled or claims["iat"] < user.valid_from:
             raise InvalidToken("void")
         return JwtUser(user, claims)
@@ -201,9 +202,9 @@ def has_factor(claims: dict[str, Any], factor: str) -> bool:
     return hmac.compare_digest(str(claims.get("fac")), factor_digest(factor))
 
 
-def inherited_from(claims: dict[str, Any]) -> Inherited:
+def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
     """The limits that a renewal of a verified user JWT keeps. A JWT without ``auth_time`` is older than this claim."""
-    return Inherited(
+    return InheritedLimits(
         auth_time=claims.get("auth_time", claims["iat"]),
         ends=claims.get("ends", 0),
         ips=tuple(claims["ips"]) if "ips" in claims else None,
@@ -225,16 +226,10 @@ def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) ->
     return [str(network) for network in intersection(map(parse_network, requested), map(parse_network, inherited))]
 
 
-def _issued_at(vouched: int, valid_from: int) -> int:
+def _issued_at(validated_at: int, valid_from: int) -> int:
     """Never later than the database's moment: a clock that is ahead must not let a token survive what ends it. Nor
     than our own, by which it is judged. But what is issued after such an end is not void by it."""
-    return max(min(vouched, int(time.time())), valid_from)
-
-
-class GrantLookup(Protocol):
-    """The store of access tokens of web sites."""
-
-    async def is_alive(self, digest: bytes, *, first_party: bool) -> bool: ...
+    return max(min(validated_at, int(time.time())), valid_from)
 
 
 def factor_digest(factor: str) -> str:

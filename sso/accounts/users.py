@@ -1,4 +1,4 @@
-"""Users in the database. One method, one promise."""
+"""Users in the database. Each method is one transaction."""
 
 from typing import Any
 
@@ -6,30 +6,28 @@ from sqlalchemy import bindparam, select
 
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import users
+from sso.db.transaction import Runner, Transaction
 
-_BY_ID = Statement(select(users).where(users.c.user_id == bindparam("user_id")))
-_BY_LOGINS = Statement(
-    """SELECT item.n, u.* FROM unnest(CAST(:login_keys AS text[])) WITH ORDINALITY AS item (login_key, n)
-    JOIN users u ON u.login_key = item.login_key"""
+_GET = Statement(select(users).where(users.c.user_id == bindparam("user_id")))
+_GET_BY_IDS = BatchStatement(
+    "SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id", columns={"user_id": "text"}
+)
+_GET_BY_LOGINS = BatchStatement(
+    "SELECT item.n, u.* FROM {items} JOIN users u ON u.login_key = item.login_key", columns={"login_key": "text"}
+)
+_GET_JWT_HOLDERS = BatchStatement(
+    """SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id
+    WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)""",
+    columns={"user_id": "text", "sign_in": "text"},
 )
 _LIST = Statement(
     """SELECT * FROM users WHERE :search = '' OR login ILIKE :pattern OR user_id = :search
-    ORDER BY length(user_id), user_id LIMIT :most OFFSET :skip"""
-)
-_BY_IDS = Statement(
-    """SELECT item.n, u.* FROM unnest(CAST(:user_ids AS text[])) WITH ORDINALITY AS item (id, n)
-    JOIN users u ON u.user_id = item.id"""
-)
-# The holder of a user JWT: nobody, if the sign-in that it derives from was ended.
-_HOLDERS = Statement(
-    """SELECT item.n, u.* FROM unnest(CAST(:user_ids AS text[]), CAST(:sign_ins AS text[]))
-        WITH ORDINALITY AS item (id, sign_in, n)
-    JOIN users u ON u.user_id = item.id
-    WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)"""
+    ORDER BY length(user_id), user_id LIMIT :limit OFFSET :offset"""
 )
 _SET_PASSWORD = Statement(
     """UPDATE users SET password_hash = :password_hash
@@ -39,8 +37,8 @@ _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
 _SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
-# Always later than before, and than this very second: what was issued within it is void, too.
-_VOID = Statement(
+# The next second, and always later than before: tokens that were issued within the current second are void as well.
+_ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
     WHERE user_id = :user_id"""
 )
@@ -48,17 +46,17 @@ _USE_TOTP_STEP = Statement(
     """UPDATE users SET totp_last_step = :step
     WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
 )
-# Rows are locked in the order of their keys, as a batch of sign-ins does that replaces several sessions of one user.
+# Rows are locked in key order, as in the batch that starts sessions, to avoid deadlocks.
 _END_OTHER_SESSIONS = Statement(
     """DELETE FROM browser_sessions WHERE digest IN (
         SELECT digest FROM browser_sessions WHERE user_id = :user_id AND id <> :session_id ORDER BY digest FOR UPDATE
     )"""
 )
-_END = tuple(
+_DELETE_ISSUED = tuple(
     Statement(
         f"""DELETE FROM {table} WHERE {key} IN (
             SELECT {key} FROM {table} WHERE user_id = :user_id ORDER BY {key} FOR UPDATE
-        )"""  # noqa: S608 - the names are ours
+        )"""  # noqa: S608 - constant names
     )
     for table, key in (
         ("sign_ins", "id"),
@@ -67,118 +65,116 @@ _END = tuple(
         ("email_codes", "user_id"),
     )
 )
-_VOUCH = (
-    """SELECT * FROM unnest(CAST(:user_ids AS text[]), CAST(:valid_from AS bigint[]), CAST(:sign_ins AS text[]))
-        WITH ORDINALITY AS item (user_id, valid_from, sign_in, n)""",
-    f""", touched AS (
-        SELECT id FROM sign_ins WHERE id = ANY (ARRAY(SELECT sign_in FROM still_valid))
+_REVALIDATE = f""", stale_sign_ins AS (
+        -- Sign-ins whose last use is more than a minute ago. Those that another transaction holds are left as they are.
+        SELECT id FROM sign_ins WHERE id = ANY (ARRAY(SELECT sign_in FROM valid_items))
             AND last_used < now() - interval '1 minute' FOR NO KEY UPDATE SKIP LOCKED
-    ), used AS (
-        UPDATE sign_ins SET last_used = now() WHERE id = ANY (ARRAY(SELECT id FROM touched))
+    ), touched_sign_ins AS (
+        UPDATE sign_ins SET last_used = now() WHERE id = ANY (ARRAY(SELECT id FROM stale_sign_ins))
     )
-    SELECT n, {NOW} AS moment FROM still_valid""",  # noqa: S608 - the part is ours
-)
+    SELECT n, {NOW} AS moment FROM valid_items"""  # noqa: S608 - constant SQL
 
 
 class UserStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._by_id = Batch(database, _BY_IDS)
-        self._holder = Batch(database, _HOLDERS)
-        self._by_login = Batch(database, _BY_LOGINS)
-        self._vouch = guarded_by_user(database, *_VOUCH)
+        self._get = Batch(database, _GET_BY_IDS)
+        self._get_by_login = Batch(database, _GET_BY_LOGINS)
+        self._get_jwt_holder = Batch(database, _GET_JWT_HOLDERS)
+        self._revalidate = guarded_by_user(database, _REVALIDATE, {"sign_in": "text"})
 
     async def get(self, user_id: str) -> User | None:
-        row = await self._by_id(user_id)
+        row = await self._get(user_id=user_id)
         return User.from_row(row) if row else None
 
-    async def holder(self, user_id: str, sign_in_id: str) -> User | None:
-        """The user of a user JWT, unless the sign-in that it derives from was ended."""
-        row = await self._holder(user_id, sign_in_id)
+    async def get_jwt_holder(self, user_id: str, sign_in_id: str) -> User | None:
+        """Returns the user of a user JWT, or None if the sign-in that the JWT derives from was ended."""
+        row = await self._get_jwt_holder(user_id=user_id, sign_in=sign_in_id)
         return User.from_row(row) if row else None
 
-    async def by_login(self, login: str) -> User | None:
-        row = await self._by_login(login_key(login))
+    async def get_by_login(self, login: str) -> User | None:
+        row = await self._get_by_login(login_key=login_key(login))
         return User.from_row(row) if row else None
 
     async def find(self, id_or_login: str) -> User | None:
-        return await self.get(id_or_login) or await self.by_login(id_or_login)
+        return await self.get(id_or_login) or await self.get_by_login(id_or_login)
 
-    async def list(self, search: str = "", most: int = 100, skip: int = 0) -> list[User]:
+    async def list(self, search: str = "", limit: int = 100, offset: int = 0) -> list[User]:
+        """Returns the users whose login contains the text, or whose id is the text."""
         escaped = stored_login(search).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        found = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", most=most, skip=skip)
-        return [User.from_row(row) for row in found]
+        rows = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", limit=limit, offset=offset)
+        return [User.from_row(row) for row in rows]
 
     async def set_password(self, user_id: str, password_hash: str, valid_from: int | None = None) -> User | None:
-        """From now on only the new password works, and everything issued before is void. The user as they are now.
+        """Changes the password, revokes everything issued before and returns the changed user.
 
-        ``valid_from`` names the state of the user that the change was decided by. None, and no change, if everything of
-        the user has ended since: a change that waited must not undo the one that ended it.
+        ``valid_from`` is that of the user on which the change was based. If it differs by now, nothing is changed and
+        None is returned: a delayed change must not undo the one that revoked its session.
         """
 
         async def work(tx: Transaction) -> User | None:
             values = {"user_id": user_id, "password_hash": password_hash, "valid_from": valid_from}
             if await tx.value(_SET_PASSWORD, **values) is None:
                 return None
-            await end_everything(tx, user_id)
-            return await by_id(tx, user_id)
+            await revoke_everything(tx, user_id)
+            return await get_user(tx, user_id)
 
         return await self._database.transaction(work)
 
     async def rehash(self, user: User, new_hash: str) -> None:
-        """The same password under a hash of today's cost; nothing else changes."""
+        """Stores a new hash of the same password, made with the current parameters."""
         await self._database.value(_REHASH, user_id=user.user_id, old=user.password_hash, new=new_hash)
 
     async def set_disabled(self, user_id: str, disabled: bool) -> None:
-        """A disabled user can do nothing, and everything issued before is void, also after they are enabled again."""
+        """Disables or enables a user. Disabling revokes everything issued before; enabling does not restore it."""
 
         async def work(tx: Transaction) -> None:
             await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled)
             if disabled:
-                await end_everything(tx, user_id)
+                await revoke_everything(tx, user_id)
 
         await self._database.transaction(work)
 
-    async def void(self, user_id: str) -> None:
-        """Everything issued before is void; the password stays."""
-        await self._database.transaction(lambda tx: end_everything(tx, user_id))
+    async def revoke_all(self, user_id: str) -> None:
+        """Revokes everything issued to the user. The password stays valid."""
+        await self._database.transaction(lambda tx: revoke_everything(tx, user_id))
 
-    async def void_elsewhere(self, user_id: str, session_id: str) -> None:
-        """Everything issued before is void, except the browser session with this id."""
-        await self._database.transaction(lambda tx: end_everything(tx, user_id, session_id))
+    async def revoke_all_except(self, user_id: str, session_id: str) -> None:
+        """Revokes everything issued to the user except the browser session with this id."""
+        await self._database.transaction(lambda tx: revoke_everything(tx, user_id, session_id))
 
-    async def vouch(self, user: User, sign_in_id: str = "") -> int | None:
-        """The database's moment, in Unix seconds, at which nothing of the user's had ended since they were read.
+    async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
+        """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.
 
-        Whatever is issued with this moment, or an earlier one, is void once everything is ended. The sign-in, if one is
-        given, counts as used now.
+        A token that is issued with this time, or an earlier one, becomes void with the next revocation. The sign-in,
+        if one is given, is marked as used.
         """
-        row = await self._vouch(user.user_id, user.valid_from, sign_in_id)
+        row = await self._revalidate(user_id=user.user_id, valid_from=user.valid_from, sign_in=sign_in_id)
         return row["moment"] if row else None
 
     async def use_totp_step(self, user_id: str, step: int) -> bool:
-        """False if this step or a later one has been used: a code works once."""
+        """Marks the time step of a TOTP code as used. Returns False if it, or a later one, was used before."""
         return await self._database.value(_USE_TOTP_STEP, user_id=user_id, step=step) is not None
 
 
-async def by_id(tx: Runner, user_id: str) -> User:
-    """Returns a user that exists."""
-    return User.from_row(await tx.row(_BY_ID, user_id=user_id))
+async def get_user(tx: Runner, user_id: str) -> User:
+    """Returns a user that is known to exist."""
+    return User.from_row(await tx.row(_GET, user_id=user_id))
 
 
-async def end_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
-    """From now on, whatever was issued to the user before is void: sessions, tokens, half-finished logins, codes.
+async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
+    """Revokes everything issued to the user: sessions, tokens, unfinished logins and mailed codes.
 
     The browser session with the id ``kept_session_id`` stays, if one is given.
     """
-    await tx.value(_VOID, user_id=user_id)
+    await tx.value(_ADVANCE_VALID_FROM, user_id=user_id)
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
-    for statement in _END:
+    for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
 
 
-def facts(user: User) -> dict[str, Any]:
-    """What may be shown of a user: no hash, no secret."""
+def exportable_fields(user: User) -> dict[str, Any]:
+    """Returns the fields that may be shown and exported: no password hash and no secret."""
     return {
         "user_id": user.user_id,
         "login": user.login,

@@ -11,8 +11,8 @@ from sso.cli.types import APPLICATION_ID
 from sso.core import keys as material
 from sso.core.encryption import Keyring
 from sso.core.keys import UnusableKey
-from sso.db.database import Row, Runner, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.credentials import email_secret
 from sso.perm.input.service import read_application_fields
 from sso.perm.stores import audit

@@ -10,7 +10,7 @@ from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
 from sso.state.summary import SectionCounts
-from sso.web.body import InvalidBody, read_body
+from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 SHOW_FROM = 20  # passwords to hash, before it is worth showing how far it is
@@ -28,7 +28,7 @@ def command(ctx: click.Context, file: Path) -> None:
     try:
         raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1) if str(file) == "-" else file.read_bytes()
         document = parse(
-            read_body(raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES).fields
+            parse_body(raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES).fields
         )
     except OSError as error:
         raise CommandFailure(f"cannot read {file}: {error.strerror}") from None

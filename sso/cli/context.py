@@ -20,8 +20,8 @@ from sso.db.errors import DatabaseError, Unavailable
 from sso.db.migrate import migrate
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
-from sso.serve.account import switch_account
 from sso.serve.listeners import BindError
+from sso.serve.privileges import drop_privileges
 
 if TYPE_CHECKING:
     from sso.services import Services
@@ -60,9 +60,9 @@ def settings_of(ctx: click.Context) -> Settings:
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
     serves = ctx.info_name == "serve"
-    log.set_up(settings.log_format, settings.log_level if serves else "error")
+    log.configure_logging(settings.log_format, settings.log_level if serves else "error")
     if not serves:  # which first opens its sockets
-        switch_account(settings.user, settings.data_dir)
+        drop_privileges(settings.user, settings.data_dir)
     return settings
 
 

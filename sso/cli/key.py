@@ -26,7 +26,7 @@ def list_keys(ctx: click.Context) -> None:
     """List the signing keys: id, algorithm, and what each is good for now."""
 
     async def work(services: Services) -> list[StoredKey]:
-        await services.key_store.ensure_first(ALGORITHMS[0], sides=CHEAP)
+        await services.key_store.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
         return await services.key_store.all()
 
     keys = with_services(ctx, work)
@@ -104,7 +104,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     async def work(services: Services) -> str:
         change = Reseal(services.database, services.keyring)
         first = services.keyring.keys[0].id
-        left = await change.sealed_with_old()
+        left = await change.count_outdated()
         if drop_old:
             if left:
                 raise CommandFailure(f"{left} values are still sealed with an old key: run `sso key reseal` first")

@@ -11,7 +11,7 @@ from sso.accounts.model import User
 from sso.cli.context import CommandFailure, console, with_services
 from sso.cli.perm_format import explained
 from sso.cli.types import APPLICATION_ID, moment
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.engine.answer import TYPES, answer
 from sso.perm.engine.decode import assignments
 from sso.perm.engine.effective import compute
@@ -19,8 +19,9 @@ from sso.perm.engine.explain import explain_rule
 from sso.perm.engine.facts import Assignment
 from sso.perm.engine.render import EVERYTHING
 from sso.perm.errors import InvalidInput
+from sso.perm.input.names import read_segment
 from sso.perm.input.roles import stored
-from sso.perm.names import CENTRAL, segment
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.user_data import read_record, save_record
@@ -31,7 +32,7 @@ APP = click.option(
     "--app",
     "app_id",
     type=APPLICATION_ID,
-    default=CENTRAL,
+    default=CENTRAL_APPLICATION_ID,
     show_default=True,
     help="The application; 1 is the central one.",
 )
@@ -162,7 +163,7 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
 
 def _role_name(role: str) -> str:
     try:
-        return segment(role, "ROLE")
+        return read_segment(role, "ROLE")
     except InvalidInput as error:
         raise click.UsageError(error.message) from None
 

@@ -6,8 +6,8 @@ import click
 import orjson
 
 from sso.cli.context import CommandFailure, console, with_services
-from sso.db.database import Row
 from sso.db.statement import Statement
+from sso.db.transaction import Row
 from sso.perm.membership import read_membership
 from sso.perm.projects import read_row, remove_project, shown
 from sso.services import Services

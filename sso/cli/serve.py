@@ -24,10 +24,10 @@ from sso.core.bind_address import Bind, parse_binds
 from sso.core.encryption import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
 from sso.serve import metrics_server
-from sso.serve.account import switch_account
-from sso.serve.child import ChildRole, ReadyPipe
+from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.http1.balance import WorkerSlots
 from sso.serve.listeners import listening
+from sso.serve.privileges import drop_privileges
 from sso.serve.supervisor import Supervisor
 
 LOOK_EVERY_S = 0.3
@@ -50,6 +50,8 @@ def command(ctx: click.Context, document: Path | None) -> int:
     SIGHUP            read the settings again and replace the workers one by one
     """
     settings = settings_of(ctx)
+    if settings.http == "lane":
+        log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -58,9 +60,9 @@ def command(ctx: click.Context, document: Path | None) -> int:
         sockets = stack.enter_context(listening(binds))
         settings = _with_real_port(settings, binds[0].bound(sockets[0]))
         meters = stack.enter_context(listening(parse_binds(settings.metrics_bind))) if settings.metrics_bind else ()
-        switch_account(settings.user, settings.data_dir, binds)
+        drop_privileges(settings.user, settings.data_dir, binds)
         if meters:
-            stack.callback(shutil.rmtree, metrics.prepare(), ignore_errors=True)
+            stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         dsn = stack.enter_context(database(settings, meanwhile=_import_worker))
         if document is not None:
             _apply_first(ctx, document)
@@ -88,7 +90,7 @@ def _apply_first(ctx: click.Context, document: Path) -> None:
 
 def _import_worker() -> None:
     """Once, before the workers are forked: each is then there in no time and shares the memory of what it imports."""
-    importlib.import_module("sso.server")
+    importlib.import_module("sso.worker")
     importlib.import_module("sso.cli.apply")
     gc.freeze()
 
@@ -96,8 +98,8 @@ def _import_worker() -> None:
 def _supervise(
     settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket], meters: Sequence[socket]
 ) -> int:
-    from sso.server import run_worker
     from sso.services import keyring
+    from sso.worker import run_worker
 
     places = WorkerSlots()
     keyring(settings)  # made now if there is none, and a bad one is said before anything starts

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import click
 
-from sso.perm.names import MAX_APPLICATION
+from sso.core.ids import MAX_APPLICATION_ID
 
-APPLICATION_ID = click.IntRange(1, MAX_APPLICATION)
+APPLICATION_ID = click.IntRange(1, MAX_APPLICATION_ID)
 
 
 def moment(typed: str) -> int:

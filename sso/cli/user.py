@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import click
 import orjson
 
-from sso.accounts.code_guesses import Guesses, forget_guesses
 from sso.accounts.model import User
-from sso.accounts.users import facts
+from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_attempts
+from sso.accounts.users import exportable_fields
 from sso.cli.context import CommandFailure, console, record, text, with_services
 from sso.core.passwords import LONGEST
 from sso.services import Services
@@ -42,10 +42,10 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
         raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
     async def work(services: Services) -> User | None:
-        if await services.users.by_login(login) or (user_id and await services.users.get(user_id)):
+        if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
             raise CommandFailure("there is already such a user")
         await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
-        return await services.users.by_login(login)
+        return await services.users.get_by_login(login)
 
     user = with_services(ctx, work)
     assert user is not None
@@ -68,7 +68,7 @@ def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
         return await services.users.list(search, most, skip)
 
     for user in with_services(ctx, work):
-        marks = [*(["disabled"] if user.disabled else []), *user.ways]
+        marks = [*(["disabled"] if user.disabled else []), *user.second_factors]
         click.echo("\t".join([user.user_id, user.login, user.nick, ",".join(marks)]))
 
 
@@ -80,13 +80,17 @@ def show(ctx: click.Context, id_or_login: str) -> None:
     blocked: list[str] = []
 
     async def work(services: Services, user: User) -> None:
-        blocked.extend(sorted(await Guesses(services.database).blocked(user.user_id)))
+        blocked.extend(sorted(await SecondFactorAttempts(services.database).blocked(user.user_id)))
 
     user = _change(ctx, id_or_login, work)
-    more = {"second_factors": list(user.ways), "reg_time": int(user.reg_time.timestamp()), "disabled": user.disabled}
+    more = {
+        "second_factors": list(user.second_factors),
+        "reg_time": int(user.reg_time.timestamp()),
+        "disabled": user.disabled,
+    }
     if blocked:
         more["blocked_factors"] = blocked
-    click.echo(orjson.dumps(facts(user) | more, option=orjson.OPT_INDENT_2))
+    click.echo(orjson.dumps(exportable_fields(user) | more, option=orjson.OPT_INDENT_2))
 
 
 @command.command()
@@ -134,7 +138,7 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
 
     async def work(services: Services, user: User) -> None:
         await record(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
-        await services.factor_changes.reset(user)
+        await services.second_factor_changes.reset(user)
 
     user = _change(ctx, id_or_login, work)
     click.echo(f"{user.login} signs in with the password alone")
@@ -148,7 +152,7 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
 
     async def work(services: Services, user: User) -> None:
         await record(services, "user.unblock_2fa", user.user_id, {"blocked": False})
-        await forget_guesses(services.database, user.user_id)
+        await clear_attempts(services.database, user.user_id)
 
     user = _change(ctx, id_or_login, work)
     click.echo(f"codes of {user.login} are accepted again")
@@ -162,7 +166,7 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
 
     async def work(services: Services, user: User) -> None:
         await record(services, "user.end_sessions", user.user_id, {"signed_in": False})
-        await services.users.void(user.user_id)
+        await services.users.revoke_all(user.user_id)
 
     user = _change(ctx, id_or_login, work)
     click.echo(f"{user.login} is signed out everywhere")

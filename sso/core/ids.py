@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 
+MAX_APPLICATION_ID = 2**31 - 1
 USER_ID = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
 

@@ -1,33 +1,37 @@
-"""Whether the database answers at all. While it does not, nobody but one at a time waits to find out."""
+"""Circuit breaker: while the database does not answer, calls fail at once and one probe runs at a time."""
 
 import trio
 
-PAUSE_S = 0.25  # between two attempts while it is away
+PAUSE_S = 0.25  # between two probes
 
 
 class CircuitBreaker:
-    """A slow statement is no sign of it: the database is away when nothing was answered for as long as a call that
-    failed had lasted."""
+    """Opens when a call fails and nothing was answered since that call began: a slow statement alone does not open it.
+
+    ``record_success`` closes it.
+    """
 
     def __init__(self) -> None:
         self._last_answer = -1.0
-        self._next_try: float | None = None  # None: it answers
+        self._next_probe: float | None = None  # None while the breaker is closed
 
-    def may_try(self, within: float) -> bool:
-        """False while it is away and another attempt is under way, which takes no longer than ``within``."""
+    def allows_call(self, probe_s: float) -> bool:
+        """Returns False while the breaker is open, except to one call at a time, the probe, which may take
+        ``probe_s``."""
         now = trio.current_time()
-        if self._next_try is None:
+        if self._next_probe is None:
             return True
-        if now < self._next_try:
+        if now < self._next_probe:
             return False
-        self._next_try = now + within + PAUSE_S
+        self._next_probe = now + probe_s + PAUSE_S
         return True
 
-    def answered(self) -> None:
+    def record_success(self) -> None:
+        """The database has answered."""
         self._last_answer = trio.current_time()
-        self._next_try = None
+        self._next_probe = None
 
-    def failed(self, began: float) -> None:
-        """A call that began then could not connect, or got no answer in time."""
+    def record_failure(self, began: float) -> None:
+        """A call that began at ``began`` could not connect or got no answer in time."""
         if self._last_answer < began:
-            self._next_try = trio.current_time() + PAUSE_S
+            self._next_probe = trio.current_time() + PAUSE_S

@@ -1,25 +1,27 @@
-"""What a limit on the database does not count: the time in which this process itself was busy.
+"""Extends the deadlines of database calls by the time in which this process itself was busy.
 
-A statement goes through several rounds of the event loop on its way to the database and back. In a rush of requests the
-rounds are long, and the database would seem to be away when it only was not listened to.
+A statement takes several rounds of the event loop. During a burst of requests the rounds are long, and a database that
+answers in time would seem to be unavailable.
 """
 
 import trio
 
-ROUND_S = 0.02  # an ordinary round is shorter, and counts
+ROUND_S = 0.02  # shorter rounds are normal and do not extend deadlines
 
 
 class LoopLag(trio.abc.Instrument):
+    """Measures each round of the event loop and extends the deadline of every scope in ``scopes`` by a long one."""
+
     def __init__(self) -> None:
-        self._began = 0.0
-        self.limits: set[trio.CancelScope] = set()
+        self._round_began = 0.0
+        self.scopes: set[trio.CancelScope] = set()
 
     def after_io_wait(self, timeout: float) -> None:
-        self._began = trio.current_time()
+        self._round_began = trio.current_time()
 
     def before_io_wait(self, timeout: float) -> None:
-        if self.limits:
-            took = trio.current_time() - self._began
-            if took > ROUND_S:
-                for limit in self.limits:
-                    limit.deadline += took
+        if self.scopes:
+            duration = trio.current_time() - self._round_began
+            if duration > ROUND_S:
+                for scope in self.scopes:
+                    scope.deadline += duration

@@ -1,13 +1,11 @@
 """Bring the database's schema up to this program's version, under a lock, so that many may start at once."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sso.db.database import run_outside, run_with_connection
+from sqlalchemy import Connection
+
 from sso.db.errors import DatabaseError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from sso.db.standalone import fetch_value, run_with_connection
 
 HEAD = "0016"  # the newest migration; a test holds it against the folder
 LOCK = 7_350_911  # any number, the same for all who migrate
@@ -30,13 +28,13 @@ def migrate(dsn: str) -> bool:
 
 
 def current(dsn: str) -> str | None:
-    if run_outside(dsn, "SELECT to_regclass('alembic_version')") is None:
+    if fetch_value(dsn, "SELECT to_regclass('alembic_version')") is None:
         return None
-    found: str | None = run_outside(dsn, "SELECT version_num FROM alembic_version")
+    found: str | None = fetch_value(dsn, "SELECT version_num FROM alembic_version")
     return found
 
 
-def _upgrade(connection: "Connection", revision: str = "head") -> None:
+def _upgrade(connection: Connection, revision: str = "head") -> None:
     # Slow to import, and needed only when there is something to migrate.
     from alembic import command
     from alembic.config import Config

@@ -9,9 +9,10 @@ from contextlib import suppress
 import structlog
 import trio
 
-from sso.db.database import Database, Runner
+from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 
 CHANNEL = "sso"
 SCAN_S = 5.0

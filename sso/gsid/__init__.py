@@ -1,1 +1,1 @@
-"""Game sessions: a game shows a link, holds one request, and has the player's login once it is confirmed (§4.3)."""
+"""Game sessions (§4.3): the game shows a link and polls; the poll gets the login once the user has confirmed it."""

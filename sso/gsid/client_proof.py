@@ -1,7 +1,7 @@
-"""Who may ask about a session: the rules of binding (§4.3), without a store or a request in them.
+"""Verification of the evidence that a client owns its game session (§4.3): pure rules, without a store or a request.
 
-Evidence is an address, the secret of the Location header, or a signature. One good piece is enough; a wrong piece is
-a violation, even beside a good one.
+Evidence is an address, the secret of the Location header, or a signature. One valid piece is enough; an invalid piece
+is a violation, even beside a valid one.
 """
 
 import hashlib
@@ -17,85 +17,88 @@ from sso.gsid.model import GameSessionData
 
 @dataclass(frozen=True)
 class ClientEvidence:
-    """What a request brings: at most one of each kind, and each must be right."""
+    """The evidence of one request: at most one piece of each kind, and every piece must be valid."""
 
     address: Address
     location: str | None = field(default=None, repr=False)
     signature: str | None = field(default=None, repr=False)
     public_key: str | None = field(default=None, repr=False)
-    signed: bytes = field(default=b"", repr=False)  # what a signature is over
+    signed_bytes: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True)
 class ProofFailure:
-    """Which binding failed, and both values, for an operator. Secrets are shown by the beginning of their digests."""
+    """The reason of a violation and both values, for operators only. Secrets appear as digest prefixes."""
 
     reason: str
     expected: str = ""
     found: str = ""
 
 
-async def check(
-    facts: GameSessionData,
+async def verify_proof(
+    session: GameSessionData,
     evidence: ClientEvidence,
     location_url: str,
     pool: VerificationPool,
     *,
     address_suffices: bool = False,
 ) -> ProofFailure | None:
-    """``address_suffices``: also for a session with a key, as for its WebSocket.
+    """Returns None if the evidence is valid for the session, otherwise the failure.
 
-    Where there is nothing but an address, a poll is judged by the same rule in a statement (``poll_store.py``).
+    With ``address_suffices`` the address is enough even for a session with a key; the WebSocket allows that.
+    ``PollStore.start`` applies the same rule in SQL to polls without any evidence but their address.
     """
-    if evidence.public_key is not None and (wrong := _check_key(facts.public_key, evidence.public_key)):
-        return wrong
+    if evidence.public_key is not None and (failure := _verify_key(session.public_key, evidence.public_key)):
+        return failure
     if evidence.location is not None:
-        found = digest(evidence.location.removeprefix(location_url))
-        if not hmac.compare_digest(found, facts.location):
-            return ProofFailure("wrong location", _name(facts.location), _name(found))
+        location = digest(evidence.location.removeprefix(location_url))
+        if not hmac.compare_digest(location, session.location):
+            return ProofFailure("wrong location", _fingerprint(session.location), _fingerprint(location))
     if evidence.signature is not None:
-        return await _check_signature(facts.public_key, evidence, evidence.signature, pool)
+        return await _verify_signature(session.public_key, evidence, evidence.signature, pool)
     if evidence.location is not None:
         return None
-    if facts.public_key is not None and not address_suffices:
+    if session.public_key is not None and not address_suffices:
         return ProofFailure(
-            "the session has a key, and the request neither signature nor location", "a signature", "none"
+            "the session has a key, but the request has neither signature nor location", "a signature", "none"
         )
-    if str(evidence.address) != facts.address:
-        return ProofFailure("other address", facts.address, str(evidence.address))
+    if str(evidence.address) != session.address:
+        return ProofFailure("wrong address", session.address, str(evidence.address))
     return None
 
 
-def _check_key(registered: bytes | None, text: str) -> ProofFailure | None:
+def _verify_key(registered: bytes | None, text: str) -> ProofFailure | None:
     try:
-        found = public_der(load_rsa_public(text))
+        der = public_der(load_rsa_public(text))
     except UnusableKey as error:
-        return ProofFailure("unusable public key", _key_name(registered), str(error))
-    if found != registered:
-        return ProofFailure("other public key", _key_name(registered), _key_name(found))
+        return ProofFailure("unusable public key", _key_fingerprint(registered), str(error))
+    if der != registered:
+        return ProofFailure("wrong public key", _key_fingerprint(registered), _key_fingerprint(der))
     return None
 
 
-async def _check_signature(
+async def _verify_signature(
     registered: bytes | None, evidence: ClientEvidence, signature: str, pool: VerificationPool
 ) -> ProofFailure | None:
     if registered is None:
-        return ProofFailure("a signature, but no key was registered", "no key", "a signature")
+        return ProofFailure("signature without a registered key", "no key", "a signature")
     try:
         key = load_rsa_der(registered)
     except UnusableKey as error:
         return ProofFailure("the registered key is unusable", "a key within the limits", str(error))
-    signed = evidence.signed
-    if not await pool.run(evidence.address, key, verify_rsa_signature, key, signature, signed):
+    signed_bytes = evidence.signed_bytes
+    if not await pool.run(evidence.address, key, verify_rsa_signature, key, signature, signed_bytes):
         return ProofFailure(
-            "wrong signature", f"by key {_key_name(registered)}", f"{len(signed)} bytes signed otherwise"
+            "wrong signature",
+            f"by key {_key_fingerprint(registered)}",
+            f"{len(signed_bytes)} bytes with another signature",
         )
     return None
 
 
-def _key_name(der: bytes | None) -> str:
-    return _name(hashlib.sha256(der).digest()) if der else "no key"
+def _key_fingerprint(der: bytes | None) -> str:
+    return _fingerprint(hashlib.sha256(der).digest()) if der else "no key"
 
 
-def _name(hashed: bytes) -> str:
+def _fingerprint(hashed: bytes) -> str:
     return f"sha256 {hashed.hex()[:12]}…"

@@ -1,17 +1,17 @@
-"""What the person at the browser does with a session: look at it, confirm it, deny it."""
+"""The decision of the user in the browser about a session: view it, confirm it or deny it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sso.accounts.applications import ApplicationsAtLogin, LoginNotAllowed
+from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
+from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
-from sso.core.net import Address, parse_address
+from sso.core.net import Address, client_networks, parse_address
 from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.link import EMPTY, Link
-from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, Filled, GameSessionData
-from sso.gsid.rate_limit import network_of
-from sso.gsid.session_store import GameSessionStore, ShownSession
+from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
+from sso.gsid.session_store import GameSessionStore, SessionOnPage
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class ConfirmationView:
     """A session as a page shows it."""
 
     gsid: str
-    title: str  # of the application, "" if it named none
-    also: str  # the name of its other application, if there are two
+    title: str  # of the application, "" if the session names none
+    other_title: str  # of its second application, "" if there is none
     distr: str
     address: str
     match: str
@@ -29,84 +29,87 @@ class ConfirmationView:
     delivered: bool
     waiting: bool
     confirmed_by: str | None
-    parameters: Mapping[str, str]  # of the link, as far as they fill fields of the session
+    parameters: Mapping[str, str]  # the link parameters that fill fields of the session
 
-    def same_place(self, address: Address) -> bool:
-        """Whether the browser is where the game is, as far as addresses tell."""
-        return network_of(parse_address(self.address)) == network_of(address)
+    def same_network(self, address: Address) -> bool:
+        """Whether the browser and the game have the same address (IPv6: the same /64)."""
+        return client_networks(parse_address(self.address))[0] == client_networks(address)[0]
 
 
 class Confirmation:
-    def __init__(self, sessions: GameSessionStore, applications: ApplicationsAtLogin, *, game_admin: bool) -> None:
+    def __init__(self, sessions: GameSessionStore, applications: ApplicationDirectory, *, game_admin: bool) -> None:
         self._sessions = sessions
         self._applications = applications
         self._game_admin = game_admin
 
     async def view(self, gsid: str, link: Link = EMPTY) -> ConfirmationView:
-        """NoSession, if there is nothing to be seen; BadLink, if the link has a wrong value for an empty field."""
-        shown = await self._shown(gsid)
-        standing = shown.standing
-        if standing.error:
+        """Raises NoSession if the session does not exist or has ended, BadLink if a needed link value is invalid."""
+        stored = await self._read(gsid)
+        snapshot = stored.snapshot
+        if snapshot.error:
             raise NoSession
-        filled = await self._filled(shown.facts, link)
-        facts = filled.apply(shown.facts)
-        *others, _ = facts.applications or (0,)
+        values = await self._link_values(stored.session, link)
+        session = values.apply_to(stored.session)
+        *others, _ = session.application_ids or (0,)
         return ConfirmationView(
             gsid=gsid,
-            title=await self._applications.title(facts.applications),
-            also=await self._applications.title(tuple(others)),
-            distr=facts.distr,
-            address=facts.address,
-            match=facts.match,
-            age_s=max(0, standing.ts - standing.started),
-            pending=standing.status == PENDING,
-            delivered=standing.status == DELIVERED,
-            waiting=shown.waiting,
-            confirmed_by=shown.user_id if standing.status in (CONFIRMED, DELIVERED) else None,
-            parameters=link.parameters(filled),
+            title=await self._applications.title(session.application_ids),
+            other_title=await self._applications.title(tuple(others)),
+            distr=session.distr,
+            address=session.address,
+            match=session.match,
+            age_s=max(0, snapshot.ts - snapshot.started),
+            pending=snapshot.status == PENDING,
+            delivered=snapshot.status == DELIVERED,
+            waiting=stored.waiting,
+            confirmed_by=stored.user_id if snapshot.status in (CONFIRMED, DELIVERED) else None,
+            parameters=link.parameters(values),
         )
 
     async def is_allowed(self, gsid: str, user: User, link: Link = EMPTY) -> bool:
-        """May this user log in where the session leads?"""
-        facts = (await self._shown(gsid)).facts
-        return await self._may_log_in((await self._filled(facts, link)).apply(facts), user)
+        """Whether the user may log in to the session's applications."""
+        session = (await self._read(gsid)).session
+        return await self._may_log_in((await self._link_values(session, link)).apply_to(session), user)
 
-    async def hands_over_rights(self, user: User, address: Address) -> bool:
-        """Whether the game that gets this sign-in can use administrative rights of the user."""
+    async def grants_admin_rights(self, user: User, address: Address) -> bool:
+        """Whether the game that gets this login can use administrative rights of the user."""
         return self._game_admin and await self._applications.is_administrator(user, address)
 
     async def confirm(self, gsid: str, user: User, link: Link = EMPTY) -> bool:
-        """The first to confirm is the one. False: somebody else was, or it has ended, or this user may not."""
-        facts = (await self._shown(gsid)).facts
-        filled = await self._filled(facts, link)
-        return await self._may_log_in(filled.apply(facts), user) and await self._sessions.confirm(gsid, user, filled)
+        """Confirms the session. Returns False if it is no longer pending or the user may not log in there."""
+        session = (await self._read(gsid)).session
+        values = await self._link_values(session, link)
+        return await self._may_log_in(values.apply_to(session), user) and await self._sessions.confirm(
+            gsid, user, values
+        )
 
     async def deny(self, gsid: str) -> bool:
-        await self._shown(gsid)
+        """Denies the session. Returns False if it is no longer pending."""
+        await self._read(gsid)
         return await self._sessions.deny(gsid)
 
-    async def reach(self, gsid: str, stage: str) -> None:
-        await self._sessions.reach(gsid, stage)
+    async def set_stage(self, gsid: str, stage: str) -> None:
+        await self._sessions.set_stage(gsid, stage)
 
-    async def _shown(self, gsid: str) -> ShownSession:
-        shown = await self._sessions.show(gsid) if GSID.fullmatch(gsid) else None
-        if shown is None:
+    async def _read(self, gsid: str) -> SessionOnPage:
+        stored = await self._sessions.read_for_page(gsid) if GSID.fullmatch(gsid) else None
+        if stored is None:
             raise NoSession
-        return shown
+        return stored
 
-    async def _filled(self, facts: GameSessionData, link: Link) -> Filled:
-        filled = link.fill(facts)
-        for name, application_id in (("app_id", filled.app_id), ("gapp_id", filled.gapp_id)):
+    async def _link_values(self, session: GameSessionData, link: Link) -> LinkValues:
+        values = link.values_for(session)
+        for name, application_id in (("app_id", values.app_id), ("gapp_id", values.gapp_id)):
             if application_id:
                 try:
-                    await self._applications.check_exist((application_id,))
+                    await self._applications.require_existing((application_id,))
                 except ApiError:
                     raise BadLink(name) from None
-        return filled
+        return values
 
-    async def _may_log_in(self, facts: GameSessionData, user: User) -> bool:
+    async def _may_log_in(self, session: GameSessionData, user: User) -> bool:
         try:
-            await self._applications.permissions(user, facts.options.address, facts.applications)
+            await self._applications.permissions(user, session.options.address, session.application_ids)
         except LoginNotAllowed:
             return False
         return True

@@ -1,15 +1,15 @@
-"""Why a request about a game session is refused."""
+"""Errors of requests about a game session."""
 
 from sso.core.errors import ApiError, Forbidden
 from sso.core.language import Text as _
 
 
 class Violation(Forbidden):
-    """Told by the id of a log record, and by nothing else (§4.3)."""
+    """A security violation. The client learns only the id of the log record (§4.3)."""
 
 
 class UnknownSession(Violation):
-    """It was never there, or has been forgotten: to a poll the same as any other violation."""
+    """The session never existed or has been deleted. A poll reports it like any other violation."""
 
 
 class TooManySessions(ApiError):
@@ -22,14 +22,14 @@ class TooManySessions(ApiError):
 
 
 class BadLink(ApiError):
-    """A link to a sign-in has a parameter with a wrong value."""
+    """A link to a game login has an invalid parameter."""
 
     def __init__(self, name: str) -> None:
         super().__init__(_("The link from the game has a wrong value for “%(name)s”.", name=name))
 
 
 class NoSession(ApiError):
-    """For the person at the browser."""
+    """The session does not exist or has ended; shown to the user in the browser."""
 
     status = 410
     message = _("It has expired or was used. Go back to the game and start again.")

@@ -1,4 +1,4 @@
-"""The polls that this worker holds: woken one by one when something happens, all at once when the server leaves."""
+"""The polls that this worker holds. A notification wakes a single poll; draining wakes them all."""
 
 import structlog
 import trio
@@ -6,51 +6,52 @@ import trio
 from sso.db.bad_rows import isolate
 from sso.db.errors import DatabaseError
 from sso.db.notifications import Notifications
-from sso.gsid.model import PollTurn
+from sso.gsid.model import Poll
 from sso.gsid.poll_store import PollStore
 
 log = structlog.get_logger()
 
 
 class HeldPolls:
-    def __init__(self, store: PollStore, wakeups: Notifications) -> None:
+    def __init__(self, store: PollStore, notifications: Notifications) -> None:
         self._store = store
-        self._wakeups = wakeups
-        self._held: set[PollTurn] = set()
+        self._notifications = notifications
+        self._held: set[Poll] = set()
         self.draining = False
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, turn: PollTurn) -> None:
-        self._held.add(turn)
+    def add(self, poll: Poll) -> None:
+        self._held.add(poll)
 
-    def discard(self, turn: PollTurn) -> None:
-        self._held.discard(turn)
+    def discard(self, poll: Poll) -> None:
+        self._held.discard(poll)
 
     def drain(self) -> None:
+        """Wakes all polls, which then answer RETRY."""
         self.draining = True
-        for turn in self._held:
-            self._wakeups.wake(topic(turn.gsid))
+        for poll in self._held:
+            self._notifications.wake(topic(poll.gsid))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """When a wake-up may have been lost, and now and then: one look for all of them."""
-        with self._wakeups.watch("polls") as doubts:
+        """Periodically, and after a lost connection, finds changed sessions of all held polls in one query."""
+        with self._notifications.watch("polls") as scan_signals:
             task_status.started()
-            async for _ in doubts:
+            async for _ in scan_signals:
                 try:
-                    await isolate(self._wake_changed, list(self._held), self._scan_failed)
+                    await isolate(self._wake_changed, list(self._held), self._wake_after_failure)
                 except DatabaseError as error:
-                    log.warning("gsid.scan_not_done", reason=str(error))
+                    log.warning("gsid.scan_failed", reason=str(error))
 
-    async def _wake_changed(self, held: list[PollTurn]) -> None:
-        for gsid in await self._store.changed(held):
-            self._wakeups.wake(topic(gsid))
+    async def _wake_changed(self, polls: list[Poll]) -> None:
+        for gsid in await self._store.find_changed(polls):
+            self._notifications.wake(topic(gsid))
 
-    def _scan_failed(self, turn: PollTurn, error: Exception) -> None:
-        """The poll looks at its session itself, and fails alone."""
-        log.error("gsid.scan_failed", gsid=turn.gsid, reason=type(error).__name__)
-        self._wakeups.wake(topic(turn.gsid))
+    def _wake_after_failure(self, poll: Poll, error: Exception) -> None:
+        """Wakes a poll whose session could not be scanned: it reads the session itself and fails alone."""
+        log.error("gsid.session_scan_failed", gsid=poll.gsid, reason=type(error).__name__)
+        self._notifications.wake(topic(poll.gsid))
 
 
 def topic(gsid: str) -> str:

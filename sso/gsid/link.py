@@ -1,19 +1,19 @@
-"""The parameters of a link to a game's sign-in. They fill fields that getGsid left empty, and override none (§4.3).
+"""The parameters of a link to a game login. They fill fields that getGsid left empty and never override one (§4.3).
 
-Opening a link stores nothing: the parameters travel with the pages, and the confirmation by the person who saw them
-stores them. A wrong value is an error if the field is empty, and ignored otherwise.
+Opening a link stores nothing: the pages pass the parameters on, and the confirmation stores them. An invalid value is
+an error if the field is empty and is ignored otherwise.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.option_fields import Short
+from sso.accounts.login_options import ShortText
 from sso.core.language import TAG
 from sso.gsid.errors import BadLink
-from sso.gsid.model import Filled, GameSessionData
-from sso.web.body import InvalidBody, ParsedBody, read_body
-from sso.web.models import AppId, Flag, RequestModel, validate
+from sso.gsid.model import GameSessionData, LinkValues
+from sso.web.body import InvalidBody, ParsedBody, parse_body
+from sso.web.request_model import AppId, Flag, RequestModel, validate
 
 NAMES = ("app_id", "gapp_id", "distr", "meta", "lang")
 _FORM = "application/x-www-form-urlencoded"
@@ -22,24 +22,24 @@ _FORM = "application/x-www-form-urlencoded"
 class _Fields(RequestModel):
     app_id: AppId = 0
     gapp_id: AppId = 0
-    distr: Short = ""
+    distr: ShortText = ""
     meta: Flag = False
 
 
 @dataclass(frozen=True)
 class Link:
-    """What the browser sent, not checked yet. None: it was sent more than once, or is no text."""
+    """The unchecked parameters that the browser sent; None for one that was repeated or is not text."""
 
-    sent: Mapping[str, str | None]
+    raw: Mapping[str, str | None]
 
     @classmethod
     def from_query(cls, query: str) -> "Link":
-        sent: dict[str, str | None] = {}
+        raw: dict[str, str | None] = {}
         for pair in query.split("&"):
             name = pair.partition("=")[0]
             if name in NAMES:
-                sent[name] = None if name in sent else _decoded(pair, name)
-        return cls(sent)
+                raw[name] = None if name in raw else _decode(pair, name)
+        return cls(raw)
 
     @classmethod
     def from_form(cls, form: Mapping[str, str]) -> "Link":
@@ -47,44 +47,43 @@ class Link:
 
     @property
     def lang(self) -> str:
-        """The language of the pages; a wrong one is ignored."""
-        text = self.sent.get("lang") or ""
+        """The language of the pages, or "" if it is missing or invalid."""
+        text = self.raw.get("lang") or ""
         return text if TAG.fullmatch(text) else ""
 
     @property
     def unchecked(self) -> dict[str, str]:
-        """For the next page, which checks them."""
-        return {name: text for name, text in self.sent.items() if text is not None}
+        """The parameters for a redirect to a page that checks them."""
+        return {name: text for name, text in self.raw.items() if text is not None}
 
-    def fill(self, facts: GameSessionData) -> Filled:
-        """Returns the values for fields that the session left empty. Raises BadLink for a wrong one."""
-        empty = {
-            "app_id": not facts.app_id,
-            "gapp_id": not facts.gapp_id,
-            "distr": not facts.distr,
-            "meta": not (facts.with_meta or facts.meta_given),
+    def values_for(self, session: GameSessionData) -> LinkValues:
+        """Returns the values for fields that the session left empty. Raises BadLink for an invalid one."""
+        is_empty = {
+            "app_id": not session.app_id,
+            "gapp_id": not session.gapp_id,
+            "distr": not session.distr,
+            "meta": not (session.with_meta or session.meta_given),
         }
-        values = {name: _checked(name, text) for name, text in self.sent.items() if empty.get(name)}
-        return Filled(**values)
+        return LinkValues(**{name: _validated(name, text) for name, text in self.raw.items() if is_empty.get(name)})
 
-    def parameters(self, filled: Filled) -> dict[str, str]:
-        """What the next page needs in order to show and confirm the same."""
-        kept = {"app_id": filled.app_id, "gapp_id": filled.gapp_id, "distr": filled.distr, "meta": int(filled.meta)}
-        return {name: str(value) for name, value in {**kept, "lang": self.lang}.items() if value}
+    def parameters(self, values: LinkValues) -> dict[str, str]:
+        """Returns the parameters that make the next page show and confirm the same values."""
+        used = {"app_id": values.app_id, "gapp_id": values.gapp_id, "distr": values.distr, "meta": int(values.meta)}
+        return {name: str(value) for name, value in {**used, "lang": self.lang}.items() if value}
 
 
 EMPTY = Link({})
 
 
-def _decoded(pair: str, name: str) -> str | None:
+def _decode(pair: str, name: str) -> str | None:
     try:
-        text = read_body(pair.encode(), _FORM).fields.get(name)
+        text = parse_body(pair.encode(), _FORM).fields.get(name)
     except (InvalidBody, UnicodeEncodeError):
         return None
     return text if isinstance(text, str) else None
 
 
-def _checked(name: str, text: str | None) -> Any:
+def _validated(name: str, text: str | None) -> Any:
     if text is None:
         raise BadLink(name)
     try:

@@ -1,4 +1,4 @@
-"""A game session, as the sign-in pages see it: signing in on its page confirms it."""
+"""The login flow of a game session: a login on the session's page confirms the session."""
 
 import re
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ from sso.gsid.link import Link
 from sso.gsid.model import OPENED
 
 NO_PARAMETERS: Mapping[str, str] = {}
-_FRONT_DOOR = re.compile(r"/\?(.*)", re.ASCII)
+_SESSION_LINK = re.compile(r"/\?(.*)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class GameLoginFlow:
     view: ConfirmationView
-    confirm: Confirmation
+    confirmation: Confirmation
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
-    page: str = "game_signin.html"
+    page: str = "game_login.html"
 
     @property
     def ui_locales(self) -> str:
@@ -34,50 +34,53 @@ class GameLoginFlow:
 
     @property
     def path(self) -> str:
-        return front_path(self.view.gsid, self.view.parameters)
+        return session_path(self.view.gsid, self.view.parameters)
 
     @property
     def title(self) -> str:
         return self.view.title
 
     def details(self, address: Address) -> Mapping[str, Any]:
-        if not self.view.pending:  # there is nothing to sign in for
+        if not self.view.pending:
             raise NoSession
-        return {"game": self.view, "same_place": self.view.same_place(address)}
+        return {"game": self.view, "same_network": self.view.same_network(address)}
 
     def accepts(self, session: Session) -> bool:
         return True
 
     @property
-    def onward(self) -> str:
+    def continue_path(self) -> str:
         return decision_path(self.view.gsid, self.view.parameters)
 
-    async def reached(self, stage: str) -> None:
-        await self.confirm.reach(self.view.gsid, stage)
+    async def report_stage(self, stage: str) -> None:
+        await self.confirmation.set_stage(self.view.gsid, stage)
 
-    async def arrived(self, session: Session) -> str:
-        """Whether it could be confirmed, the page it leads to tells."""
+    async def complete(self, session: Session) -> str:
+        """Confirms the session. Returns the path of the page that shows whether that succeeded."""
         with suppress(NoSession):
-            await self.confirm.confirm(self.view.gsid, session.user, Link.from_form(self.view.parameters))
-        return self.onward
+            await self.confirmation.confirm(self.view.gsid, session.user, Link.from_form(self.view.parameters))
+        return self.continue_path
 
 
 class GameLoginFlows:
-    def __init__(self, confirm: Confirmation) -> None:
-        self._confirm = confirm
+    def __init__(self, confirmation: Confirmation) -> None:
+        self._confirmation = confirmation
 
     async def find(self, path: str) -> LoginFlow | None:
-        """NoSession for a link that leads nowhere any more, BadLink for one with a wrong value."""
-        query = _FRONT_DOOR.fullmatch(path)
-        named = _gsids(query[1]) if query else []
-        if not named:
+        """Returns None if the path is no link to a session.
+
+        Raises NoSession if the session does not exist or has ended, BadLink if the link has an invalid value.
+        """
+        query = _SESSION_LINK.fullmatch(path)
+        gsids = _gsids(query[1]) if query else []
+        if not gsids:
             return None
-        if len(named) > 1:
+        if len(gsids) > 1:
             raise NoSession
         assert query is not None
-        view = await self._confirm.view(named[0], Link.from_query(query[1]))
-        await self._confirm.reach(view.gsid, OPENED)
-        return GameLoginFlow(view, self._confirm)
+        view = await self._confirmation.view(gsids[0], Link.from_query(query[1]))
+        await self._confirmation.set_stage(view.gsid, OPENED)
+        return GameLoginFlow(view, self._confirmation)
 
 
 def _gsids(query: str) -> list[str]:
@@ -87,10 +90,11 @@ def _gsids(query: str) -> list[str]:
         return []
 
 
-def front_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:
-    """Quoted, as all that goes into a header: an address may hold anything in the place of a gsid."""
+def session_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:
+    """Returns the path of the session's link. Everything is quoted, because ``gsid`` may be any text from a URL."""
     return f"/?{urlencode({'gsid': gsid, **parameters})}"
 
 
 def decision_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:
+    """Returns the path of the page where a signed-in user confirms or denies the session."""
     return f"/game/{quote(gsid, safe='')}" + (f"?{urlencode(parameters)}" if parameters else "")

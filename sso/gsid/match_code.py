@@ -1,11 +1,14 @@
-"""The match code: two short words that the game shows and the page shows too, so that a person can see at a glance
-whether the page belongs to their own game. It is no secret and keeps nobody out; it makes a swapped link visible."""
+"""The match code: two short words that both the game and the page display.
+
+The user compares them and so notices a link that belongs to another session. The code is not a secret and grants
+nothing.
+"""
 
 import secrets
 
-# Easy to read aloud, hard to confuse with one another, and nothing that anybody would mind to see.
+# The words are easy to read aloud, hard to confuse with each other, and inoffensive.
 # fmt: off
-FIRST = (
+FIRST_WORDS = (
     "amber", "arctic", "autumn", "azure", "bamboo", "brave", "bright", "bronze", "calm", "candid", "clever", "cobalt",
     "cosmic", "cosy", "crimson", "crystal", "dapper", "daring", "dusty", "eager", "early", "emerald", "fancy", "fast",
     "fluffy", "frosty", "gentle", "giant", "golden", "grand", "green", "happy", "hidden", "honest", "humble", "indigo",
@@ -16,7 +19,7 @@ FIRST = (
     "swift", "tidy", "tiny", "topaz", "velvet", "violet", "vivid", "warm", "wild", "windy", "winter", "wise", "witty",
     "young", "zesty",
 )
-SECOND = (
+SECOND_WORDS = (
     "acorn", "anchor", "apple", "arrow", "badger", "balloon", "banjo", "beacon", "beaver", "bell", "bird", "bison",
     "boat", "bridge", "brook", "button", "cactus", "camel", "candle", "canyon", "castle", "cedar", "cherry", "cloud",
     "comet", "compass", "coral", "crane", "crown", "daisy", "dolphin", "dragon", "drum", "eagle", "falcon", "feather",
@@ -30,5 +33,5 @@ SECOND = (
 # fmt: on
 
 
-def match_code() -> str:
-    return f"{secrets.choice(FIRST)} {secrets.choice(SECOND)}"
+def new_match_code() -> str:
+    return f"{secrets.choice(FIRST_WORDS)} {secrets.choice(SECOND_WORDS)}"

@@ -1,4 +1,4 @@
-"""A game session, and what a poll of it can come to."""
+"""The data of a game session, a snapshot of its progress, and the possible outcomes of a poll."""
 
 import hashlib
 import re
@@ -7,29 +7,35 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from sso.accounts.model import LoginOptions, User, applications
+from sso.accounts.model import LoginOptions, User, application_ids
 from sso.core.net import parse_address
 
 GSID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
 
-# Of a game session's row.
+# Values of the column game_sessions.status.
 PENDING, CONFIRMED, DELIVERED, CLOSED, DENIED = "pending", "confirmed", "delivered", "closed", "denied"
-# How far the browser is, in the order of a login.
+# Progress of the browser, in the order of a login (column game_sessions.stage).
 OPENED, SIGNING_IN, SECOND_FACTOR = "opened", "signing_in", "second_factor"
 
-EXPIRED = "session expired"
-OVER = {CLOSED: "session closed", DENIED: "session denied"}
+# Error texts of ended sessions.
+SESSION_EXPIRED = "session expired"
+END_ERRORS = {CLOSED: "session closed", DENIED: "session denied"}
 
 
-def possible(gsid: str) -> str:
-    """The same, or "" for what cannot be one. That is looked for all the same: refusals take the same time for all."""
+def gsid_or_empty(gsid: str) -> str:
+    """Returns a well-formed gsid unchanged and "" for anything else.
+
+    The caller looks up "" as well, so that all refusals take the same time.
+    """
     return gsid if GSID.fullmatch(gsid) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class GameSessionData:
-    """What was said when the session was registered, and to whom it belongs. Until it is confirmed, none of it
-    changes; the confirmation may fill fields that were left empty."""
+    """The parameters of a session as getGsid registered them, and the bindings to its client.
+
+    They do not change until the confirmation, which may fill fields that were left empty.
+    """
 
     gsid: str
     location: bytes = field(repr=False)
@@ -52,16 +58,16 @@ class GameSessionData:
 
     @classmethod
     def from_row(cls, row: Any) -> "GameSessionData":
-        return cls(*_facts_of(row))
+        return cls(*_session_fields(row))
 
     @property
-    def applications(self) -> tuple[int, ...]:
-        return applications(self.app_id, self.gapp_id)
+    def application_ids(self) -> tuple[int, ...]:
+        return application_ids(self.app_id, self.gapp_id)
 
     @property
     def registered_applications(self) -> tuple[int, ...]:
-        """The applications whose servers may speak for the session's client: never one that a link has filled in."""
-        return self.applications if self.bound_apps is None else applications(*self.bound_apps)
+        """The applications whose servers may act for the session's client: never one that a link filled in."""
+        return self.application_ids if self.bound_apps is None else application_ids(*self.bound_apps)
 
     @property
     def key_digest(self) -> bytes | None:
@@ -85,93 +91,97 @@ class GameSessionData:
 
 
 @dataclass(frozen=True)
-class Filled:
-    """Values of a link for fields of a session that were left empty; 0, "" and False fill nothing."""
+class LinkValues:
+    """Values from a link for fields that the session left empty; 0, "" and False fill nothing."""
 
     app_id: int = 0
     gapp_id: int = 0
     distr: str = ""
     meta: bool = False
 
-    @property
-    def applications(self) -> tuple[int, ...]:
-        return applications(self.app_id, self.gapp_id)
-
-    def apply(self, facts: GameSessionData) -> GameSessionData:
-        """The session as it will be once it is confirmed."""
+    def apply_to(self, session: GameSessionData) -> GameSessionData:
+        """Returns the session as it will be once it is confirmed."""
         return replace(
-            facts,
-            app_id=facts.app_id or self.app_id,
-            gapp_id=facts.gapp_id or self.gapp_id,
-            distr=facts.distr or self.distr,
-            with_meta=facts.with_meta or self.meta,
+            session,
+            app_id=session.app_id or self.app_id,
+            gapp_id=session.gapp_id or self.gapp_id,
+            distr=session.distr or self.distr,
+            with_meta=session.with_meta or self.meta,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class SessionStatus:
-    """Where a session stands at one moment, by the database's clock."""
+class SessionSnapshot:
+    """The progress of a session at one moment, by the database's clock."""
 
     status: str
     alive: bool
-    poll: int  # the number of the newest one
+    newest_poll: int  # its number
     cancels: int
     started: int
-    last_seen: int  # 0: there was never a socket
+    last_seen: int  # 0 if the session never had a socket
     ts: int
 
     @classmethod
-    def from_row(cls, row: Any) -> "SessionStatus":
-        return cls(*_standing_of(row))
+    def from_row(cls, row: Any) -> "SessionSnapshot":
+        return cls(*_snapshot_fields(row))
 
     @property
     def error(self) -> str | None:
-        """Why nothing can come of it any more, if so and if that is nobody's fault."""
-        return OVER.get(self.status) or (EXPIRED if not self.alive and self.status != DELIVERED else None)
+        """The error text if the session ended without a login, otherwise None."""
+        return END_ERRORS.get(self.status) or (SESSION_EXPIRED if not self.alive and self.status != DELIVERED else None)
 
 
-_facts_of = itemgetter(*GameSessionData.__dataclass_fields__)
-_standing_of = itemgetter(*SessionStatus.__dataclass_fields__)
+_session_fields = itemgetter(*GameSessionData.__dataclass_fields__)
+_snapshot_fields = itemgetter(*SessionSnapshot.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PollTurn:
-    """One poll: its number, and how things stood when it came."""
+class Poll:
+    """One getGsidResult request: its number, and the session when the request arrived."""
 
     gsid: str
     number: int
     cancels: int
-    left_s: float  # of the session's life, with this poll counted
+    left_s: float  # remaining life of the session, extended by this poll
     early: bool
-    standing: SessionStatus
+    snapshot: SessionSnapshot
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """The login is this poll's, and nobody else's."""
+    """The poll has claimed the login; no other poll can get it."""
 
-    turn: PollTurn
-    standing: SessionStatus
-    facts: GameSessionData
+    poll: Poll
+    snapshot: SessionSnapshot
+    session: GameSessionData
     user: User
 
 
 @dataclass(frozen=True)
+class NotClaimed:
+    """There was no login to claim."""
+
+    snapshot: SessionSnapshot
+    user_invalid: bool  # the session was confirmed, but all logins of that user have been revoked since
+
+
+@dataclass(frozen=True)
 class LoginReady:
-    standing: SessionStatus
+    snapshot: SessionSnapshot
     data: dict[str, Any] = field(repr=False)
-    turn: PollTurn
+    poll: Poll
 
 
 @dataclass(frozen=True)
 class Retry:
-    standing: SessionStatus
+    snapshot: SessionSnapshot
     delay: int
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    standing: SessionStatus
+    snapshot: SessionSnapshot
 
 
 @dataclass(frozen=True)
@@ -179,4 +189,4 @@ class Failed:
     error: str
 
 
-Outcome = LoginReady | Retry | Cancelled | Failed
+PollOutcome = LoginReady | Retry | Cancelled | Failed

@@ -1,19 +1,21 @@
-"""The page on which a signed-in user decides about a game's sign-in. Opening it never does anything."""
+"""The page where a signed-in user confirms or denies a game login. Opening it changes nothing."""
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session
+from sso.accounts.visitor import Visitor
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.link import Link
-from sso.gsid.login_flow import decision_path, front_path
-from sso.web import cookies_csrf, language
-from sso.web.http import address
+from sso.gsid.login_flow import decision_path, session_path
+from sso.web import language
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
+from sso.web.request import client_address
 
 PATH = "/game/<gsid>"
-LOOK_AGAIN_S = "2"
+REFRESH_S = "2"
 TITLES = {
     "done": _("Back to your game"),
     "waiting": _("Back to your game"),
@@ -23,7 +25,7 @@ TITLES = {
 }
 
 
-def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
+def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
     routes = Blueprint("game_pages", __name__)
 
     @routes.get(PATH)
@@ -31,50 +33,50 @@ def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
         session = await visitor.session()
         link = Link.from_query(request.query_string.decode("latin-1"))
         if session is None:
-            return see_other(front_path(gsid, link.unchecked))
-        view = await confirm.view(gsid, link)
-        language.asked_for(link.lang)
+            return see_other(session_path(gsid, link.unchecked))
+        view = await confirmation.view(gsid, link)
+        language.use_ui_locales(link.lang)
         if not view.pending:
             return await show_result(view, session)
-        allowed = await confirm.is_allowed(gsid, session.user, link)
+        allowed = await confirmation.is_allowed(gsid, session.user, link)
         return await page(
             "game.html",
             page_title=_("Continue to your game"),
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             game=view,
-            same_place=view.same_place(address()),
+            same_network=view.same_network(client_address()),
             allowed=allowed,
-            administrator=allowed and await confirm.hands_over_rights(session.user, address()),
+            administrator=allowed and await confirmation.grants_admin_rights(session.user, client_address()),
             action=decision_path(gsid),
-            next=front_path(gsid, view.parameters),
+            next=session_path(gsid, view.parameters),
         )
 
     @routes.post(f"{PATH}/continue")
-    async def go_on(gsid: str) -> Response:
-        session, link = await asked_by_form()
+    async def continue_as_user(gsid: str) -> Response:
+        session, link = await read_decision()
         if session:
-            await confirm.confirm(gsid, session.user, link)
+            await confirmation.confirm(gsid, session.user, link)
         return see_other(decision_path(gsid, link.unchecked))
 
     @routes.post(f"{PATH}/deny")
     async def deny(gsid: str) -> Response:
-        session, link = await asked_by_form()
+        session, link = await read_decision()
         if session is None:
             return see_other(decision_path(gsid, link.unchecked))
-        view = await confirm.view(gsid, link)
-        if not await confirm.deny(gsid):
+        view = await confirmation.view(gsid, link)
+        if not await confirmation.deny(gsid):
             return see_other(decision_path(gsid, link.unchecked))
         return await show_outcome("stopped", view, session)
 
-    async def asked_by_form() -> tuple[Session | None, Link]:
-        """Who pressed the button, and the parameters that the page with the button had shown."""
+    async def read_decision() -> tuple[Session | None, Link]:
+        """Returns the session of the user who pressed the button, and the link parameters that the page showed."""
         form = await form_fields()
         session = await visitor.session()
         if session:
-            cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+            check_csrf(session.secret, form.get("csrf"))
         link = Link.from_form(form)
-        language.asked_for(link.lang)
+        language.use_ui_locales(link.lang)
         return session, link
 
     async def show_result(view: ConfirmationView, session: Session) -> Response:
@@ -90,11 +92,11 @@ def game_pages(confirm: Confirmation, visitor: Visitor) -> Blueprint:
             "game_result.html",
             page_title=TITLES[outcome],
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
-            headers={"Refresh": LOOK_AGAIN_S} if outcome == "waiting" else None,
+            csrf=csrf_token(session.secret),
+            headers={"Refresh": REFRESH_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,
-            administrator=signed_in and await confirm.hands_over_rights(session.user, address()),
+            administrator=signed_in and await confirmation.grants_admin_rights(session.user, client_address()),
         )
 
     return routes

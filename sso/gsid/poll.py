@@ -1,6 +1,6 @@
-"""A poll: held until somebody has signed in, or it is time to ask again (§3, §4.3).
+"""getGsidResult: a poll is held until the user has logged in or the hold time is over (§3, §4.3).
 
-Subscribe, look, wait, claim: whoever confirms after the look wakes the wait, so nothing is missed in between; and no
+A poll subscribes, reads, waits, then claims. A confirmation after the read wakes the wait, so none is missed, and no
 database connection is held while waiting.
 """
 
@@ -10,9 +10,8 @@ from contextlib import suppress
 import structlog
 import trio
 
-from sso.accounts.applications import LoginNotAllowed
-from sso.accounts.auth_data import AuthData
-from sso.accounts.errors import InvalidCredentials
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
@@ -24,170 +23,177 @@ from sso.gsid.model import (
     CONFIRMED,
     DELIVERED,
     DENIED,
-    EXPIRED,
-    OVER,
+    END_ERRORS,
+    SESSION_EXPIRED,
     Cancelled,
     Claimed,
     Failed,
     LoginReady,
-    Outcome,
-    PollTurn,
+    NotClaimed,
+    Poll,
+    PollOutcome,
     Retry,
-    SessionStatus,
-    possible,
+    SessionSnapshot,
+    gsid_or_empty,
 )
-from sso.gsid.poll_store import PollStart, PollStore
+from sso.gsid.poll_store import PollStore
 from sso.gsid.rate_limit import GameRateLimiter
-from sso.gsid.session_access import SessionAccess, SessionRequest
+from sso.gsid.session_auth import SessionAuthenticator
+from sso.gsid.session_request import SessionRequest
 
-GIVE_BACK_S = 120.0  # how long it is tried: longer than a database is away
-GIVE_BACK_LEAVING_S = 3.0  # by a server that leaves: shorter than its drain
-CONNECTED_S = 2.0
-AGAIN_S = 0.3  # what seems delivered may be on its way back: so long after, it is looked at once more
-TOLERANCE_S = 0.2  # clocks tick and packets travel: so much before its time a poll is not early
-AUTH = "gsid"  # in the words of the user JWT
+RELEASE_TIMEOUT_S = 120.0  # longer than a usual outage of the database
+RELEASE_TIMEOUT_DRAINING_S = 3.0  # shorter than the drain of a server that stops
+RECONNECT_WAIT_S = 2.0
+DELIVERED_RECHECK_S = 0.3  # a delivered login may be in the course of being released; it is read again after this time
+EARLY_TOLERANCE_S = 0.2  # a poll that comes this much too soon is not early: clocks and networks vary
+AUTH = "gsid"  # the claim "auth" of the user JWT
 log = structlog.get_logger()
 
 
 class AlreadyDelivered(Exception):
-    """A repeated attempt to obtain the data: a violation."""
+    """A repeated attempt to obtain the data, which is a violation."""
 
 
-class Polls:
+class PollHandler:
     def __init__(
         self,
         store: PollStore,
-        auth_data: AuthData,
-        wakeups: Notifications,
-        holds: HeldPolls,
-        counts: GameRateLimiter,
-        admission: SessionAccess,
-        ease: Backpressure,
+        authentication_data: AuthenticationDataIssuer,
+        notifications: Notifications,
+        held_polls: HeldPolls,
+        rate_limiter: GameRateLimiter,
+        authenticator: SessionAuthenticator,
+        backpressure: Backpressure,
         hold_s: int,
     ) -> None:
         self._store = store
-        self._admission = admission
-        self._auth_data = auth_data
-        self._wakeups = wakeups
-        self._holds = holds
-        self._counts = counts
-        self._ease = ease
+        self._authenticator = authenticator
+        self._authentication_data = authentication_data
+        self._notifications = notifications
+        self._held_polls = held_polls
+        self._rate_limiter = rate_limiter
+        self._backpressure = backpressure
         self._hold_s = hold_s
 
-    async def wait_for_result(self, gsid: str, strike_key: bytes, address: Address | None = None) -> Outcome:
-        """``strike_key``: under which an early poll is counted. AlreadyDelivered, if the data was handed out before.
+    async def wait_for_result(self, gsid: str, early_poll_key: bytes, address: Address | None = None) -> PollOutcome:
+        """Holds the poll until it has an outcome. ``early_poll_key``: the counter for early polls of this client.
 
-        With an ``address``, the poll is not admitted yet, and has nothing to show but that: or Violation.
+        With an ``address`` the poll is not authenticated yet and the address is its only evidence. Raises Violation if
+        that does not suffice, and AlreadyDelivered if the data was delivered before.
         """
-        with self._wakeups.watch(topic(gsid), in_doubt=False) as signals:
-            turn = await self._begin(gsid, strike_key, address)
-            if turn.early:
-                await self._counts.early_poll(strike_key)
-            if turn.standing.error:
-                return Failed(turn.standing.error)
-            if turn.standing.poll != turn.number:  # another one of the same moment is newer
-                return await self._retry(turn, turn.standing)
-            self._holds.add(turn)
+        with self._notifications.watch(topic(gsid), in_doubt=False) as signals:
+            poll = await self._start(gsid, early_poll_key, address)
+            if poll.early:
+                await self._rate_limiter.count_early_poll(early_poll_key)
+            if poll.snapshot.error:
+                return Failed(poll.snapshot.error)
+            if poll.snapshot.newest_poll != poll.number:  # the same batch had a newer poll of this session
+                return await self._retry(poll, poll.snapshot)
+            self._held_polls.add(poll)
             try:
-                outcome = await self._wait(turn, signals)
+                outcome = await self._wait(poll, signals)
             finally:
-                self._holds.discard(turn)
-            return await self._retry(turn, outcome) if isinstance(outcome, SessionStatus) else outcome
+                self._held_polls.discard(poll)
+            return await self._retry(poll, outcome) if isinstance(outcome, SessionSnapshot) else outcome
 
-    async def give_back(self, turn: PollTurn) -> None:
-        """What was claimed, or may have been, has not reached the client: the next poll shall have it."""
-        log.info("gsid.given_back", gsid=turn.gsid)
+    async def release_claim(self, poll: Poll) -> None:
+        """Makes the login available to the next poll, because this one did not, or may not, have delivered it.
+
+        Retries while the database is unavailable: until then, a next poll would count as a repeated attempt.
+        """
+        log.info("gsid.claim_released", gsid=poll.gsid)
         began = trio.current_time()
         with trio.CancelScope(shield=True):
             while True:
                 try:
-                    return await self._store.give_back(turn)
-                except DatabaseError as error:  # too busy, or away: until then, nobody shall be told to come again
-                    most = GIVE_BACK_LEAVING_S if self._holds.draining else GIVE_BACK_S
-                    if trio.current_time() - began > most:
-                        log.error("gsid.not_given_back", gsid=turn.gsid, reason=str(error))
+                    return await self._store.release_claim(poll)
+                except DatabaseError as error:
+                    timeout_s = RELEASE_TIMEOUT_DRAINING_S if self._held_polls.draining else RELEASE_TIMEOUT_S
+                    if trio.current_time() - began > timeout_s:
+                        log.error("gsid.claim_release_failed", gsid=poll.gsid, reason=str(error))
                         return None
-                with trio.move_on_after(CONNECTED_S):
-                    await self._wakeups.connected.wait()
-                await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads, hides nothing
+                with trio.move_on_after(RECONNECT_WAIT_S):
+                    await self._notifications.connected.wait()
+                await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads load, hides nothing
 
-    async def _begin(self, gsid: str, strike_key: bytes, address: Address | None) -> PollTurn:
+    async def _start(self, gsid: str, early_poll_key: bytes, address: Address | None) -> Poll:
         began = trio.current_time()
-        turn = None
-        if address is not None:  # mostly the session is theirs
-            turn = await self._store.extend(possible(gsid), str(address), strike_key)
-            if turn is None:
-                with trio.CancelScope(shield=True):  # who asks wrongly is written down, also when they have left
-                    await self._admission.admit(SessionRequest.by_address(gsid, address))
-        if turn is None:
-            turn = await self._store.extend(gsid)
-        self._ease.took(trio.current_time() - began)
-        if turn is not None and turn.standing.status == DELIVERED:
-            await trio.sleep(AGAIN_S)
-            turn = await self._store.extend(gsid)
-        if turn is None or turn.standing.status == DELIVERED:
+        poll = None
+        if address is not None:  # fast path: one statement authenticates and starts the poll
+            poll = await self._store.start(gsid_or_empty(gsid), str(address), early_poll_key)
+            if poll is None:
+                with trio.CancelScope(shield=True):  # record the violation even if the client has disconnected
+                    await self._authenticator.authenticate(SessionRequest.with_address_only(gsid, address))
+        if poll is None:
+            poll = await self._store.start(gsid)
+        self._backpressure.record_poll_duration(trio.current_time() - began)
+        if poll is not None and poll.snapshot.status == DELIVERED:
+            await trio.sleep(DELIVERED_RECHECK_S)
+            poll = await self._store.start(gsid)
+        if poll is None or poll.snapshot.status == DELIVERED:
             raise AlreadyDelivered
-        return turn
+        return poll
 
-    async def _wait(self, turn: PollTurn, signals: trio.MemoryReceiveChannel[None]) -> Outcome | SessionStatus:
-        """What came of it; or nothing yet, and how things stand."""
-        deadline = trio.current_time() + min(self._hold_s, turn.left_s)
-        standing, in_doubt, time_is_up = turn.standing, False, False
-        must_look = turn.standing.status == CONFIRMED
+    async def _wait(self, poll: Poll, signals: trio.MemoryReceiveChannel[None]) -> PollOutcome | SessionSnapshot:
+        """Returns the outcome; or the latest snapshot if nothing has happened by the end of the hold time."""
+        deadline = trio.current_time() + min(self._hold_s, poll.left_s)
+        snapshot, maybe_claimed, timed_out = poll.snapshot, False, False
+        try_claim = poll.snapshot.status == CONFIRMED
         try:
             while True:
-                if must_look:
+                if try_claim:
                     try:
-                        found = await self._store.claim(turn)
-                    except DatabaseError as error:  # whether it was claimed is then unknown, until the next look
-                        log.warning("gsid.look_failed", reason=str(error))
-                        in_doubt = True
+                        claim = await self._store.claim(poll)
+                    except DatabaseError as error:  # the statement may have claimed the login all the same
+                        log.warning("gsid.claim_failed", reason=str(error))
+                        maybe_claimed = True
                     else:
-                        in_doubt = False
-                        outcome = await self._judge(turn, found)
-                        if not isinstance(outcome, SessionStatus):
+                        maybe_claimed = False
+                        outcome = await self._outcome_of(poll, claim)
+                        if not isinstance(outcome, SessionSnapshot):
                             return outcome
-                        standing = outcome
-                if time_is_up or self._holds.draining:
-                    return standing
+                        snapshot = outcome
+                if timed_out or self._held_polls.draining:
+                    return snapshot
                 with trio.move_on_at(deadline) as limit:
                     await signals.receive()
-                must_look, time_is_up = True, limit.cancelled_caught
+                try_claim, timed_out = True, limit.cancelled_caught
         finally:
-            if in_doubt:  # also when the client has left
-                await self.give_back(turn)
+            if maybe_claimed:  # also if the client has disconnected
+                await self.release_claim(poll)
 
-    async def _judge(self, turn: PollTurn, found: Claimed | PollStart | None) -> Outcome | SessionStatus:
-        match found:
+    async def _outcome_of(self, poll: Poll, claim: Claimed | NotClaimed | None) -> PollOutcome | SessionSnapshot:
+        """Returns the snapshot if the poll must continue to wait."""
+        match claim:
             case None:
-                return Failed(EXPIRED)
+                return Failed(SESSION_EXPIRED)
             case Claimed() as claimed:
                 return await self._deliver(claimed)
-            case PollStart(standing, void):
-                if standing.poll != turn.number:
-                    return await self._retry(turn, standing)
-                if standing.error or void:
-                    return Failed(standing.error or OVER[CLOSED])
-                return Cancelled(standing) if standing.cancels != turn.cancels else standing
+            case NotClaimed(snapshot, user_invalid):
+                if snapshot.newest_poll != poll.number:
+                    return await self._retry(poll, snapshot)
+                if snapshot.error or user_invalid:
+                    return Failed(snapshot.error or END_ERRORS[CLOSED])
+                return Cancelled(snapshot) if snapshot.cancels != poll.cancels else snapshot
 
-    async def _deliver(self, claimed: Claimed) -> Outcome:
+    async def _deliver(self, claimed: Claimed) -> PollOutcome:
         try:
-            data = await self._auth_data.issue(SignedIn(claimed.user, AUTH), claimed.facts.options)
-        except (LoginNotAllowed, InvalidCredentials):  # it was allowed when it was confirmed, a moment ago
-            await self._store.deny(claimed.turn)
-            return Failed(OVER[DENIED])
+            data = await self._authentication_data.issue(SignedIn(claimed.user, AUTH), claimed.session.options)
+        except (LoginNotAllowed, InvalidCredentials):  # the user lost access between confirmation and delivery
+            await self._store.deny_claimed(claimed.poll)
+            return Failed(END_ERRORS[DENIED])
         except DatabaseError as error:
-            log.warning("gsid.not_issued", reason=str(error))
-            await self.give_back(claimed.turn)
-            return Retry(claimed.standing, max(1, self._ease.delay()))
+            log.warning("gsid.issue_failed", reason=str(error))
+            await self.release_claim(claimed.poll)
+            return Retry(claimed.snapshot, max(1, self._backpressure.delay()))
         except BaseException:
-            await self.give_back(claimed.turn)
+            await self.release_claim(claimed.poll)
             raise
-        return LoginReady(claimed.standing, data, claimed.turn)
+        return LoginReady(claimed.snapshot, data, claimed.poll)
 
-    async def _retry(self, turn: PollTurn, standing: SessionStatus) -> Retry:
-        delay = self._ease.delay()
-        if delay and not self._holds.draining:  # who is sent away by us has nobody to wait for
+    async def _retry(self, poll: Poll, snapshot: SessionSnapshot) -> Retry:
+        delay = self._backpressure.delay()
+        if delay and not self._held_polls.draining:  # a draining worker sends polls away before their time
             with suppress(DatabaseError):
-                await self._store.defer(turn, delay - TOLERANCE_S)
-        return Retry(standing, delay)
+                await self._store.set_retry_time(poll, delay - EARLY_TOLERANCE_S)
+        return Retry(snapshot, delay)

@@ -1,29 +1,27 @@
-"""How often is too often: new sessions, early polls and refused requests, counted by the minute in the database.
+"""Rate limits of game sessions: new sessions, early polls and refused requests per minute, counted in the database.
 
-Counts are the same for all workers. A client that is blocked for early polls is found out with the session it asks
-for, in the same statement; this file only counts. Refused requests block nobody: who asks rightly from an address has
-nothing to do with those who do not.
+All workers share the counters. A client is blocked for early polls only; the statements that read its session check
+that. Refused requests block no address, because other clients may share it.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import ip_network
 
 from sso.core.ids import digest
-from sso.core.net import Address
+from sso.core.net import Address, client_networks
 from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.gsid.errors import TooManySessions
 
-MAX_ADDRESSES = 4096  # remembered
-REFUSALS = 100  # of one address in a minute that have a record each
+MAX_CACHED_ADDRESSES = 4096
+MAX_RECORDED_REFUSALS = 100  # per address and minute; further ones share a record
 
 
 @dataclass(frozen=True)
 class GameRateLimits:
-    new_sessions: int
-    strikes: int
-    block_s: int
+    new_sessions: int  # per address and minute
+    early_polls: int  # per client and minute
+    block_s: int  # for too many early polls
 
 
 class GameRateLimiter:
@@ -32,33 +30,29 @@ class GameRateLimiter:
         self._new_sessions = RateLimiter(database, "getgsid", limits.new_sessions)
         self._limits = limits
 
-    async def new_session(self, address: Address) -> None:
-        """TooManySessions, beyond what an address may register in a minute."""
+    async def count_new_session(self, address: Address) -> None:
+        """Raises TooManySessions if the address has registered too many sessions within a minute."""
         if wait_s := await self._new_sessions.add(address):
             raise TooManySessions(wait_s)
 
-    async def early_poll(self, key: bytes) -> None:
-        await self._counter.add(key, self._limits.strikes, float(self._limits.block_s))
+    async def count_early_poll(self, key: bytes) -> None:
+        """Blocks the key if it has too many early polls within a minute."""
+        await self._counter.add(key, self._limits.early_polls, float(self._limits.block_s))
 
-    async def refused(self, key: bytes) -> bool:
-        """False, beyond what is written down one by one."""
-        return (await self._counter.add(key)).number <= REFUSALS
+    async def count_refusal(self, key: bytes) -> bool:
+        """Returns False if the refusal must not get a record of its own."""
+        return (await self._counter.add(key)).number <= MAX_RECORDED_REFUSALS
 
 
 @dataclass(frozen=True)
 class AddressKeys:
-    """Under which an address is counted: its early polls, for which it may be blocked, and its refused requests."""
+    """The keys of an address's counters: early polls, which may block it, and refused requests."""
 
-    early: bytes
-    refused: bytes
+    early_polls: bytes
+    refusals: bytes
 
     @classmethod
-    @lru_cache(MAX_ADDRESSES)
+    @lru_cache(MAX_CACHED_ADDRESSES)
     def of(cls, address: Address) -> "AddressKeys":
-        network = network_of(address)
+        network, _ = client_networks(address)
         return cls(digest(f"poll:{network}"), digest(f"refused:{network}"))
-
-
-def network_of(address: Address) -> object:
-    """Whoever has one IPv6 address commonly has the 2^64 of its network."""
-    return ip_network((address, 64), strict=False) if address.version == 6 else address

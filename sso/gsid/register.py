@@ -1,4 +1,4 @@
-"""getGsid: register a session (§4.3)."""
+"""getGsid: registers a session (§4.3)."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from sso.accounts.model import LoginOptions
 from sso.core.errors import ApiError
 from sso.core.ids import secret_token
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
-from sso.gsid.match_code import match_code
+from sso.gsid.match_code import new_match_code
 from sso.gsid.session_store import GameSessionStore
 
 
@@ -25,12 +25,13 @@ class Registration:
         self._sessions = sessions
 
     async def register(self, options: LoginOptions, key_text: str | None) -> RegisteredSession:
-        gsid, secret, match = str(uuid.uuid4()), secret_token(), match_code()
-        started, life = await self._sessions.create(gsid, secret, match, _read_key(key_text), options)
-        return RegisteredSession(gsid, started, life, match, secret)
+        """Raises ApiError if the public key is unusable."""
+        gsid, secret, match = str(uuid.uuid4()), secret_token(), new_match_code()
+        started, lifetime_s = await self._sessions.create(gsid, secret, match, _parse_key(key_text), options)
+        return RegisteredSession(gsid, started, lifetime_s, match, secret)
 
 
-def _read_key(text: str | None) -> bytes | None:
+def _parse_key(text: str | None) -> bytes | None:
     try:
         return public_der(load_rsa_public(text)) if text is not None else None
     except UnusableKey as error:

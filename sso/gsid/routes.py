@@ -1,36 +1,49 @@
-"""The endpoints of game sessions (§4.3)."""
+"""The HTTP endpoints of game sessions (§4.3)."""
 
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, assert_never
 
 from pydantic import StringConstraints
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
-from sso.accounts.option_fields import OptionFields, checked_options
+from sso.accounts.login_options import LoginOptionFields, parse_login_options
 from sso.core.errors import Forbidden
 from sso.core.net import Address, contains
-from sso.gsid import session_request
 from sso.gsid.client_proof import ProofFailure
-from sso.gsid.model import EXPIRED, Cancelled, Failed, LoginReady, Outcome, Retry, SessionStatus
+from sso.gsid.model import SESSION_EXPIRED, Cancelled, Failed, LoginReady, PollOutcome, Retry, SessionSnapshot
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.rate_limit import AddressKeys
-from sso.gsid.session_access import SessionRequest, only
+from sso.gsid.session_request import (
+    SessionRequest,
+    claimed_addresses,
+    parse_session_request,
+    public_key,
+    single_address,
+)
 from sso.gsid.wiring import BASE, GameLogin
-from sso.web import http
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred import DeferredResponse
-from sso.web.http import MAX_BODY, UnknownClient, address, body, read, reply
-from sso.web.models import RequestModel, validate
+from sso.web.request import (
+    MAX_BODY,
+    UnknownClient,
+    client_address,
+    current_request,
+    ignored_forwarding_header,
+    read_body,
+    read_model,
+)
+from sso.web.request_model import RequestModel, validate
+from sso.web.response import reply
 
 Key = Annotated[str, StringConstraints(max_length=4096)]
 
 
-class GetGsidRequest(OptionFields):
+class GetGsidRequest(LoginOptionFields):
     public_key: Key = ""
 
 
 class GsidRequest(RequestModel):
-    gsid: Annotated[str, StringConstraints(max_length=MAX_BODY)]  # none that is too long, only none that exists
+    gsid: Annotated[str, StringConstraints(max_length=MAX_BODY)]  # a text that is no gsid names no session
     public_key: Key = ""
 
 
@@ -46,113 +59,121 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     @routes.post(f"{BASE}/getGsid")
     async def get_gsid() -> Response:
-        fields = await read(GetGsidRequest)
-        key_text = session_request.public_key(request.headers, fields.public_key)
-        real = await real_address("")
-        await game.counts.new_session(real)
+        fields = await read_model(GetGsidRequest)
+        headers = current_request().headers
+        key_text = public_key(headers, fields.public_key)
+        origin = await require_client_address("")
+        await game.rate_limiter.count_new_session(origin)
         try:
-            said = only(session_request.said_addresses(request.headers))
-            options = await checked_options(fields, request.headers, real, said, game.applications)
+            claimed = single_address(claimed_addresses(headers))
+            options = await parse_login_options(fields, headers, origin, claimed, game.applications)
         except Forbidden as error:
-            raise await game.violations.refuse("", ProofFailure("Ip header", found=error.message), real) from None
-        made = await game.register.register(options, key_text)
-        answer = {"gsid": made.gsid, "ts": made.started, "started": made.started, "expires_in": made.expires_in}
-        return reply(
-            {"status": "OK", **answer, "match": made.match}, headers={"Location": game.location_url + made.secret}
-        )
+            raise await game.violations.refuse("", ProofFailure("Ip header", found=error.message), origin) from None
+        session = await game.registration.register(options, key_text)
+        data = {
+            "status": "OK",
+            "gsid": session.gsid,
+            "ts": session.started,
+            "started": session.started,
+            "expires_in": session.expires_in,
+            "match": session.match,
+        }
+        return reply(data, headers={"Location": game.location_url + session.secret})
 
     @routes.post(f"{BASE}/getGsidResult")
     async def get_gsid_result() -> Response:
-        asked, _ = await about(GsidRequest)
-        if asked.shows_its_address_alone:  # it is admitted by the statement that begins the poll
-            return DeferredResponse(
-                result, asked.gsid, AddressKeys.of(asked.real).early, asked.real, False, client_connection()
-            )
-        admitted = await game.admission.admit(asked)
-        return DeferredResponse(result, asked.gsid, admitted.strike_key, asked.real, True, client_connection())
+        request, _ = await read_session_request(GsidRequest)
+        if request.has_address_only:  # the statement that starts the poll authenticates it
+            early_poll_key = AddressKeys.of(request.origin).early_polls
+            return DeferredResponse(result, request.gsid, early_poll_key, request.origin, False, client_connection())
+        authenticated = await game.authenticator.authenticate(request)
+        early_poll_key = authenticated.early_poll_key
+        return DeferredResponse(result, request.gsid, early_poll_key, request.origin, True, client_connection())
 
     async def result(
-        gsid: str, strike_key: bytes, real: Address, admitted: bool, client_connection: ClientConnection
+        gsid: str, early_poll_key: bytes, origin: Address, authenticated: bool, client_connection: ClientConnection
     ) -> Response:
-        with client_connection.watched():
+        with client_connection.cancel_on_disconnect():
             try:
-                outcome = await game.polls.wait_for_result(gsid, strike_key, None if admitted else real)
+                outcome = await game.polls.wait_for_result(gsid, early_poll_key, None if authenticated else origin)
             except AlreadyDelivered:
-                wrong = ProofFailure("repeated attempt to obtain the data", "one delivery", "another poll")
-                raise await game.violations.refuse(gsid, wrong, real) from None
+                failure = ProofFailure("repeated attempt to obtain the data", "one delivery", "another poll")
+                raise await game.violations.refuse(gsid, failure, origin) from None
             if isinstance(outcome, LoginReady):
-                client_connection.undo = partial(game.polls.give_back, outcome.turn)
+                client_connection.on_undelivered = partial(game.polls.release_claim, outcome.poll)
         return reply(envelope(gsid, outcome))
 
     @routes.post(f"{BASE}/closeGsid")
     async def close_gsid() -> Response:
-        asked, fields = await about(CloseGsidRequest)
-        await game.admission.admit(asked)
-        if not await game.sessions.close(asked.gsid, fields.status):
-            return reply(envelope(asked.gsid, Failed(EXPIRED)))
-        return reply({"status": "OK", "gsid": asked.gsid})
+        request, fields = await read_session_request(CloseGsidRequest)
+        await game.authenticator.authenticate(request)
+        if not await game.sessions.close(request.gsid, fields.status):
+            return reply(envelope(request.gsid, Failed(SESSION_EXPIRED)))
+        return reply({"status": "OK", "gsid": request.gsid})
 
     @routes.post(f"{BASE}/info")
     async def info() -> Response:
-        asked, _ = await about(GsidRequest)
-        ignored = http.ignored_forwarding_header()
-        if ignored or not contains(game.info_allow, asked.real):
-            found = f"{asked.real} with {ignored}, not in SSO_TRUSTED_PROXIES" if ignored else str(asked.real)
-            raise await game.admission.refuse(asked, ProofFailure("info", "an address of SSO_INFO_ALLOW", found))
-        facts, standing, state = await game.admission.look(asked)
-        session = {
-            "distr": facts.distr,
-            "factor": facts.factor,
-            "app_id": facts.app_id,
-            "gapp_id": facts.gapp_id,
-            "ip": facts.address,
-            "created": facts.started,
-            "last_seen": standing.last_seen,
+        request, _ = await read_session_request(GsidRequest)
+        ignored = ignored_forwarding_header()
+        if ignored or not contains(game.info_allow, request.origin):
+            found = f"{request.origin} with {ignored}, not in SSO_TRUSTED_PROXIES" if ignored else str(request.origin)
+            failure = ProofFailure("info", "an address of SSO_INFO_ALLOW", found)
+            raise await game.authenticator.refuse(request, failure)
+        session, snapshot, state = await game.authenticator.find(request)
+        data = {
+            "distr": session.distr,
+            "factor": session.factor,
+            "app_id": session.app_id,
+            "gapp_id": session.gapp_id,
+            "ip": session.address,
+            "created": session.started,
+            "last_seen": snapshot.last_seen,
             "state": state,
         }
-        return reply({"status": "OK", "session": session})
+        return reply({"status": "OK", "session": data})
 
-    async def about(model: type[A]) -> tuple[SessionRequest, A]:
-        here, sent = http.asked(), await body()
-        fields = validate(model, sent)
-        asked = session_request.collect(
+    async def read_session_request(model: type[A]) -> tuple[SessionRequest, A]:
+        """Returns the parsed request about a session, and its body as a model."""
+        current, content = current_request(), await read_body()
+        fields = validate(model, content)
+        request = parse_session_request(
             fields.gsid,
-            here.headers,
-            here.args.getlist("Location") if here.query_string else (),
-            await real_address(fields.gsid),
-            key=fields.public_key,
-            signed=sent.raw,
+            current.headers,
+            current.args.getlist("Location") if current.query_string else (),
+            await require_client_address(fields.gsid),
+            body_key=fields.public_key,
+            signed=content.raw,
         )
-        return asked, fields
+        return request, fields
 
-    async def real_address(gsid: str) -> Address:
+    async def require_client_address(gsid: str) -> Address:
         try:
-            return address()
+            return client_address()
         except UnknownClient:
-            raise await game.violations.nowhere(gsid) from None
+            raise await game.violations.unknown_address(gsid) from None
 
     return routes
 
 
-def envelope(gsid: str, outcome: Outcome) -> dict[str, Any]:
+def envelope(gsid: str, outcome: PollOutcome) -> dict[str, Any]:
     match outcome:
-        case LoginReady(standing, data):
-            return {**data, **_common("OK", gsid, standing)}
-        case Retry(standing, delay):
-            return {**_common("RETRY", gsid, standing), "delay": delay}
-        case Cancelled(standing):
-            return _common("CANCELLED", gsid, standing)
+        case LoginReady(snapshot, data):
+            return {**data, **_common_fields("OK", gsid, snapshot)}
+        case Retry(snapshot, delay):
+            return {**_common_fields("RETRY", gsid, snapshot), "delay": delay}
+        case Cancelled(snapshot):
+            return _common_fields("CANCELLED", gsid, snapshot)
         case Failed(error):
             return {"status": "ERROR", "error": error}
         case _:
             assert_never(outcome)
 
 
-def _common(status: str, gsid: str, standing: SessionStatus) -> dict[str, Any]:
+def _common_fields(status: str, gsid: str, snapshot: SessionSnapshot) -> dict[str, Any]:
     return {
         "status": status,
         "gsid": gsid,
-        "ts": standing.ts,
-        "started": standing.started,
-        "last_seen": standing.last_seen,
+        "ts": snapshot.ts,
+        "started": snapshot.started,
+        "last_seen": snapshot.last_seen,
     }

@@ -1,16 +1,16 @@
-"""What a request about a session brings, collected from where it may stand (§4.3): the body, the URL, the headers."""
+"""Parsing of a request about a session: its evidence may be in the body, the URL or the headers (§4.3)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from werkzeug.datastructures import Headers
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, Forbidden
 from sso.core.net import Address
 from sso.gsid.client_proof import ClientEvidence
-from sso.gsid.session_access import SessionRequest
 
 LOCATION, SIGNATURE, KEY, ADDRESS, ADDRESS_SIGNATURE = "Location", "Request-Sign", "public_key", "Ip", "Signature"
-# The kind of evidence in a header, or in a scheme of Authorization. Any other scheme says nothing here.
+# Maps a header, or "authorization" and its scheme, to the kind of evidence it holds. Other schemes are ignored.
 _KINDS = {
     "location": LOCATION,
     "authorization location": LOCATION,
@@ -31,56 +31,85 @@ class RepeatedEvidence(ApiError):
         super().__init__(f"{kind}: expected at most one, in one place")
 
 
-def collect(
-    gsid: str, headers: Headers, in_url: Sequence[str], real: Address, *, key: str = "", signed: bytes
+@dataclass(frozen=True)
+class SessionRequest:
+    """A request about a session: its origin, the client address that a server claims, and the client's evidence."""
+
+    gsid: str
+    origin: Address  # of the request itself
+    claimed_addresses: tuple[str, ...]  # the client's address, as sent by a server that acts for the client
+    address_signature: str | None  # by which that server proves that it may
+    evidence: ClientEvidence
+
+    @classmethod
+    def with_address_only(cls, gsid: str, origin: Address) -> "SessionRequest":
+        return cls(gsid, origin, (), None, ClientEvidence(origin))
+
+    @property
+    def has_address_only(self) -> bool:
+        evidence = self.evidence
+        others = (self.address_signature, evidence.location, evidence.signature, evidence.public_key)
+        return not self.claimed_addresses and all(text is None for text in others)
+
+
+def parse_session_request(
+    gsid: str, headers: Headers, url_locations: Sequence[str], origin: Address, *, body_key: str = "", signed: bytes
 ) -> SessionRequest:
-    """``in_url``: the parameter Location. ``key``: a public key in the body. ``signed``: what a signature is over."""
-    found = _said(headers)
+    """``url_locations``: values of the URL parameter Location. ``signed``: the bytes that a signature must cover."""
+    values = _evidence_by_kind(headers)
     return SessionRequest(
         gsid=gsid,
-        real=real,
-        said=tuple(found.get(ADDRESS, ())),
-        signature=_one(ADDRESS_SIGNATURE, found),
+        origin=origin,
+        claimed_addresses=tuple(values.get(ADDRESS, ())),
+        address_signature=_at_most_one(ADDRESS_SIGNATURE, values),
         evidence=ClientEvidence(
-            address=real,
-            location=_one(LOCATION, found, in_url),
-            signature=_one(SIGNATURE, found),
-            public_key=_key(found, key),
-            signed=signed,
+            address=origin,
+            location=_at_most_one(LOCATION, values, url_locations),
+            signature=_at_most_one(SIGNATURE, values),
+            public_key=_public_key(values, body_key),
+            signed_bytes=signed,
         ),
     )
 
 
-def public_key(headers: Headers, in_body: str) -> str | None:
-    return _key(_said(headers), in_body)
+def public_key(headers: Headers, body_key: str) -> str | None:
+    """Returns the public key of a request, from the header or the body."""
+    return _public_key(_evidence_by_kind(headers), body_key)
 
 
-def said_addresses(headers: Headers) -> tuple[str, ...]:
-    """Of the client, as a server says it that acts for one."""
-    return tuple(_said(headers).get(ADDRESS, ()))
+def claimed_addresses(headers: Headers) -> tuple[str, ...]:
+    """Returns the client addresses that a server claims in the header Ip or in Authorization."""
+    return tuple(_evidence_by_kind(headers).get(ADDRESS, ()))
 
 
-def _key(found: Mapping[str, Sequence[str]], in_body: str) -> str | None:
-    """An empty key is none."""
-    sent = [text for text in (in_body, *found.get(KEY, ())) if text]
-    return _one(KEY, {}, sent)
+def single_address(claimed: tuple[str, ...]) -> str | None:
+    """Returns the claimed address. It may be sent in several places; raises Forbidden if they differ."""
+    if len({text.strip() for text in claimed}) > 1:
+        raise Forbidden("Ip: expected the same address in all places")
+    return claimed[0] if claimed else None
 
 
-def _one(kind: str, found: Mapping[str, Sequence[str]], elsewhere: Sequence[str] = ()) -> str | None:
-    sent = (*elsewhere, *found.get(kind, ()))
-    if len(sent) > 1:
+def _public_key(values: Mapping[str, Sequence[str]], body_key: str) -> str | None:
+    """An empty key counts as no key."""
+    keys = [text for text in (body_key, *values.get(KEY, ())) if text]
+    return _at_most_one(KEY, {}, keys)
+
+
+def _at_most_one(kind: str, values: Mapping[str, Sequence[str]], elsewhere: Sequence[str] = ()) -> str | None:
+    texts = (*elsewhere, *values.get(kind, ()))
+    if len(texts) > 1:
         raise RepeatedEvidence(kind)
-    return sent[0] if sent else None
+    return texts[0] if texts else None
 
 
-def _said(headers: Headers) -> dict[str, list[str]]:
-    """The headers that matter here, in one pass, by the kind of evidence."""
-    found: dict[str, list[str]] = {}
-    for title, value in headers:
-        name = title.lower()
+def _evidence_by_kind(headers: Headers) -> dict[str, list[str]]:
+    """Collects the values of all evidence headers in one pass."""
+    values: dict[str, list[str]] = {}
+    for header, value in headers:
+        name = header.lower()
         if name == "authorization":
             scheme, _, value = value.partition(" ")
             name = f"authorization {scheme.lower()}"
         if kind := _KINDS.get(name):
-            found.setdefault(kind, []).append(value.strip() if name.startswith("authorization") else value)
-    return found
+            values.setdefault(kind, []).append(value.strip() if name.startswith("authorization") else value)
+    return values

@@ -1,4 +1,4 @@
-"""Game sessions in the database: making one, finding it, closing it, and what the browser does to it."""
+"""The store of game sessions: create, find, close, and the changes that the browser makes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,32 +8,36 @@ from sso.core.ids import digest
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.gsid.model import Filled, GameSessionData, SessionStatus
+from sso.gsid.model import GameSessionData, LinkValues, SessionSnapshot
 
-NOTHING_FILLED = Filled()
-REMEMBERED = "interval '10 minutes'"  # an ended session, so that its own client is told
+NO_VALUES = LinkValues()
+DELETED_AFTER_S = 600  # a row is deleted so long after the latest possible end of its session
+# An ended session is still found for so long, so that its client gets a precise error.
+RETENTION = "interval '10 minutes'"
 
-# What every reader of a row `s` takes of it.
-STANDING = """s.status, s.ends > now() AS alive, s.poll, s.cancels,
+# Columns of a row `s` for SessionSnapshot and GameSessionData.
+SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, s.cancels,
     CAST(floor(extract(epoch FROM s.created)) AS bigint) AS started,
     CAST(coalesce(floor(extract(epoch FROM s.last_seen)), 0) AS bigint) AS last_seen,
     CAST(floor(extract(epoch FROM now())) AS bigint) AS ts"""
-FACTS = """s.gsid, s.location, s.match, s.address, s.public_key, s.distr, s.factor, s.jwt_public_key, s.app_id,
-    s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email, s.meta_given, s.bound_apps"""
-TELL_POLL = "pg_notify('sso', 'poll:' || gsid)"
-TELL_SOCKET = "pg_notify('sso', 'socket:' || gsid)"
-TELL = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
+SESSION_COLUMNS = """s.gsid, s.location, s.match, s.address, s.public_key, s.distr, s.factor, s.jwt_public_key,
+    s.app_id, s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email, s.meta_given, s.bound_apps"""
+NOTIFY_POLL = "pg_notify('sso', 'poll:' || gsid)"
+NOTIFY_SOCKET = "pg_notify('sso', 'socket:' || gsid)"
+NOTIFY_BOTH = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
 
-# For early polls a client that signs is blocked by its key, any other by its address: a key is public, and whoever
-# registers the key of somebody else, and polls by other evidence, must not have it blocked.
+# Early polls block a client by its key if it signs, otherwise by its address. A public key is no secret: a client that
+# registers the key of another one and polls with other evidence must not get that key blocked.
 _FIND = Statement(
-    f"""SELECT item.n, {FACTS}, {STANDING}, s.state, (
+    f"""SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, (
         SELECT t.blocked_until > now() FROM throttle t
-        WHERE t.key = CASE WHEN item.signs AND s.public_key IS NOT NULL THEN sha256(s.public_key) ELSE item.early END
+        WHERE t.key = CASE WHEN item.signs AND s.public_key IS NOT NULL THEN sha256(s.public_key)
+            ELSE item.early_poll_key END
         ) IS TRUE AS blocked
-    FROM unnest(CAST(:gsids AS text[]), CAST(:early AS bytea[]), CAST(:signs AS boolean[]))
-        WITH ORDINALITY AS item (gsid, early, signs, n)
-    LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.ends > now() - {REMEMBERED}"""  # noqa: S608 - the parts are ours
+    FROM unnest(CAST(:gsids AS text[]), CAST(:early_poll_keys AS bytea[]), CAST(:signs AS boolean[]))
+        WITH ORDINALITY AS item (gsid, early_poll_key, signs, n)
+    LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        AND s.ends > now() - {RETENTION}"""  # noqa: S608 - fixed texts
 )
 _CREATE = Statement(
     """INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
@@ -44,14 +48,14 @@ _CREATE = Statement(
     RETURNING CAST(floor(extract(epoch FROM created)) AS bigint)"""
 )
 _CLOSE = Statement(
-    f"""WITH done AS (
+    f"""WITH closed AS (
         UPDATE game_sessions SET state = :state,
             status = CASE WHEN status IN ('pending', 'confirmed') THEN 'closed' ELSE status END
         WHERE gsid = :gsid AND (ends > now() OR status NOT IN ('pending', 'confirmed')) RETURNING gsid
-    ) SELECT gsid, {TELL} FROM done"""  # noqa: S608 - the parts are ours
+    ) SELECT gsid, {NOTIFY_BOTH} FROM closed"""  # noqa: S608 - fixed texts
 )
 _CONFIRM = Statement(
-    f"""WITH done AS (
+    f"""WITH confirmed AS (
         UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
             valid_from = u.valid_from,
             app_id = CASE WHEN s.app_id = 0 THEN :app_id ELSE s.app_id END,
@@ -63,47 +67,47 @@ _CONFIRM = Statement(
         WHERE s.gsid = :gsid AND s.status = 'pending' AND s.ends > now()
             AND u.user_id = :user_id AND u.valid_from = :valid_from AND NOT u.disabled
         RETURNING s.gsid
-    ) SELECT gsid, {TELL} FROM done"""  # noqa: S608 - the parts are ours
+    ) SELECT gsid, {NOTIFY_BOTH} FROM confirmed"""  # noqa: S608 - fixed texts
 )
 _DENY = Statement(
-    f"""WITH done AS (
+    f"""WITH denied AS (
         UPDATE game_sessions SET status = 'denied', stage = 'denied'
         WHERE gsid = :gsid AND status = 'pending' AND ends > now() RETURNING gsid
-    ) SELECT gsid, {TELL} FROM done"""  # noqa: S608 - the parts are ours
+    ) SELECT gsid, {NOTIFY_BOTH} FROM denied"""  # noqa: S608 - fixed texts
 )
-_REACH = Statement(
-    f"""WITH done AS (
+_SET_STAGE = Statement(
+    f"""WITH updated AS (
         UPDATE game_sessions SET stage = :stage
         WHERE gsid = :gsid AND status = 'pending' AND ends > now() AND stage <> :stage
             AND (:stage <> 'opened' OR stage = '') RETURNING gsid
-    ) SELECT gsid, {TELL_SOCKET} FROM done"""  # noqa: S608 - the parts are ours
+    ) SELECT gsid, {NOTIFY_SOCKET} FROM updated"""  # noqa: S608 - fixed texts
 )
-_SHOW = Statement(
-    f"""SELECT {FACTS}, {STANDING}, s.state, s.user_id,
+_READ_FOR_PAGE = Statement(
+    f"""SELECT {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, s.user_id,
         coalesce(s.held_until > now() - interval '5 s', false)
             OR coalesce(s.last_seen > now() - interval '15 s', false) AS waiting
-    FROM game_sessions s WHERE s.gsid = :gsid AND s.ends > now() - {REMEMBERED}"""  # noqa: S608 - the parts are ours
+    FROM game_sessions s WHERE s.gsid = :gsid AND s.ends > now() - {RETENTION}"""  # noqa: S608 - fixed texts
 )
 
 
 @dataclass(frozen=True)
-class FoundSession:
-    """Of a request about a session: the session, if there is one, and whether the client is blocked for early polls."""
+class SessionLookup:
+    """The session that a request names, if it exists, and whether early polls have blocked the client."""
 
     blocked: bool
-    facts: GameSessionData | None
-    standing: SessionStatus | None
+    session: GameSessionData | None
+    snapshot: SessionSnapshot | None
     state: str
 
 
 @dataclass(frozen=True)
-class ShownSession:
-    """A session as the browser's page sees it."""
+class SessionOnPage:
+    """A session as the browser's page needs it."""
 
-    facts: GameSessionData
-    standing: SessionStatus
-    user_id: str | None  # who confirmed
-    waiting: bool  # the game was heard of a moment ago
+    session: GameSessionData
+    snapshot: SessionSnapshot
+    user_id: str | None  # the user who confirmed
+    waiting: bool  # the game polled or sent a heartbeat a moment ago
 
 
 class GameSessionStore:
@@ -116,8 +120,8 @@ class GameSessionStore:
     async def create(
         self, gsid: str, secret: str, match: str, public_key: bytes | None, options: LoginOptions
     ) -> tuple[int, int]:
-        """When it was made, and how many seconds it lives if nobody polls."""
-        life = min(self._ttl_s, self._max_s)
+        """Returns the creation time and the lifetime in seconds without any poll."""
+        lifetime_s = min(self._ttl_s, self._max_s)
         created: int = await self._database.value(
             _CREATE,
             gsid=gsid,
@@ -136,46 +140,53 @@ class GameSessionStore:
             with_meta=options.meta,
             with_email=options.with_email,
             meta_given=options.meta_given,
-            ttl=float(life),
-            kept=float(self._max_s + 600),
+            ttl=float(lifetime_s),
+            kept=float(self._max_s + DELETED_AFTER_S),
         )
-        return created, life
+        return created, lifetime_s
 
-    async def find(self, gsid: str, early: bytes, *, signs: bool) -> FoundSession:
-        """``early``: under which early polls of the client's address are counted."""
-        row = await self._find(gsid, early, signs)
-        assert row is not None  # there is one for every item
+    async def find(self, gsid: str, early_poll_key: bytes, *, signs: bool) -> SessionLookup:
+        """``early_poll_key``: the counter of early polls from the client's address. ``signs``: it sent a signature."""
+        row = await self._find(gsid, early_poll_key, signs)
+        assert row is not None  # the statement returns a row for every item
         if row["gsid"] is None:
-            return FoundSession(row["blocked"], None, None, "")
-        return FoundSession(row["blocked"], GameSessionData.from_row(row), SessionStatus.from_row(row), row["state"])
+            return SessionLookup(row["blocked"], None, None, "")
+        return SessionLookup(row["blocked"], GameSessionData.from_row(row), SessionSnapshot.from_row(row), row["state"])
 
-    async def show(self, gsid: str) -> ShownSession | None:
-        row: Any = await self._database.row(_SHOW, gsid=gsid)
+    async def read_for_page(self, gsid: str) -> SessionOnPage | None:
+        """Returns None if the session does not exist."""
+        row: Any = await self._database.row(_READ_FOR_PAGE, gsid=gsid)
         if row is None:
             return None
-        return ShownSession(GameSessionData.from_row(row), SessionStatus.from_row(row), row["user_id"], row["waiting"])
+        return SessionOnPage(
+            GameSessionData.from_row(row), SessionSnapshot.from_row(row), row["user_id"], row["waiting"]
+        )
 
     async def close(self, gsid: str, state: str) -> bool:
         """Ends the session; a delivered one stays delivered. Returns False, and does nothing, if it has expired."""
         return await self._database.value(_CLOSE, gsid=gsid, state=state) is not None
 
-    async def confirm(self, gsid: str, user: User, filled: Filled = NOTHING_FILLED) -> bool:
-        """False if somebody was first, or it has ended, or the user has. Fields that are not empty stay as they are."""
-        found = await self._database.value(
+    async def confirm(self, gsid: str, user: User, values: LinkValues = NO_VALUES) -> bool:
+        """Confirms the session for the user and fills its empty fields with the link's values.
+
+        Returns False if the session is no longer pending or the user is no longer valid.
+        """
+        confirmed = await self._database.value(
             _CONFIRM,
             gsid=gsid,
             user_id=user.user_id,
             valid_from=user.valid_from,
-            app_id=filled.app_id,
-            gapp_id=filled.gapp_id,
-            distr=filled.distr,
-            meta=filled.meta,
+            app_id=values.app_id,
+            gapp_id=values.gapp_id,
+            distr=values.distr,
+            meta=values.meta,
         )
-        return found is not None
+        return confirmed is not None
 
     async def deny(self, gsid: str) -> bool:
+        """Returns False if the session is no longer pending."""
         return await self._database.value(_DENY, gsid=gsid) is not None
 
-    async def reach(self, gsid: str, stage: str) -> None:
-        """For the game's own screen: how far the browser is."""
-        await self._database.value(_REACH, gsid=gsid, stage=stage)
+    async def set_stage(self, gsid: str, stage: str) -> None:
+        """Stores the progress of the browser, which the game can display."""
+        await self._database.value(_SET_STAGE, gsid=gsid, stage=stage)

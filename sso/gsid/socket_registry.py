@@ -1,4 +1,4 @@
-"""The sockets of this worker: what each is to be told, and the heartbeat of them all (§6)."""
+"""The sockets of this worker: the events queued for each client, and one heartbeat for all of them (§6)."""
 
 import math
 from collections.abc import Iterator
@@ -12,12 +12,13 @@ import trio
 from sso.core.ids import record_id
 from sso.db.bad_rows import isolate
 from sso.db.errors import DatabaseError
-from sso.gsid.model import DELIVERED, EXPIRED
+from sso.gsid.model import DELIVERED, SESSION_EXPIRED
 from sso.gsid.socket_store import SocketSession, SocketStore
 
+# Close codes.
 DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
-AT_ONCE = 1000  # sockets in a statement: their sessions are locked meanwhile
-MAX_WAITING = 16  # events that a client has not read yet; a beat more or less does not matter then
+MAX_BATCH = 1000  # sockets in one statement, which locks their sessions
+MAX_QUEUED_EVENTS = 16  # for a client that does not read; further events except a close are dropped
 log = structlog.get_logger()
 
 
@@ -33,102 +34,107 @@ Event = dict[str, Any] | SocketClose
 
 @dataclass(eq=False)
 class SocketClient:
-    """One socket: events go in at one end, and out to the client at the other."""
+    """One connected client and the queue of events for it."""
 
     gsid: str
-    socket: str = field(default_factory=record_id)
+    socket_id: str = field(default_factory=record_id)
     stage: str = ""
-    over: bool = False
+    closing: bool = False
 
     def __post_init__(self) -> None:
-        self._send, self.events = trio.open_memory_channel[Event](math.inf)
+        self._queue, self.events = trio.open_memory_channel[Event](math.inf)
 
-    def tell(self, event: Event) -> None:
-        if self.over or (isinstance(event, dict) and self._send.statistics().current_buffer_used >= MAX_WAITING):
+    def send(self, event: Event) -> None:
+        """Queues an event. Does nothing if the socket is closing or the queue is full."""
+        if self.closing:
             return
-        self.over = isinstance(event, SocketClose)
-        self._send.send_nowait(event)
-
-    def beat(self, seen: SocketSession) -> None:
-        standing = seen.standing
-        self.tell({"event": "refresh", "gsid": self.gsid, "ts": standing.ts, "last_seen": standing.last_seen})
-
-    def see(self, seen: SocketSession | None) -> None:
-        """Tell what is new: a stage, or that it is over."""
-        if seen is None or seen.standing.error == EXPIRED:
-            self.tell(SocketClose(NOT_FOUND, EXPIRED))
+        if isinstance(event, dict) and self._queue.statistics().current_buffer_used >= MAX_QUEUED_EVENTS:
             return
-        if seen.stage != self.stage:
-            self.stage = seen.stage
-            self.tell({"event": "stage", "stage": seen.stage})
-        if seen.standing.status == DELIVERED:
-            self.tell(SocketClose(DONE))
-        elif seen.standing.error:
-            self.tell(SocketClose(DONE, seen.standing.error))
-        elif seen.socket != self.socket:
-            self.tell(SocketClose(DONE, "replaced by a newer connection"))
+        self.closing = isinstance(event, SocketClose)
+        self._queue.send_nowait(event)
+
+    def send_heartbeat(self, session: SocketSession) -> None:
+        snapshot = session.snapshot
+        self.send({"event": "refresh", "gsid": self.gsid, "ts": snapshot.ts, "last_seen": snapshot.last_seen})
+
+    def send_changes(self, session: SocketSession | None) -> None:
+        """Sends a new stage, and closes the socket if the session has ended or another socket has replaced it."""
+        if session is None or session.snapshot.error == SESSION_EXPIRED:
+            self.send(SocketClose(NOT_FOUND, SESSION_EXPIRED))
+            return
+        if session.stage != self.stage:
+            self.stage = session.stage
+            self.send({"event": "stage", "stage": session.stage})
+        if session.snapshot.status == DELIVERED:
+            self.send(SocketClose(DONE))
+        elif session.snapshot.error:
+            self.send(SocketClose(DONE, session.snapshot.error))
+        elif session.socket_id != self.socket_id:
+            self.send(SocketClose(DONE, "replaced by a newer connection"))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.over = True  # whoever is about to tell it something finds nobody there
-        self._send.close()
+        self.closing = True  # a later send() does nothing
+        self._queue.close()
         self.events.close()
 
 
 class SocketRegistry:
-    def __init__(self, store: SocketStore, every_s: int) -> None:
+    def __init__(self, store: SocketStore, interval_s: int) -> None:
         self._store = store
-        self._every_s = every_s
-        self._lines: set[SocketClient] = set()
+        self._interval_s = interval_s
+        self._clients: set[SocketClient] = set()
         self.draining = False
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._clients)
 
     @contextmanager
-    def beating(self, line: SocketClient) -> Iterator[None]:
-        """From the first beat on."""
-        self._lines.add(line)
+    def registered(self, client: SocketClient) -> Iterator[None]:
+        """Includes the client in the heartbeat."""
+        self._clients.add(client)
         if self.draining:
-            line.tell(RESTART)
+            client.send(RESTART)
         try:
             yield
         finally:
-            self._lines.discard(line)
+            self._clients.discard(client)
 
     def drain(self) -> None:
+        """Closes all sockets."""
         self.draining = True
-        for line in self._lines:
-            line.tell(RESTART)
+        for client in self._clients:
+            client.send(RESTART)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Sends heartbeats for ever."""
         task_status.started()
         due = trio.current_time()
         while True:
-            due = max(due + self._every_s, trio.current_time())
+            due = max(due + self._interval_s, trio.current_time())
             await trio.sleep_until(due)
-            await self._beat()
+            await self._heartbeat()
 
-    async def _beat(self) -> None:
-        lines = [line for line in self._lines if not line.over]
-        for start in range(0, len(lines), AT_ONCE):
+    async def _heartbeat(self) -> None:
+        clients = [client for client in self._clients if not client.closing]
+        for start in range(0, len(clients), MAX_BATCH):
             try:
-                await isolate(self._beat_some, lines[start : start + AT_ONCE], _beat_failed)
-            except DatabaseError as error:  # the sockets stay; the next beat comes
-                log.warning("gsid.beat_not_done", reason=str(error))
+                await isolate(self._heartbeat_batch, clients[start : start + MAX_BATCH], _close_after_failure)
+            except DatabaseError as error:  # the sockets stay open until the next heartbeat
+                log.warning("gsid.heartbeat_failed", reason=str(error))
 
-    async def _beat_some(self, lines: list[SocketClient]) -> None:
-        seen = await self._store.beat((line.gsid, line.socket) for line in lines)
-        for line in lines:
-            found = seen.get(line.socket)
-            if found is not None and found.is_open and found.socket == line.socket:
-                line.beat(found)
-            line.see(found)
+    async def _heartbeat_batch(self, clients: list[SocketClient]) -> None:
+        sessions = await self._store.heartbeat((client.gsid, client.socket_id) for client in clients)
+        for client in clients:
+            session = sessions.get(client.socket_id)
+            if session is not None and session.is_open and session.socket_id == client.socket_id:
+                client.send_heartbeat(session)
+            client.send_changes(session)
 
 
-def _beat_failed(line: SocketClient, error: Exception) -> None:
-    """Close a socket whose session cannot be read; the others keep their heartbeat."""
-    log.error("gsid.beat_failed", gsid=line.gsid, reason=type(error).__name__)
-    line.tell(SocketClose(FAILED, "internal error"))
+def _close_after_failure(client: SocketClient, error: Exception) -> None:
+    """Closes a socket whose session cannot be read; the other sockets keep their heartbeat."""
+    log.error("gsid.session_heartbeat_failed", gsid=client.gsid, reason=type(error).__name__)
+    client.send(SocketClose(FAILED, "internal error"))

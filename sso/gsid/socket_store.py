@@ -1,4 +1,4 @@
-"""What sockets do to a session's row: one of them at a time is a session's own."""
+"""The store of sockets: a session has one current socket, whose heartbeats update last_seen."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,84 +7,91 @@ from typing import Any
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.gsid.model import CONFIRMED, PENDING, SessionStatus
-from sso.gsid.session_store import STANDING, TELL_POLL, TELL_SOCKET
+from sso.gsid.model import CONFIRMED, PENDING, SessionSnapshot
+from sso.gsid.session_store import NOTIFY_POLL, NOTIFY_SOCKET, SNAPSHOT_COLUMNS
 
 _ATTACH = Statement(
-    f"""WITH done AS (
+    f"""WITH attached AS (
         UPDATE game_sessions s SET socket = :socket, last_seen = now()
         WHERE s.gsid = :gsid AND s.ends > now() AND s.status IN ('pending', 'confirmed')
-        RETURNING s.gsid, s.stage, s.socket, {STANDING}
-    ) SELECT *, {TELL_SOCKET} FROM done"""  # noqa: S608 - the parts are ours
+        RETURNING s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
+    ) SELECT *, {NOTIFY_SOCKET} FROM attached"""  # noqa: S608 - fixed texts
 )
-_LOOK = Statement(
-    f"""SELECT item.n, s.stage, s.socket, {STANDING}
+_READ = Statement(
+    f"""SELECT item.n, s.stage, s.socket, {SNAPSHOT_COLUMNS}
     FROM unnest(CAST(:gsids AS text[])) WITH ORDINALITY AS item (gsid, n)
-    JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])"""  # noqa: S608 - the parts are ours
+    JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])"""  # noqa: S608 - fixed texts
 )
-# Many in one statement. A socket that was replaced no longer counts, and neither does an ended session.
-_BEAT = Statement(
-    f"""WITH before AS (
-        SELECT item.socket AS of, s.gsid, s.stage, s.socket, {STANDING},
-            s.socket = item.socket AND s.ends > now() AND s.status IN ('pending', 'confirmed') AS counts
+_HEARTBEAT = Statement(
+    f"""WITH locked AS ( -- the sessions of all sockets; a replaced socket or an ended session is not current
+        SELECT item.socket AS heartbeat_of, s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS},
+            s.socket = item.socket AND s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_current
         FROM unnest(CAST(:gsids AS text[]), CAST(:sockets AS text[])) AS item (gsid, socket)
         JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) ORDER BY item.gsid FOR UPDATE OF s
-    ), beaten AS (
-        UPDATE game_sessions s SET last_seen = now() FROM before b WHERE s.gsid = ANY (ARRAY[b.gsid]) AND b.counts
-        RETURNING b.of, s.gsid, s.stage, s.socket, {STANDING}
+    ), updated AS ( -- the current ones, with a new last_seen
+        UPDATE game_sessions s SET last_seen = now() FROM locked
+        WHERE s.gsid = ANY (ARRAY[locked.gsid]) AND locked.is_current
+        RETURNING locked.heartbeat_of, s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
     )
-    SELECT * FROM beaten
+    SELECT * FROM updated
     UNION ALL
-    SELECT of, gsid, stage, socket, status, alive, poll, cancels, started, last_seen, ts
-    FROM before WHERE counts IS NOT TRUE"""  # noqa: S608 - the parts are ours
+    SELECT heartbeat_of, gsid, stage, socket, status, alive, newest_poll, cancels, started, last_seen, ts
+    FROM locked WHERE is_current IS NOT TRUE"""  # noqa: S608 - fixed texts
 )
 _CANCEL = Statement(
-    f"""WITH done AS (
+    f"""WITH cancelled AS (
         UPDATE game_sessions SET socket = NULL, cancels = cancels + 1
         WHERE gsid = :gsid AND socket = :socket RETURNING gsid
-    ) SELECT gsid, {TELL_POLL} FROM done"""  # noqa: S608 - the parts are ours
+    ) SELECT gsid, {NOTIFY_POLL} FROM cancelled"""  # noqa: S608 - fixed texts
 )
 
 
 @dataclass(frozen=True)
 class SocketSession:
-    """A session as its socket sees it."""
+    """A session as its socket needs it."""
 
     stage: str
-    socket: str | None  # whose it is now
-    standing: SessionStatus
+    socket_id: str | None  # of the current socket
+    snapshot: SessionSnapshot
 
     @property
     def is_open(self) -> bool:
-        return self.standing.alive and self.standing.status in (PENDING, CONFIRMED)
+        return self.snapshot.alive and self.snapshot.status in (PENDING, CONFIRMED)
 
     @classmethod
     def from_row(cls, row: Any) -> "SocketSession":
-        return cls(row["stage"], row["socket"], SessionStatus.from_row(row))
+        return cls(row["stage"], row["socket"], SessionSnapshot.from_row(row))
 
 
 class SocketStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._look = Batch(database, _LOOK)
+        self._read = Batch(database, _READ)
 
-    async def attach(self, gsid: str, socket: str) -> SocketSession | None:
-        """The session's socket from now on; the one before is told. None if the session is not there any more."""
-        row = await self._database.row(_ATTACH, gsid=gsid, socket=socket)
+    async def attach(self, gsid: str, socket_id: str) -> SocketSession | None:
+        """Makes this the session's current socket and notifies the previous one.
+
+        Returns None if the session does not exist or has ended.
+        """
+        row = await self._database.row(_ATTACH, gsid=gsid, socket=socket_id)
         return SocketSession.from_row(row) if row else None
 
-    async def look(self, gsid: str) -> SocketSession | None:
-        row = await self._look(gsid)
+    async def read(self, gsid: str) -> SocketSession | None:
+        """Returns None if the session does not exist."""
+        row = await self._read(gsid)
         return SocketSession.from_row(row) if row else None
 
-    async def beat(self, sockets: Iterable[tuple[str, str]]) -> dict[str, SocketSession]:
-        """last_seen of all these (gsid, socket), and what is seen of their sessions, by socket."""
+    async def heartbeat(self, sockets: Iterable[tuple[str, str]]) -> dict[str, SocketSession]:
+        """Updates last_seen for pairs of gsid and socket id. Returns the sessions by socket id."""
         pairs = list(sockets)
         rows = await self._database.rows(
-            _BEAT, gsids=[gsid for gsid, _ in pairs], sockets=[socket for _, socket in pairs]
+            _HEARTBEAT, gsids=[gsid for gsid, _ in pairs], sockets=[socket_id for _, socket_id in pairs]
         )
-        return {row["of"]: SocketSession.from_row(row) for row in rows}
+        return {row["heartbeat_of"]: SocketSession.from_row(row) for row in rows}
 
-    async def cancel(self, gsid: str, socket: str) -> None:
-        """The client has closed it: a poll that is held somewhere is cancelled. Not for a socket that was replaced."""
-        await self._database.value(_CANCEL, gsid=gsid, socket=socket)
+    async def cancel(self, gsid: str, socket_id: str) -> None:
+        """Detaches a socket that the client has closed and cancels a held poll.
+
+        Does nothing if another socket has replaced it.
+        """
+        await self._database.value(_CANCEL, gsid=gsid, socket=socket_id)

@@ -1,4 +1,4 @@
-"""The WebSocket of a game session: a heartbeat, the stages of the login, and a close that says why (§6)."""
+"""The WebSocket of a game session: heartbeats, the stages of the login, and a close event with a reason (§6)."""
 
 import time
 from contextlib import suppress
@@ -12,14 +12,14 @@ from quart import Blueprint, websocket
 from sso.core.errors import Busy
 from sso.core.rate_window import RateWindow
 from sso.db.errors import DatabaseError
-from sso.gsid import session_request
 from sso.gsid.errors import UnknownSession, Violation
+from sso.gsid.session_request import RepeatedEvidence, parse_session_request
 from sso.gsid.socket_registry import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, SocketClient, SocketClose
 from sso.gsid.wiring import GameLogin
-from sso.web.http import UnknownClient, address
-from sso.web.socket import MAX_MESSAGE_BYTES, client_floods, client_has_left
+from sso.web.request import UnknownClient, client_address
+from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left
 
-MAX_MESSAGES, MESSAGES_S = 20, 5.0  # nothing need be said on this socket
+MAX_MESSAGES, MESSAGES_WINDOW_S = 20, 5.0  # a client need not send any
 log = structlog.get_logger()
 
 
@@ -29,85 +29,85 @@ def game_sockets(game: GameLogin) -> Blueprint:
     @routes.websocket("/ws/gameSession/refresh/<gsid>")
     async def refresh(gsid: str) -> None:
         await websocket.accept()
-        with SocketClient(gsid) as line, game.wakeups.watch(f"socket:{gsid}", in_doubt=False) as signals:
+        with SocketClient(gsid) as client, game.notifications.watch(f"socket:{gsid}", in_doubt=False) as signals:
             try:
-                if refused := await attach(line):
-                    await say(line, refused)
+                if refusal := await attach(client):
+                    await send(client, refusal)
                     return
-                with game.heartbeats.beating(line):
-                    await speak(line, signals)
-            except Exception:  # or it would be closed as if all were well
+                with game.socket_registry.registered(client):
+                    await serve(client, signals)
+            except Exception:  # otherwise the client would see a normal close
                 log.exception("gsid.socket_failed", gsid=gsid)
-                await say(line, SocketClose(FAILED, "server error"))
+                await send(client, SocketClose(FAILED, "server error"))
 
-    async def attach(line: SocketClient) -> SocketClose | None:
+    async def attach(client: SocketClient) -> SocketClose | None:
+        """Authenticates the client and attaches it to its session. Returns the close event if it is refused."""
         try:
-            asked = session_request.collect(
-                line.gsid,
+            request = parse_session_request(
+                client.gsid,
                 websocket.headers,
                 websocket.args.getlist("Location"),
-                address(),
-                signed=line.gsid.encode(),
+                client_address(),
+                signed=client.gsid.encode(),
             )
-            await game.admission.admit(asked, address_suffices=True)
-            seen = await game.socket_store.attach(line.gsid, line.socket)
-            if seen is None:  # it is over, one way or the other
-                line.see(await game.socket_store.look(line.gsid))
+            await game.authenticator.authenticate(request, address_suffices=True)
+            session = await game.socket_store.attach(client.gsid, client.socket_id)
+            if session is None:  # the session has ended; its row has the reason
+                client.send_changes(await game.socket_store.read(client.gsid))
             else:
-                line.beat(seen)
-                line.see(seen)
+                client.send_heartbeat(session)
+                client.send_changes(session)
         except UnknownSession as error:
             return SocketClose(NOT_FOUND, error.message)
-        except Violation as error:
-            return SocketClose(UNBOUND, error.message)
-        except session_request.RepeatedEvidence as error:
+        except (Violation, RepeatedEvidence) as error:
             return SocketClose(UNBOUND, error.message)
         except Busy as error:
             return SocketClose(FAILED, error.message)
         except UnknownClient:
-            return SocketClose(UNBOUND, (await game.violations.nowhere(line.gsid)).message)
+            return SocketClose(UNBOUND, (await game.violations.unknown_address(client.gsid)).message)
         except DatabaseError:
             return SocketClose(FAILED, "server error")
         return None
 
-    async def speak(line: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
+    async def serve(client: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
+        """Sends events until one of them closes the socket or the client disconnects."""
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(read, line)
-                nursery.start_soon(look, line, signals)
-                async for event in line.events:
-                    await say(line, event)
+                nursery.start_soon(discard_messages, client)
+                nursery.start_soon(follow_session, client, signals)
+                async for event in client.events:
+                    await send(client, event)
                     if isinstance(event, SocketClose):
                         break
                 nursery.cancel_scope.cancel()
         finally:
-            # Ended by none of ours: neither told to close, nor called off because this worker goes down.
-            if client_has_left() and not line.over:
+            # The client disconnected; neither did the server close the socket nor does this worker stop.
+            if client_has_left() and not client.closing:
                 with trio.CancelScope(shield=True), suppress(DatabaseError):
-                    await game.socket_store.cancel(line.gsid, line.socket)
+                    await game.socket_store.cancel(client.gsid, client.socket_id)
 
-    async def look(line: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
+    async def follow_session(client: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
         async for _ in signals:
-            with suppress(DatabaseError):  # the next beat tells
-                line.see(await game.socket_store.look(line.gsid))
+            with suppress(DatabaseError):  # the next heartbeat reads the session again
+                client.send_changes(await game.socket_store.read(client.gsid))
 
     return routes
 
 
-async def read(line: SocketClient) -> None:
-    """What a client says is of no interest, but must be read, or nobody would notice that it has gone."""
-    messages = RateWindow(MAX_MESSAGES, MESSAGES_S)
+async def discard_messages(client: SocketClient) -> None:
+    """Reads and ignores messages: only a socket that is read shows that the client has disconnected."""
+    messages = RateWindow(MAX_MESSAGES, MESSAGES_WINDOW_S)
     while True:
-        message = await websocket.receive() or b""  # None is an empty one
+        message = await websocket.receive() or b""  # an empty message is None
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
-            line.tell(SocketClose(TOO_LARGE, "message too large"))
-        if client_floods() or messages.exceeded(trio.current_time()):
-            line.tell(SocketClose(FLOOD, "too many messages"))
+            client.send(SocketClose(TOO_LARGE, "message too large"))
+        if client_has_flooded() or messages.exceeded(trio.current_time()):
+            client.send(SocketClose(FLOOD, "too many messages"))
 
 
-async def say(line: SocketClient, event: dict[str, Any] | SocketClose) -> None:
+async def send(client: SocketClient, event: dict[str, Any] | SocketClose) -> None:
     if isinstance(event, SocketClose):
-        body = {"event": "close", "status": "ERROR" if event.error else "OK", "error": event.error, "gsid": line.gsid}
+        body = {"event": "close", "status": "ERROR" if event.error else "OK", "error": event.error, "gsid": client.gsid}
         await websocket.send(orjson.dumps({**body, "ts": int(time.time())}).decode())
         await websocket.close(event.code)
     else:

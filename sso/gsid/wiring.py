@@ -1,9 +1,9 @@
-"""What this room is made of, put together once."""
+"""Builds the services of game login from settings and shared services."""
 
 from dataclasses import dataclass
 
-from sso.accounts.applications import ApplicationsAtLogin
-from sso.accounts.auth_data import AuthData
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.ports import ApplicationDirectory
 from sso.config import Settings
 from sso.core.net import Network
 from sso.core.verification import VerificationPool
@@ -13,11 +13,11 @@ from sso.gsid.backpressure import Backpressure
 from sso.gsid.confirm import Confirmation
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.login_flow import GameLoginFlows
-from sso.gsid.poll import Polls
+from sso.gsid.poll import PollHandler
 from sso.gsid.poll_store import PollStore
 from sso.gsid.rate_limit import GameRateLimiter, GameRateLimits
 from sso.gsid.register import Registration
-from sso.gsid.session_access import SessionAccess
+from sso.gsid.session_auth import SessionAuthenticator
 from sso.gsid.session_store import GameSessionStore
 from sso.gsid.socket_registry import SocketRegistry
 from sso.gsid.socket_store import SocketStore
@@ -28,65 +28,74 @@ BASE = "/proxy/api/gameSession"
 
 @dataclass(frozen=True)
 class GameLogin:
-    applications: ApplicationsAtLogin
-    wakeups: Notifications
+    applications: ApplicationDirectory
+    notifications: Notifications
     sessions: GameSessionStore
     socket_store: SocketStore
-    counts: GameRateLimiter
+    rate_limiter: GameRateLimiter
     violations: Violations
-    admission: SessionAccess
-    register: Registration
-    polls: Polls
-    holds: HeldPolls
-    heartbeats: SocketRegistry
-    ease: Backpressure
-    confirm: Confirmation
-    journeys: GameLoginFlows
-    location_url: str  # and the secret
+    authenticator: SessionAuthenticator
+    registration: Registration
+    polls: PollHandler
+    held_polls: HeldPolls
+    socket_registry: SocketRegistry
+    backpressure: Backpressure
+    confirmation: Confirmation
+    login_flows: GameLoginFlows
+    location_url: str  # the secret is appended to it
     info_allow: tuple[Network, ...]
 
     def drain(self) -> None:
-        """The server leaves: whoever waits is told to come back, to another."""
-        self.ease.drain(len(self.holds))
-        self.holds.drain()
-        self.heartbeats.drain()
+        """Answers all held polls and closes all sockets, because this worker stops."""
+        self.backpressure.drain(len(self.held_polls))
+        self.held_polls.drain()
+        self.socket_registry.drain()
 
 
 def build(
     settings: Settings,
     database: Database,
-    wakeups: Notifications,
-    auth_data: AuthData,
-    applications: ApplicationsAtLogin,
+    notifications: Notifications,
+    authentication_data: AuthenticationDataIssuer,
+    applications: ApplicationDirectory,
     verifications: VerificationPool,
 ) -> GameLogin:
     sessions = GameSessionStore(database, settings.gsid_ttl_s, settings.gsid_max_s)
-    polls = PollStore(database, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
-    counts = GameRateLimiter(
+    poll_store = PollStore(database, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
+    rate_limiter = GameRateLimiter(
         database, GameRateLimits(settings.rate_getgsid, settings.poll_strikes, settings.poll_block_s)
     )
-    violations = Violations(database, counts, settings.poll_block_s)
+    violations = Violations(database, rate_limiter, settings.poll_block_s)
     location_url = f"{settings.base_url}{BASE}/getGsidResult?Location="
-    admission = SessionAccess(sessions, applications, violations, verifications, location_url)
-    holds = HeldPolls(polls, wakeups)
-    ease = Backpressure(settings.poll_delay_s)
-    sockets = SocketStore(database)
-    confirm = Confirmation(sessions, applications, game_admin=settings.gsid_admin == "allow")
+    authenticator = SessionAuthenticator(sessions, applications, violations, verifications, location_url)
+    held_polls = HeldPolls(poll_store, notifications)
+    backpressure = Backpressure(settings.poll_delay_s)
+    socket_store = SocketStore(database)
+    confirmation = Confirmation(sessions, applications, game_admin=settings.gsid_admin == "allow")
     return GameLogin(
         applications=applications,
-        wakeups=wakeups,
+        notifications=notifications,
         sessions=sessions,
-        socket_store=sockets,
-        counts=counts,
+        socket_store=socket_store,
+        rate_limiter=rate_limiter,
         violations=violations,
-        admission=admission,
-        register=Registration(sessions),
-        polls=Polls(polls, auth_data, wakeups, holds, counts, admission, ease, settings.gsid_hold_s),
-        holds=holds,
-        heartbeats=SocketRegistry(sockets, settings.gsid_heartbeat_s),
-        ease=ease,
-        confirm=confirm,
-        journeys=GameLoginFlows(confirm),
+        authenticator=authenticator,
+        registration=Registration(sessions),
+        polls=PollHandler(
+            poll_store,
+            authentication_data,
+            notifications,
+            held_polls,
+            rate_limiter,
+            authenticator,
+            backpressure,
+            settings.gsid_hold_s,
+        ),
+        held_polls=held_polls,
+        socket_registry=SocketRegistry(socket_store, settings.gsid_heartbeat_s),
+        backpressure=backpressure,
+        confirmation=confirmation,
+        login_flows=GameLoginFlows(confirmation),
         location_url=location_url,
         info_allow=settings.info_allow,
     )

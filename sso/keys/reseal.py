@@ -13,9 +13,10 @@ import trio
 from sqlalchemy import Column, Table
 
 from sso.core.encryption import Keyring, SealError, place
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import metadata
+from sso.db.transaction import Transaction
 
 PAGE = 1000  # rows that are looked at in a statement
 STEP = 100  # values that are replaced in a statement
@@ -29,12 +30,12 @@ def _report(progress: Progress, before: int, done: int) -> None:
     progress(before + done)
 
 
-class Unfinished(SealError):
+class ResealIncomplete(SealError):
     """Some values are still sealed with an old key; the rest is done."""
 
 
 @dataclass(frozen=True)
-class Value:
+class SealedValue:
     """A sealed value and where it is."""
 
     table: Table
@@ -76,19 +77,19 @@ class Reseal:
             if walk.done:
                 deadline = trio.current_time() + PATIENCE_S
             if trio.current_time() > deadline:
-                raise Unfinished(f"{walk.held} values are in use all the time: try again")
+                raise ResealIncomplete(f"{walk.held} values are in use all the time: try again")
             await trio.sleep(PAUSE_S)
         if walk.damaged:
-            raise Unfinished(f"{len(walk.damaged)} values do not open, such as {walk.damaged[0]}")
+            raise ResealIncomplete(f"{len(walk.damaged)} values do not open, such as {walk.damaged[0]}")
         return total
 
-    async def sealed_with_old(self) -> int:
+    async def count_outdated(self) -> int:
         """How many values need a key other than the first."""
         return len([value async for value in self._old_values()])
 
     async def _walk(self, progress: Progress) -> _Pass:
         walk = _Pass()
-        step: list[Value] = []
+        step: list[SealedValue] = []
         async for value in self._old_values():
             if step and (len(step) == STEP or value.column is not step[0].column):
                 await self._replace(step, walk)
@@ -100,7 +101,7 @@ class Reseal:
             progress(walk.done)
         return walk
 
-    async def _old_values(self) -> AsyncIterator[Value]:
+    async def _old_values(self) -> AsyncIterator[SealedValue]:
         """The values that are not sealed with the first key, in the order of their tables, columns and keys."""
         first = self._keyring.keys[0].id
         for table, column in sealed_columns():
@@ -108,11 +109,11 @@ class Reseal:
             while rows:
                 for row in rows:
                     if row["sealed"] is not None:
-                        yield Value(table, column, row["key"], row["sealed"])
+                        yield SealedValue(table, column, row["key"], row["sealed"])
                 rows = await self._database.rows(_page(table, column, further=True), first=first, after=rows[-1]["key"])
 
-    async def _replace(self, values: list[Value], walk: _Pass) -> None:
-        new: list[tuple[Value, str]] = []
+    async def _replace(self, values: list[SealedValue], walk: _Pass) -> None:
+        new: list[tuple[SealedValue, str]] = []
         for value in values:
             try:
                 new.append((value, self._keyring.seal(value.purpose, self._keyring.open(value.purpose, value.sealed))))

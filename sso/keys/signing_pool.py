@@ -14,7 +14,7 @@ from sso.core.jwt import Signer
 from sso.core.keys import CHEAP
 from sso.core.threads import Threads
 
-ON_THE_SPOT = 4  # in one round of the loop
+INLINE_SIGNATURES = 4  # in one round of the loop
 
 
 class SigningPool(trio.abc.Instrument):
@@ -34,6 +34,6 @@ class SigningPool(trio.abc.Instrument):
             self._in_this_round = 0
             trio.lowlevel.add_instrument(self)
         self._in_this_round += 1
-        if self._in_this_round <= ON_THE_SPOT:
+        if self._in_this_round <= INLINE_SIGNATURES:
             return signer.sign(claims)
         return await self._threads.run(signer.sign, claims)

@@ -7,9 +7,10 @@ from typing import Any
 
 from sso.core import keys as material
 from sso.core.encryption import Keyring, place
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.notifications import notify
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 TOPIC = "keys"
 LEAD_S = 15  # a new key is published this long before it signs
@@ -82,7 +83,7 @@ class KeyStore:
     async def all(self) -> list[StoredKey]:
         return [_stored(row) for row in await self._database.rows(_ALL)]
 
-    async def ensure_first(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
+    async def ensure_signing_keys(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
         """There is a key that signs, and one beside it for each of these algorithms; many may call this at once."""
 
         async def work(tx: Transaction) -> None:

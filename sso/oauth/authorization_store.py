@@ -6,8 +6,9 @@ from sso.accounts.sessions import Session
 from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row
 from sso.oauth.errors import Finished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.redirect_uris import match_redirect_uri

@@ -8,9 +8,10 @@ from sqlalchemy import select
 from sso.core.encryption import Keyring, place
 from sso.core.ids import secret_token
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
+from sso.db.transaction import Runner, Transaction
 from sso.oauth.model import CLIENT_ID, Client
 from sso.oauth.redirect_uris import redirect_of
 

@@ -1,8 +1,9 @@
 """The sites with access to somebody's account."""
 
-from sso.accounts.sites import SiteLine
-from sso.db.database import Database, Transaction
+from sso.accounts.ports import ConnectedSite
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 # A grant that has ended, and one from before a password change, is no access any more; an agreement still is one.
 _LIST = Statement(
@@ -32,9 +33,9 @@ class ConnectedSites:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def list(self, user_id: str) -> list[SiteLine]:
+    async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
-        return [SiteLine(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
+        return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
 
     async def remove(self, user_id: str, client_id: str) -> None:
         """Codes, grants with all their tokens, and the agreement: from now on the site must ask again."""

@@ -22,14 +22,14 @@ class SiteLoginFlow:
     pending: PendingAuthorization
     authorize: Authorize
 
-    page: str = "signin.html"
+    page: str = "login.html"
 
     @property
     def path(self) -> str:
         return PATH + self.pending.id
 
     @property
-    def onward(self) -> str:
+    def continue_path(self) -> str:
         return self.path
 
     @property
@@ -54,10 +54,10 @@ class SiteLoginFlow:
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
 
-    async def reached(self, stage: str) -> None:
+    async def report_stage(self, stage: str) -> None:
         """A site need not know."""
 
-    async def arrived(self, session: Session) -> str:
+    async def complete(self, session: Session) -> str:
         """Straight back to the site, if there is nothing to ask."""
         try:
             outcome = await self.authorize.resume(self.pending, session)

@@ -4,14 +4,16 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.pages import Visitor
 from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.visitor import Visitor
 from sso.oauth.authorization_request import Parameters, ui_locales
 from sso.oauth.logout import PARAMETERS, Logout, LogoutRequest
-from sso.web import cookies_csrf, language
-from sso.web.cookies_csrf import SESSION
+from sso.web import language
+from sso.web.cookies import SESSION_COOKIE, delete_cookie
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
 
 PATH = "/proxy/oauth/logout"
 
@@ -31,7 +33,7 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
             "logout.html",
             page_title=_("Sign out"),
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             form_targets=(leaving.target.origin,) if leaving.target else (),
             action=PATH,
             site=leaving.site,
@@ -48,18 +50,18 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
         session = await visitor.session()
         if session is None:
             return await left(leaving)
-        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+        check_csrf(session.secret, form.get("csrf"))
         return await end(session, leaving)
 
     async def read(query: bytes) -> LogoutRequest:
         given = Parameters.read(query)
-        language.asked_for(ui_locales(given))
+        language.use_ui_locales(ui_locales(given))
         return await logout.read(given)
 
     async def end(session: Session, leaving: LogoutRequest) -> Response:
         await sessions.end(session.user.user_id, session.id)
         response = await left(leaving)
-        cookies_csrf.drop_cookie(response, SESSION)
+        delete_cookie(response, SESSION_COOKIE)
         return response
 
     async def left(leaving: LogoutRequest) -> Response:

@@ -7,10 +7,10 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
 
-from sso.accounts.account_page import known
-from sso.accounts.pages import Visitor
+from sso.accounts.account_view import describe_scopes
+from sso.accounts.login_form import show_login_form
 from sso.accounts.sessions import Session
-from sso.accounts.signin_form import signin_form
+from sso.accounts.visitor import Visitor
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization_request import Parameters, ui_locales
@@ -18,10 +18,12 @@ from sso.oauth.authorize import AskConsent, Authorize, Outcome, RedirectTo, Show
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.model import PendingAuthorization
-from sso.web import cookies_csrf, language
-from sso.web.http import address
+from sso.web import language
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
+from sso.web.request import client_address
 
 CONTINUE = f"{PATH}<request_id>"
 
@@ -32,7 +34,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
     @routes.get("/proxy/oauth/authorize")
     async def begin() -> Response:
         parameters = Parameters.read(request.query_string)
-        language.asked_for(ui_locales(parameters))
+        language.use_ui_locales(ui_locales(parameters))
         try:
             client, redirect = await authorize.recipient(parameters)
         except InvalidRedirectUri:
@@ -46,7 +48,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             return _found(told(redirect, error, parameters.only("state")))
         if isinstance(outcome, ShowSignIn):
             # Here, and not elsewhere after a redirect: that would be another way around the world.
-            return await signin_form(SiteLoginFlow(outcome.pending, authorize))
+            return await show_login_form(SiteLoginFlow(outcome.pending, authorize))
         return await show(outcome, _found)
 
     @routes.get(CONTINUE)
@@ -64,7 +66,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
         session = await visitor.session()
         if session is None:
             return see_other(_sign_in(request_id))
-        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+        check_csrf(session.secret, form.get("csrf"))
         pending = await find(request_id)
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
@@ -82,13 +84,13 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
     async def admitted_session() -> Session | None:
         """The session of this browser. Without one, an authorization is counted before it is stored."""
         session = await visitor.session()
-        if session is None and (wait_s := await rate.add(address())):
+        if session is None and (wait_s := await rate.add(client_address())):
             raise TooManyAuthorizations(wait_s)
         return session
 
     async def find(request_id: str) -> PendingAuthorization:
         pending = await authorize.pending(request_id)
-        language.asked_for(pending.wanted.ui_locales)
+        language.use_ui_locales(pending.wanted.ui_locales)
         return pending
 
     async def show(outcome: Outcome, redirect: Callable[[str], Response]) -> Response:
@@ -107,13 +109,13 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             "authorize.html",
             page_title=_("Continue"),
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             form_targets=form_targets(pending.wanted),
             action=PATH + pending.id,
             site=pending.wanted.client.title,
             host=pending.wanted.redirect.origin.partition("://")[2],
             consent=consent,
-            knows=known(pending.wanted.scopes),
+            knows=describe_scopes(pending.wanted.scopes),
             offline="offline_access" in pending.wanted.scopes,
         )
 

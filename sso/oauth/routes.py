@@ -11,8 +11,9 @@ from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import claims, require_access
-from sso.web.http import address, read, reply, text_header
-from sso.web.models import RequestModel
+from sso.web.request import client_address, read_model, text_header
+from sso.web.request_model import RequestModel
+from sso.web.response import reply
 
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # As short as the key set's: an algorithm is announced before the first token is signed with it.
@@ -43,7 +44,7 @@ def oauth_routes(
 
     @routes.post("/proxy/oauth/token")
     async def token() -> Response:
-        form = await read(TokenRequest, require_type=True)
+        form = await read_model(TokenRequest, require_type=True)
         given = _evidence(form)
         match form.grant_type:
             case "authorization_code":
@@ -60,7 +61,7 @@ def oauth_routes(
 
     @routes.post("/proxy/oauth/token/revoke")
     async def revoke() -> Response:
-        form = await read(RevokeRequest)
+        form = await read_model(RevokeRequest)
         await revocation.revoke(_evidence(form), form.refresh_token, form.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
@@ -71,7 +72,7 @@ def oauth_routes(
     @routes.post("/proxy/oauth/exchange")
     async def to_id_token() -> Response:
         factor = text_header("Factor")
-        return reply(await exchange.to_id_token(_bearer(), address(), factor), headers=NO_STORE)
+        return reply(await exchange.to_id_token(_bearer(), client_address(), factor), headers=NO_STORE)
 
     @routes.post("/proxy/oauth/exchangeToken")
     async def to_user_jwt() -> Response:

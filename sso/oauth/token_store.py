@@ -10,8 +10,9 @@ import orjson
 
 from sso.core.ids import digest, secret_token
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row
 from sso.oauth.model import AccessToken, Client, IssuedTokens
 
 CODE_FAILURES = 20

@@ -28,7 +28,7 @@ class OAuth:
     clients: ClientStore
     grants: TokenStore
     authorize: Authorize
-    journeys: SiteLoginFlows
+    login_flows: SiteLoginFlows
     sites: ConnectedSites
     token: TokenEndpoint
     revocation: Revocation
@@ -52,7 +52,7 @@ def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet
         clients=clients,
         grants=grants,
         authorize=authorize,
-        journeys=SiteLoginFlows(authorize),
+        login_flows=SiteLoginFlows(authorize),
         sites=ConnectedSites(database),
         token=TokenEndpoint(clients, grants, tokens, any_http=any_http),
         revocation=Revocation(clients, grants, tokens),

@@ -12,7 +12,7 @@ from sso.perm.caller import Caller
 from sso.perm.engine.effective import compute
 from sso.perm.engine.operations import Operation, allowed, any_of, missing_rights
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 
@@ -81,12 +81,12 @@ class Authorizer:
                 failed.append(error)  # a nursery would wrap it, and the edge knows it bare
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(look, CENTRAL)
-            if application_id is not None and application_id != CENTRAL:
+            nursery.start_soon(look, CENTRAL_APPLICATION_ID)
+            if application_id is not None and application_id != CENTRAL_APPLICATION_ID:
                 nursery.start_soon(look, application_id)
         if failed:
             raise failed[0]
-        central = found[CENTRAL]
+        central = found[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = compute(central.application, central.facts, caller.now)
         at = found.get(application_id) if application_id is not None else None

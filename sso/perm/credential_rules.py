@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from sso.core.ids import MAX_APPLICATION_ID
 from sso.perm.errors import InvalidInput
-from sso.perm.names import MAX_APPLICATION, application_key
+from sso.perm.input.names import read_application_key
 
 
 class Subject(Enum):
@@ -51,10 +52,10 @@ class EndpointRule:
             return service_id
         if isinstance(value, str):
             try:
-                return application_key(value, "application_id")
+                return read_application_key(value, "application_id")
             except InvalidInput:
                 return 0
-        return value if type(value) is int and 0 < value <= MAX_APPLICATION else 0
+        return value if type(value) is int and 0 < value <= MAX_APPLICATION_ID else 0
 
 
 _PROJECT = EndpointRule(Subject.PROJECT)

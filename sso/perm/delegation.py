@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sso.core.errors import Forbidden
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.engine import rules
 from sso.perm.engine.compiled import Application, Role
@@ -20,7 +20,7 @@ from sso.perm.engine.rights import ALL, Rights, secret_rights
 from sso.perm.engine.roles import ASSIGNMENT
 from sso.perm.engine.rules import RuleSource
 from sso.perm.errors import PermissionConflict
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.administrators import (
     NONE_LASTING,
@@ -67,11 +67,11 @@ class Delegation:
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
         """Lock the project. Applications whose roles the write names are locked first, as everywhere."""
-        await role_store.keep_applications(tx, {CENTRAL, *applications})
+        await role_store.keep_applications(tx, {CENTRAL_APPLICATION_ID, *applications})
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
-        central = await read_application(tx, CENTRAL)
-        facts = await read_facts(tx, caller.user_id, CENTRAL, caller.own_address)
+        central = await read_application(tx, CENTRAL_APPLICATION_ID)
+        facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.own_address)
         assert central is not None
         assert facts is not None
         rights = Rights(compute(central, facts, caller.now))

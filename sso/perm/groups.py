@@ -4,17 +4,19 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.names import read_group_id, read_title
 from sso.perm.input.project import MAX_GROUP_USERS, read_group_users
 from sso.perm.input.service import read_tags
-from sso.perm.names import PROJECT_TAG, group_id, title
+from sso.perm.names import PROJECT_TAG
 from sso.perm.projects import ProjectEndpoint
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
@@ -79,7 +81,7 @@ class GroupEndpoint:
         call.ignore_unknown(data, SAVED)
         given: dict[str, Any] = {}
         if "title" in data:
-            given["title"] = title(data["title"], "title")
+            given["title"] = read_title(data["title"], "title")
         if "description" in data:
             given["description"] = validators.text(data["description"], "description")
         if "group_id" in call.fields:
@@ -158,7 +160,7 @@ class GroupEndpoint:
         return call.answer(data=shown(await self._database.transaction(work)))
 
     async def _permitted(self, call: PermissionRequest, operation: Operation) -> Row:
-        wanted = group_id(call.fields.get("group_id"), "group_id")
+        wanted = read_group_id(call.fields.get("group_id"), "group_id")
         standing = await self._desk.standing(call.caller)
         row = await self._database.row(_ONE, id=wanted)
         if row is None:

@@ -2,7 +2,7 @@
 
 import time
 
-from sso.accounts.applications import LoginNotAllowed
+from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
@@ -16,7 +16,7 @@ from sso.perm.engine.login import may_log_in
 from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rights import Rights
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.wiring import Permissions
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
@@ -31,7 +31,7 @@ class LoginRules:
         self._database = database
         self._keyring = keyring
 
-    async def of_service(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
+    async def service_applications(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
         try:
             service_id = await self._permissions.service_jwts.verify(service_jwt, client)
         except InvalidToken:
@@ -40,7 +40,7 @@ class LoginRules:
             raise ApiError("service_jwt: is of another application")
         return named or (service_id,)
 
-    async def check_exist(self, named: tuple[int, ...]) -> None:
+    async def require_existing(self, named: tuple[int, ...]) -> None:
         for application_id in named:
             found = await self._permissions.facts.load("", application_id, None)
             if found is None or found.gone:
@@ -65,12 +65,14 @@ class LoginRules:
             found[str(application_id)] = as_list_short(compute(application, facts, now))
         return found
 
-    async def knows_email_secret(self, application_id: int, secret: str) -> bool:
-        return await email_secret.matches(self._database, self._keyring, application_id or CENTRAL, secret)
+    async def is_email_secret(self, application_id: int, secret: str) -> bool:
+        return await email_secret.matches(
+            self._database, self._keyring, application_id or CENTRAL_APPLICATION_ID, secret
+        )
 
     async def is_administrator(self, user: User, address: Address) -> bool:
         """By the role root, a root rule, access to a project, or secret data of their own at an application."""
-        central = await self._permissions.facts.load(user.user_id, CENTRAL, address)
+        central = await self._permissions.facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None
         rights = Rights(compute(central.application, central.facts, int(time.time())))
         if rights.is_root or rights.central.projects or any(map(rights.root_rule, ROOT_RULES)):

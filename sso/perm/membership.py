@@ -4,16 +4,18 @@ from typing import Any, TypeAlias
 
 from sso.core.errors import Forbidden
 from sso.core.ids import is_user_id
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
+from sso.perm.input.names import read_group_id
 from sso.perm.input.project import ProjectResources, read_group_list, read_member_roles
-from sso.perm.names import CENTRAL, group_id
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.projects import ProjectEndpoint
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
@@ -88,7 +90,7 @@ def _check_shape(data: dict[str, Any]) -> None:
         validators.an_object(member.get("roles", {}), f"users[{at}].roles")
     for name in ("allow", "disallow"):
         for at, item in enumerate(validators.an_array(data.get(name, []), name)):
-            group_id(item, f"{name}[{at}]")
+            read_group_id(item, f"{name}[{at}]")
 
 
 async def read_membership(runner: Runner, wanted: str) -> dict[str, Any]:
@@ -107,12 +109,12 @@ async def save_membership(
     tx: Transaction, actor: AuditActor, wanted: str, data: dict[str, Any], warnings: list[str]
 ) -> dict[str, Any]:
     """Each part that is given replaces the old one; what it names must be the project's own."""
-    await role_store.keep_applications(tx, [CENTRAL])
+    await role_store.keep_applications(tx, [CENTRAL_APPLICATION_ID])
     await lock_project(tx, wanted)
     has = await belongings(tx, wanted)
     before = await read_membership(tx, wanted)
     if "users" in data:
-        central = await read_application(tx, CENTRAL)
+        central = await read_application(tx, CENTRAL_APPLICATION_ID)
         assert central is not None
         rows = _read_users(data["users"], has, central, warnings)
         if _members(rows) != before["users"]:

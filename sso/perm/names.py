@@ -1,114 +1,45 @@
-"""Names that make up rule paths. Paths are strings, so a name must never hold what joins them, or what only we write.
+"""Reserved names, and the pure rules by which names are valid and compared. ``input.names`` reads them from requests.
 
-A path such as ``private_data.projectAccess.<project>.private_data.project.<rule>`` is a right over a project. If a name
-could hold a dot or a slash, or be ``projectAccess``, whoever may write some permission could write that one.
+Rule paths are strings, so a name must not contain a separator of paths or a name that only the service writes. A path
+such as ``private_data.projectAccess.<project>.private_data.project.<rule>`` is a right over a project: a caller who
+could name a rule with a dot or a slash, or ``projectAccess``, could grant that right.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable
 
 from sso.core.domains import domain_key
-from sso.perm.errors import InvalidInput
+from sso.core.ids import MAX_APPLICATION_ID
 
 PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
 RULE_MEMBERS = frozenset(("value", "params", "expired", "protected", "description"))
 RESERVED_PROJECTS = frozenset(("internal", "game"))
-CENTRAL = 1  # the application that holds the root rules and the generic roles
+CENTRAL_APPLICATION_ID = 1  # the application that holds the root rules and the generic roles
 DEFAULT_ROLE = "default"
 ROOT_ROLE = "root"
-PROJECT_TAG = "project"  # makes a group listable in allow and disallow
-MAX_TITLE = 32
-MAX_ALIASES = 20
+PROJECT_TAG = "project"  # a group needs it to be in an allow or disallow list
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# No use to anybody, and a trap for readers of our answers that are written in JavaScript.
-_FORBIDDEN = frozenset((PROJECT_ACCESS, "__proto__"))
-_TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
-_GROUP_ID = re.compile(r"[0-9a-f]{24}")
+_FORBIDDEN_SEGMENTS = frozenset((PROJECT_ACCESS, "__proto__"))  # the latter breaks clients written in JavaScript
 _APPLICATION_ID = re.compile(r"[1-9][0-9]{0,9}")
-MAX_APPLICATION = 2**31 - 1
 
 
 def is_segment(name: object) -> bool:
-    """Tell whether this may be one part of a rule path."""
-    return isinstance(name, str) and _SEGMENT.fullmatch(name) is not None and name not in _FORBIDDEN
+    """Whether this may be one part of a rule path."""
+    return isinstance(name, str) and _SEGMENT.fullmatch(name) is not None and name not in _FORBIDDEN_SEGMENTS
 
 
-def segment(name: object, where: str) -> str:
-    if not is_segment(name):
-        if name == PROJECT_ACCESS:
-            raise InvalidInput(f"{where}: {PROJECT_ACCESS} is reserved")
-        raise InvalidInput(f"{where}: a name must be 1 to 64 letters, digits, underscores or dashes")
-    return str(name)
-
-
-def title(value: object, where: str) -> str:
-    """A project's or a group's title. Spaces at the ends are refused: two titles that look the same are a trap."""
-    if not isinstance(value, str) or not _TITLE.fullmatch(value):
-        raise InvalidInput(f"{where}: must be 1 to {MAX_TITLE} Latin letters, digits, spaces or underscores")
-    if value != value.strip(" "):
-        raise InvalidInput(f"{where}: must not begin or end with a space")
-    if not value.strip(" _"):
-        raise InvalidInput(f"{where}: must hold a letter or a digit")
-    return value
-
-
-def project_id(value: object, where: str = "project") -> str:
-    """The id that a title gives. Uniqueness and reserved ids are judged by this, so every spelling of one is caught."""
-    made = title(value, where).lower().replace(" ", "_")
-    if made in RESERVED_PROJECTS:
-        raise InvalidInput(f"{where}: this title is reserved")
-    return made
+def is_application_key(text: str) -> bool:
+    """Whether this is an application id as a decimal string. Each id has one spelling."""
+    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= MAX_APPLICATION_ID
 
 
 def project_key(name: str) -> str:
-    """The form in which ids, titles and aliases of projects are compared. An id is this form of itself."""
+    """The form in which ids, titles and aliases of projects are compared. An id is its own key."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded).replace("-", "_")
 
 
-def aliases(value: object, own_id: str, where: str = "aliases") -> tuple[str, ...]:
-    """Other names of a project; they share one namespace with the ids, so what no id may be, no alias may be.
-    Of several spellings of one name the first is kept."""
-    if not isinstance(value, list):
-        raise InvalidInput(f"{where}: must be an array of strings")
-    found: dict[str, str] = {}
-    for at, item in enumerate(value):
-        alias = segment(item, f"{where}[{at}]")
-        key = project_key(alias)
-        if key in RESERVED_PROJECTS:
-            raise InvalidInput(f"{where}[{at}]: this name is reserved")
-        if key == project_key(own_id):
-            raise InvalidInput(f"{where}[{at}]: is the id of the project itself")
-        found.setdefault(key, alias)
-    if len(found) > MAX_ALIASES:
-        raise InvalidInput(f"{where}: must be at most {MAX_ALIASES}")
-    return tuple(found.values())
-
-
-def group_id(value: object, where: str) -> str:
-    if not isinstance(value, str) or not _GROUP_ID.fullmatch(value):
-        raise InvalidInput(f"{where}: must be a group id of 24 hex digits")
-    return value
-
-
-def is_application_key(text: str) -> bool:
-    """An application id as a decimal string, with one spelling only."""
-    return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= MAX_APPLICATION
-
-
-def application_key(value: object, where: str) -> int:
-    """An application id as the key of an object."""
-    if isinstance(value, str) and is_application_key(value):
-        return int(value)
-    raise InvalidInput(f"{where}: a key must be an application id")
-
-
 def login_domain(login: str) -> str:
-    """The whole part after the last ``@``, as domains are compared; empty when there is none."""
+    """The part of a login after the last ``@``, as domains are compared; empty if there is no ``@``."""
     return domain_key(login.rpartition("@")[2]) if "@" in login else ""
-
-
-def unique(items: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(items))

@@ -4,22 +4,24 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
-from sso.perm.builtin_roles import ADMIN_ROLE
 from sso.perm.credentials.access_keys import rfc3339
 from sso.perm.delegation import Delegation
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.project_quota import project_limit
 from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
+from sso.perm.input.names import project_id_from_title, read_aliases, read_segment
 from sso.perm.input.project import check_services, read_project_settings
-from sso.perm.names import CENTRAL, aliases, project_id, project_key, segment
+from sso.perm.names import CENTRAL_APPLICATION_ID, project_key
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.facts import read_application
 from sso.perm.stores.project_state import belongings, lock_project
 from sso.perm.stores.roles import keep_applications
@@ -82,7 +84,7 @@ class ProjectEndpoint:
 
     async def publish(self, call: PermissionRequest) -> dict[str, Any]:
         title = call.text("project", 1024)
-        made = project_id(title)
+        made = project_id_from_title(title)
         target_name = validators.text(call.fields["user"], "user", 320, least=1) if "user" in call.fields else None
         standing = await self._desk.standing(call.caller)
         standing.require(Operation.PUBLISH)
@@ -136,7 +138,7 @@ class ProjectEndpoint:
 
     async def resolve(self, name: object, where: str = "data.id") -> str:
         """The id for an id or alias; something that is no project stays as it is, and is found nowhere."""
-        checked = segment(name, where)
+        checked = read_segment(name, where)
         key = project_key(checked)
         row = await self._database.row(_NAMED, key=key)
         if row is None or key not in map(project_key, (row["id"], *row["aliases"])):
@@ -169,12 +171,12 @@ def read_project(wanted: str, data: dict[str, Any]) -> tuple[dict[str, Any], lis
     given: dict[str, Any] = {}
     warnings: list[str] = []
     if "title" in data:
-        project_id(data["title"], "title")
+        project_id_from_title(data["title"], "title")
         given["title"] = data["title"]
     if "description" in data:
         given["description"] = validators.text(data["description"], "description")
     if "aliases" in data:
-        given["aliases"] = list(aliases(data["aliases"], wanted))
+        given["aliases"] = list(read_aliases(data["aliases"], wanted))
     if "settings" in data:
         given["settings"], warnings = read_project_settings(data["settings"])
     return given, warnings
@@ -184,7 +186,7 @@ async def create_project(
     tx: Transaction, actor: AuditActor, made: str, given: dict[str, Any], author: str, admins: list[str]
 ) -> Row:
     """The project with its administrators, or nothing."""
-    await keep_applications(tx, [CENTRAL])
+    await keep_applications(tx, [CENTRAL_APPLICATION_ID])
     row = await tx.row(
         _CREATE,
         id=made,
@@ -215,7 +217,7 @@ async def save_project(tx: Transaction, actor: AuditActor, wanted: str, given: d
     if "services" in given.get("settings", {}):
         await _check_services(tx, wanted, given["settings"]["services"])
     if "aliases" in given or "title" in given:
-        names = {*map(project_key, new["aliases"]), project_id(new["title"])} - {wanted}
+        names = {*map(project_key, new["aliases"]), project_id_from_title(new["title"])} - {wanted}
         await tx.value(_UNNAME, id=wanted)
         await tx.value(_NAME, names=sorted(names), id=wanted)
     row = await tx.row(_SAVE, id=wanted, **new)

@@ -6,7 +6,7 @@ from typing import Any
 from sso.perm.caller import Caller
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.names import MAX_APPLICATION, application_key
+from sso.perm.input.names import read_application_id
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PermissionRequest:
         return validators.an_object(self.fields.get("options", {}), "options")
 
     def application_id(self) -> int:
-        return application_id(self.fields.get("application_id"), "application_id")
+        return read_application_id(self.fields.get("application_id"), "application_id")
 
     def text(self, name: str, most: int = 256) -> str:
         return validators.text(self.fields.get(name), name, most, least=1)
@@ -48,14 +48,3 @@ class PermissionRequest:
     def answer(self, **parts: Any) -> dict[str, Any]:
         warnings = {"warnings": self.warnings} if self.warnings else {}
         return {"status": "OK", **parts, **warnings}
-
-
-def application_id(value: object, where: str) -> int:
-    """As a string or an integer, with one spelling only."""
-    if type(value) is int and 0 < value <= MAX_APPLICATION:
-        return value
-    if isinstance(value, str):
-        return application_key(value, where)
-    if value is None:
-        raise InvalidInput(f"{where}: is required")
-    raise InvalidInput(f"{where}: must be an application id")

@@ -4,14 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import PermissionConflict
+from sso.perm.input.names import read_segment
 from sso.perm.input.protected import check_role, includes_protected
 from sso.perm.input.roles import read_role
-from sso.perm.names import CENTRAL, ROOT_ROLE, segment
+from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores import roles as role_store
@@ -40,7 +42,7 @@ class RoleEndpoint:
         wanted = call.application_id()
         data = call.required_data()
         call.ignore_unknown(data, FIELDS)
-        name = segment(data["name"], "data.name") if "name" in data else None
+        name = read_segment(data["name"], "data.name") if "name" in data else None
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.ROLE_READ if name else Operation.ROLE_LIST)
         roles = standing.application.application.roles
@@ -74,10 +76,10 @@ class RoleEndpoint:
         wanted = call.application_id()
         data = call.required_data()
         call.ignore_unknown(data, FIELDS)
-        name = segment(data.get("name"), "data.name")
+        name = read_segment(data.get("name"), "data.name")
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.ROLE_MODIFY)
-        if wanted == CENTRAL and name == ROOT_ROLE:
+        if wanted == CENTRAL_APPLICATION_ID and name == ROOT_ROLE:
             raise PermissionConflict("the role root of the central application cannot be removed")
 
         async def work(tx: Transaction) -> None:
@@ -98,7 +100,7 @@ class RoleEndpoint:
 
 def refuse_root(standing: CallerRights, application_id: int, name: str) -> None:
     """What root is decides who has every right everywhere: that is more than the right to change roles."""
-    if application_id == CENTRAL and name == ROOT_ROLE and not standing.rights.is_root:
+    if application_id == CENTRAL_APPLICATION_ID and name == ROOT_ROLE and not standing.rights.is_root:
         raise Forbidden("the role root is required")
 
 
@@ -118,7 +120,9 @@ async def delete_role(
     await role_store.delete_role(tx, application_id, name)
     cascade = Cascade(tx, actor, f"role.delete {application_id}/{name}")
     await cascade.end_assignments(application_id, project_id, name)
-    await cascade.end_role_in_projects(application_id, name, generic=application_id == CENTRAL, grants_only=False)
+    await cascade.end_role_in_projects(
+        application_id, name, generic=application_id == CENTRAL_APPLICATION_ID, grants_only=False
+    )
 
 
 async def save_role(
@@ -135,12 +139,14 @@ async def save_role(
     old = known.get(name)
     role = replace(old or RoleRecord(name), **given)
     check_role(role, schema)
-    if application_id == CENTRAL and name == ROOT_ROLE and not role.protected:
+    if application_id == CENTRAL_APPLICATION_ID and name == ROOT_ROLE and not role.protected:
         raise PermissionConflict("the role root of the central application is protected")
     await role_store.put_role(tx, application_id, role)
     if role.protected and old is not None and not old.protected:
         cascade = Cascade(tx, actor, f"role.save {application_id}/{name}")
-        await cascade.end_role_in_projects(application_id, name, generic=application_id == CENTRAL, grants_only=True)
+        await cascade.end_role_in_projects(
+            application_id, name, generic=application_id == CENTRAL_APPLICATION_ID, grants_only=True
+        )
     await _audit(tx, actor, "role.save", application_id, project_id, old, role)
     known[name] = role
     return role

@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from sso.db.database import Database, Row, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
-from sso.perm.builtin_roles import complete_schema
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
@@ -19,6 +19,7 @@ from sso.perm.stores import audit
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.administrators import administered_through, require_administrators
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.builtin_roles import complete_schema
 
 SECTIONS = ("login", "public_data", "private_data", "secret_data")
 _VERSION = re.compile(r'"?([0-9]{1,18})"?', re.ASCII)

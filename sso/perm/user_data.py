@@ -7,8 +7,9 @@ from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.endpoints.explain import explained
 from sso.perm.engine.answer import TYPES
@@ -24,7 +25,7 @@ from sso.perm.input import validators
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments, stored
 from sso.perm.input.schema import read_own_data
-from sso.perm.names import CENTRAL, ROOT_ROLE
+from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores import roles as role_store
@@ -153,7 +154,7 @@ class UserDataEndpoint:
             schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
             if "public_data" in given and "private_data" not in writable:
                 _refuse_shadows(given["public_data"], schema, roles)
-            if wanted == CENTRAL and "roles" in data and not standing.rights.is_root:
+            if wanted == CENTRAL_APPLICATION_ID and "roles" in data and not standing.rights.is_root:
                 await _refuse_root(tx, user_id, read_assignments(data["roles"], roles, ends)[0])
             return await save_record(tx, call.caller.actor, user_id, row, roles, given, data.get("roles"), ends)
 
@@ -166,7 +167,7 @@ class UserDataEndpoint:
         return call.answer(data=tree, user_id=user_id, expired=expired(effective, Options(sections=readable)))
 
     async def _known(self, user_id: str) -> bool:
-        found = await self._desk.facts.load(user_id, CENTRAL, None)
+        found = await self._desk.facts.load(user_id, CENTRAL_APPLICATION_ID, None)
         return found is not None and found.known
 
 
@@ -202,7 +203,7 @@ def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str
 
 async def _refuse_root(tx: Transaction, user_id: str, given: tuple[Assignment, ...]) -> None:
     """Every right everywhere is root's alone to give and to take: the right to write roles is less than that."""
-    held = own_record(await read_record(tx, user_id, CENTRAL)).roles
+    held = own_record(await read_record(tx, user_id, CENTRAL_APPLICATION_ID)).roles
     if {item for item in held if item.name == ROOT_ROLE} != {item for item in given if item.name == ROOT_ROLE}:
         raise Forbidden("the role root is required")
 

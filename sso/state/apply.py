@@ -8,18 +8,19 @@ from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key
 from sso.accounts.second_factor import totp_purpose
-from sso.accounts.users import end_everything
+from sso.accounts.users import revoke_everything
 from sso.core.encryption import Keyring
 from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
-from sso.db.database import TRANSACTION_SETTINGS, Database, Transaction
+from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
+from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
 from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
 from sso.oauth.model import Client
 from sso.perm.credentials.access_keys import AccessKeys
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
@@ -90,7 +91,7 @@ class Applier:
             return tally.counts()
 
         try:
-            return await self._database.transaction(work, run_s=APPLY_S)
+            return await self._database.long_transaction(APPLY_S, work)
         except UniqueViolation as error:
             what = _TAKEN.get(error.constraint, f"is taken by another one ({error.constraint})")
             raise DocumentError(joined(tally.place, what)) from None
@@ -99,7 +100,7 @@ class Applier:
         """In an order in which whatever one part names is there by then."""
         actor = self._actor
         if document.has_permissions:
-            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL, *document.application_ids}))
+            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL_APPLICATION_ID, *document.application_ids}))
         admins = await projects.make(tx, actor, tally, document.projects)
         await applications.apply(tx, actor, self._keyring, tally, document.applications)
         await schemas.apply(tx, actor, tally, document.schemas)
@@ -150,7 +151,7 @@ class Applier:
         before = {name: getattr(old, name) for name in changed}
         await self._record(tx, "user.save", user_id, _audited_user(before), _audited_user(changed))
         if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
-            await end_everything(tx, user_id)
+            await revoke_everything(tx, user_id)
         return "changed"
 
     def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:

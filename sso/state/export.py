@@ -5,10 +5,11 @@ from typing import Any
 from sqlalchemy import select
 
 from sso.accounts.model import User
-from sso.accounts.users import facts
-from sso.db.database import Database, Transaction
+from sso.accounts.users import exportable_fields
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
+from sso.db.transaction import Transaction
 from sso.state.apply import APPLY_S
 from sso.state.sections import applications, groups, memberships, permissions, projects, schemas
 
@@ -34,11 +35,11 @@ async def export(database: Database) -> dict[str, Any]:
             "memberships": await memberships.export(tx),
         }
 
-    return await database.transaction(work, run_s=APPLY_S)
+    return await database.long_transaction(APPLY_S, work)
 
 
 def _user(user: User) -> dict[str, Any]:
-    return facts(user) | ({"disabled": True} if user.disabled else {})
+    return exportable_fields(user) | ({"disabled": True} if user.disabled else {})
 
 
 def _client(row: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from sso.accounts.devices import EARLIER, MAX_ACCOUNTS, MAX_FACTORS, Devices
+from sso.accounts.known_devices import EARLIER, MAX_ACCOUNTS, MAX_FACTORS, KnownDevices
 from sso.core.encryption import Keyring, MasterKey
 from sso.core.ids import secret_token
 from sso.db.database import Database
@@ -176,55 +176,55 @@ def test_one_browser_is_known_to_several_accounts(server: Server) -> None:
 
 
 async def test_forged_device_cookies_are_unknown(services: Services, database: Database) -> None:
-    devices, ann, bob = services.devices, await add_user(services), await add_user(services)
+    devices, ann, bob = services.known_devices, await add_user(services), await add_user(services)
     good = devices.cookie_for(ann, "")
-    assert await devices.known_browser(ann.login_key, good)
+    assert await devices.recognize_browser(ann.login_key, good)
     name, entry = good.split(".")
     mac, other = entry.partition("~")[2], devices.cookie_for(ann, "")
-    stranger = Devices(database, services.users, Keyring([MasterKey.generate()])).cookie_for(ann, "")
+    stranger = KnownDevices(database, services.users, Keyring([MasterKey.generate()])).cookie_for(ann, "")
     forged = ["", "x", ".", name, f"{name}.", f"{name}.{mac}", f"{name}.{entry[:-1]}", f"{name}.0~{'A' * 43}"]
     forged += [f"{name}.{ann.valid_from + 1}~{mac}", f"{name}.~{mac}", f"{secret_token()}.{entry}", f"{good}."]
     forged += [f"{other.split('.')[0]}.{entry}", f"é{good[1:]}", stranger, ".".join([name] + [entry] * 50)]
     for cookie in forged:
-        assert await devices.known_browser(ann.login_key, cookie) == "", cookie
-        assert await devices.known_browser(ann.login_key, devices.cookie_for(ann, cookie))  # a sign-in repairs any
-    assert await devices.known_browser(bob.login_key, good) == ""
+        assert await devices.recognize_browser(ann.login_key, cookie) == "", cookie
+        assert await devices.recognize_browser(ann.login_key, devices.cookie_for(ann, cookie))  # a sign-in repairs any
+    assert await devices.recognize_browser(bob.login_key, good) == ""
 
 
 async def test_device_cookie_keeps_its_name_and_the_latest_accounts(services: Services) -> None:
-    devices, cookie = services.devices, ""
+    devices, cookie = services.known_devices, ""
     first, *others = [await add_user(services) for _ in range(MAX_ACCOUNTS + 1)]
     for user in (first, *others, others[0]):
         cookie = devices.cookie_for(user, cookie)
-    names = {await devices.known_browser(user.login_key, cookie) for user in others}
+    names = {await devices.recognize_browser(user.login_key, cookie) for user in others}
     assert len(names - {"", EARLIER}) == len(names) == 1
-    assert await devices.known_browser(first.login_key, cookie) == ""
+    assert await devices.recognize_browser(first.login_key, cookie) == ""
     assert devices.cookie_for(others[0], cookie) == cookie
 
 
 async def test_device_cookie_survives_a_change_of_the_master_key(services: Services, database: Database) -> None:
     old, ann = MasterKey.generate(), await add_user(services)
-    cookie = Devices(database, services.users, Keyring([old])).cookie_for(ann, "")
-    changed = Devices(database, services.users, Keyring([MasterKey.generate(), old]))
-    assert await changed.known_browser(ann.login_key, cookie)
+    cookie = KnownDevices(database, services.users, Keyring([old])).cookie_for(ann, "")
+    changed = KnownDevices(database, services.users, Keyring([MasterKey.generate(), old]))
+    assert await changed.recognize_browser(ann.login_key, cookie)
 
 
 async def test_sign_in_that_began_before_everything_ended_makes_no_known_factor(services: Services) -> None:
     user = await add_user(services)
-    device = await services.devices.known_factor(user.login_key, "factor")
-    await services.users.void(user.user_id)
-    await services.devices.remember(user, device)
-    assert not (await services.devices.known_factor(user.login_key, "factor")).name
+    device = await services.known_devices.recognize_factor(user.login_key, "factor")
+    await services.users.revoke_all(user.user_id)
+    await services.known_devices.remember(user, device)
+    assert not (await services.known_devices.recognize_factor(user.login_key, "factor")).name
 
 
 async def test_number_of_known_factors_is_bounded(services: Services) -> None:
     user = await add_user(services)
     for number in range(MAX_FACTORS + 3):
-        device = await services.devices.known_factor(user.login_key, f"factor {number}")
-        await services.devices.remember(user, device)
+        device = await services.known_devices.recognize_factor(user.login_key, f"factor {number}")
+        await services.known_devices.remember(user, device)
     known = [
         number
         for number in range(MAX_FACTORS + 3)
-        if (await services.devices.known_factor(user.login_key, f"factor {number}")).name
+        if (await services.known_devices.recognize_factor(user.login_key, f"factor {number}")).name
     ]
     assert known == list(range(3, MAX_FACTORS + 3))

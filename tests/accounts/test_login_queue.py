@@ -9,7 +9,7 @@ import orjson
 import pytest
 import trio
 
-from sso.accounts.errors import InvalidCredentials, SignInBusy, TooManyAttempts
+from sso.accounts.errors import InvalidCredentials, LoginBusy, TooManyAttempts
 from sso.accounts.model import User
 from sso.core.net import SITE_FACTOR, Address, parse_address
 from sso.core.passwords import Hasher
@@ -48,8 +48,8 @@ def hashes(services: Services, monkeypatch: pytest.MonkeyPatch) -> SlowHashes:
 
 async def attempt(services: Services, user: User, password: str, address: Address = HERE) -> None:
     try:
-        await services.signin.with_password(user.login, password, address)
-    except* (TooManyAttempts, SignInBusy):
+        await services.password_login.check_password(user.login, password, address)
+    except* (TooManyAttempts, LoginBusy):
         pass
     except* Exception as group:
         assert "invalid credentials" in str(group.exceptions[0])  # noqa: PT017 - the flood has wrong passwords
@@ -85,8 +85,8 @@ async def test_full_queue_answers_busy_and_lets_other_users_in(services: Service
     async def flood() -> None:
         nonlocal busy
         try:
-            await services.signin.with_password(ann.login, PASSWORD, HERE)
-        except SignInBusy as error:
+            await services.password_login.check_password(ann.login, PASSWORD, HERE)
+        except LoginBusy as error:
             busy += error.status == 503 and int(error.headers["Retry-After"]) >= 1
         except TooManyAttempts:
             pass
@@ -112,8 +112,8 @@ async def test_one_ipv6_site_with_many_accounts_cannot_fill_the_queue(services: 
         nonlocal refused
         try:
             address = parse_address(f"2001:db8:1:{number:x}::1")
-            await services.signin.with_password(f"nobody{number}@example.com", "flood", address)
-        except SignInBusy:
+            await services.password_login.check_password(f"nobody{number}@example.com", "flood", address)
+        except LoginBusy:
             refused += 1
         except InvalidCredentials:
             pass

@@ -36,7 +36,9 @@ def plain() -> Iterator[MailServer]:
         yield server
 
 
-def postman(database: Database, keyring: Keyring, url: str | None, folder: Path, ca: Path | None = None) -> MailSender:
+def mail_sender(
+    database: Database, keyring: Keyring, url: str | None, folder: Path, ca: Path | None = None
+) -> MailSender:
     return MailSender(database, keyring, SENDER, Delivery(url, folder, ca))
 
 
@@ -44,10 +46,10 @@ async def put(database: Database, keyring: Keyring, recipient: str = "ann@exampl
     await database.transaction(lambda tx: Outbox(keyring).put(tx, recipient, "Your code", "It is 123456."))
 
 
-async def deliver(postman: MailSender) -> list[Any]:
+async def deliver(mail_sender: MailSender) -> list[Any]:
     """Whatever is due now; the log."""
     with capture_logs() as logs:
-        while await postman._deliver_one():
+        while await mail_sender._deliver_one():
             pass
     return logs
 
@@ -59,7 +61,7 @@ async def test_mail_server_with_a_certificate_of_an_unknown_ca_is_refused(
     with mail_server(scheme, certificate) as server:
         url = f"{scheme}://user:hunter2@localhost:{server.port}"
         await put(database, keyring)
-        (refused,) = await deliver(postman(database, keyring, url, tmp_path))
+        (refused,) = await deliver(mail_sender(database, keyring, url, tmp_path))
         assert refused["event"] == "mail.not_sent"
         assert refused["reason"].startswith("SSLCertVerificationError: ")
         assert (server.mails, server.passwords) == ([], [])
@@ -73,7 +75,7 @@ async def test_mail_server_with_a_certificate_of_the_ca_file_is_accepted(
     with mail_server(scheme, certificate) as server:
         url = f"{scheme}://user:hunter2@localhost:{server.port}"
         await put(database, keyring)
-        assert await deliver(postman(database, keyring, url, tmp_path, certificate.ca_file)) == []
+        assert await deliver(mail_sender(database, keyring, url, tmp_path, certificate.ca_file)) == []
         (mail,) = server.mails
         assert "To: ann@example.com" in mail
         assert "It is 123456." in mail
@@ -89,7 +91,7 @@ async def test_mail_server_with_a_certificate_for_another_host_is_refused(
     with mail_server(scheme, other) as server:
         await put(database, keyring)
         url = f"{scheme}://localhost:{server.port}"
-        (refused,) = await deliver(postman(database, keyring, url, tmp_path, other.ca_file))
+        (refused,) = await deliver(mail_sender(database, keyring, url, tmp_path, other.ca_file))
         assert "Hostname mismatch" in refused["reason"]
         assert server.mails == []
 
@@ -99,7 +101,7 @@ async def test_mail_server_without_starttls_is_not_used_in_plain_text(
 ) -> None:
     await put(database, keyring)
     url = f"smtp+starttls://user:hunter2@localhost:{plain.port}"
-    (refused,) = await deliver(postman(database, keyring, url, tmp_path))
+    (refused,) = await deliver(mail_sender(database, keyring, url, tmp_path))
     assert refused["reason"] == "SMTPNotSupportedError"
     assert (plain.mails, plain.passwords) == ([], [])
 
@@ -121,7 +123,7 @@ POISONED: list[dict[str, str | None]] = [
 async def test_mail_that_cannot_be_built_is_given_up_and_the_next_one_is_sent(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, part: dict[str, str | None]
 ) -> None:
-    sender = postman(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
+    sender = mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
     await put(database, keyring)
     await database.value(_POISON, **({"recipient": "ann@example.com", "subject": "x", "body": None} | part))
     await put(database, keyring, "bob@example.com")
@@ -143,7 +145,7 @@ async def test_mail_whose_attempts_never_ended_is_given_up(
 ) -> None:
     await put(database, keyring)
     await database.value(_SET_TRIES, tries=tries)
-    (logged,) = await deliver(postman(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    (logged,) = await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert logged["event"] == "mail.given_up"
     assert plain.mails == []
     assert await database.value(_COUNT) == 0
@@ -155,7 +157,7 @@ async def test_mail_of_a_cancelled_worker_is_not_given_up(
     await put(database, keyring)
     with trio.CancelScope() as scope:
         scope.cancel()
-        await postman(database, keyring, None, tmp_path)._deliver_one()
+        await mail_sender(database, keyring, None, tmp_path)._deliver_one()
     assert await database.value(_COUNT) == 1
 
 
@@ -163,5 +165,5 @@ async def test_mail_to_an_international_address_is_sent(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
 ) -> None:
     await put(database, keyring, "ünï@exämple.de")
-    assert await deliver(postman(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)) == []
+    assert await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)) == []
     assert "To: ünï@xn--exmple-cua.de" in plain.mails[0]

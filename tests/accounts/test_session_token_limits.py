@@ -12,7 +12,7 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
-from sso.accounts.session_tokens import FAMILY_TOKENS, USER_TOKENS, TokenSource
+from sso.accounts.session_tokens import MAX_SIGN_IN_TOKENS, MAX_USER_TOKENS, TokenSource
 from sso.accounts.user_jwt import GAME_AUTH
 from sso.core.net import parse_address
 from sso.db.statement import Statement
@@ -134,7 +134,7 @@ async def test_jwt_from_token_of_a_game_login_stays_known_as_one(services: Servi
     issued = await services.session_tokens.issue(user, GAME_AUTH, options)
     for _ in range(3):  # through renewals
         source = await services.session_tokens.sign_in(issued.token, HERE)
-        data = await services.auth_data.issue(source.signed_in, options, source)
+        data = await services.authentication_data.issue(source.signed_in, options, source)
         claims = claims_of(data)
         assert claims["auth"] == GAME_AUTH
         issued = await services.session_tokens.issue(user, source.signed_in.auth, options, source)
@@ -272,7 +272,7 @@ async def test_token_cannot_be_renewed_while_its_sign_in_ends(services: Services
         async with trio.open_nursery() as nursery:
             for _ in range(5):
                 nursery.start_soon(renew_into, renewed, services, source)
-            nursery.start_soon(services.sign_ins.end, user.user_id, [issued.sign_in_id])
+            nursery.start_soon(services.signed_in_games.end, user.user_id, [issued.sign_in_id])
         for token in renewed:
             with pytest.raises(InvalidCredentials):
                 await services.session_tokens.sign_in(token, HERE)
@@ -296,9 +296,9 @@ async def works(services: Services, token: str) -> bool:
 async def test_user_has_a_limited_number_of_session_tokens_and_the_oldest_end(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE)
-    issued = [await services.session_tokens.issue(user, "login", options) for _ in range(USER_TOKENS // 2 + 5)]
-    assert [await works(services, one.token) for one in issued] == [False] * 5 + [True] * (USER_TOKENS // 2)
-    assert await services.database.value(_COUNT, user_id=user.user_id) <= USER_TOKENS
+    issued = [await services.session_tokens.issue(user, "login", options) for _ in range(MAX_USER_TOKENS // 2 + 5)]
+    assert [await works(services, one.token) for one in issued] == [False] * 5 + [True] * (MAX_USER_TOKENS // 2)
+    assert await services.database.value(_COUNT, user_id=user.user_id) <= MAX_USER_TOKENS
 
 
 async def test_parallel_sign_ins_cannot_exceed_the_number_of_session_tokens(services: Services) -> None:
@@ -312,10 +312,10 @@ async def test_parallel_sign_ins_cannot_exceed_the_number_of_session_tokens(serv
         tokens.extend((issued.token, issued.stoken))
 
     async with trio.open_nursery() as nursery:
-        for _ in range(USER_TOKENS):
+        for _ in range(MAX_USER_TOKENS):
             nursery.start_soon(sign_in_once)
-    assert len(tokens) == 2 * USER_TOKENS
-    assert sum([await works(services, token) for token in tokens]) <= USER_TOKENS
+    assert len(tokens) == 2 * MAX_USER_TOKENS
+    assert sum([await works(services, token) for token in tokens]) <= MAX_USER_TOKENS
     assert await works(services, bystander.token)
 
 
@@ -324,12 +324,12 @@ async def test_game_that_renews_often_does_not_end_the_tokens_of_other_games(ser
     options = LoginOptions(HERE)
     quiet = await services.session_tokens.issue(user, "login", options)
     busy = await services.session_tokens.issue(user, "login", options)
-    for _ in range(USER_TOKENS):  # always with the first token, as a program does that does not store the new one
+    for _ in range(MAX_USER_TOKENS):  # always with the first token, as a program does that does not store the new one
         source = await services.session_tokens.sign_in(busy.token, HERE)
         newest = await services.session_tokens.issue(user, "token", options, source)
     assert await works(services, quiet.token)
     assert await works(services, newest.token)
-    assert await services.database.value(_COUNT, user_id=user.user_id) <= FAMILY_TOKENS + 2
+    assert await services.database.value(_COUNT, user_id=user.user_id) <= MAX_SIGN_IN_TOKENS + 2
 
 
 def sid_of(data: dict[str, Any]) -> str:

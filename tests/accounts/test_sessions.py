@@ -242,7 +242,7 @@ async def test_a_sign_in_that_began_before_everything_ended_gives_nothing(servic
     with pytest.raises(InvalidCredentials):
         await services.session_tokens.issue(before, "login", LoginOptions(HERE))
     with pytest.raises(InvalidCredentials):
-        await services.sessions.challenge(before)
+        await services.sessions.start_challenge(before)
     after = await services.users.get(before.user_id)
     assert after
     await services.sessions.start(after, "login", HERE, "")

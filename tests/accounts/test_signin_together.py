@@ -13,8 +13,9 @@ from sso.accounts.throttle import Attempt, Throttle
 from sso.core.ids import digest
 from sso.core.net import parse_address
 from sso.db.batch.statement_batch import TURNS
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.services import Services
 from tests.kit.builders import PASSWORD, add_user
 
@@ -142,7 +143,7 @@ async def test_each_of_several_sign_ins_is_its_own_user(services: Services) -> N
     people = [await add_user(services) for _ in range(MANY)]
 
     async def sign_in(login: str, password: str) -> str:
-        outcome = await services.signin.with_password(login, password, HERE)
+        outcome = await services.password_login.check_password(login, password, HERE)
         return outcome.user.user_id
 
     calls = [sign_in(user.login, password) for user in people for password in (PASSWORD, "wrong")]
@@ -166,23 +167,23 @@ async def test_a_user_who_was_disabled_takes_no_other_down(services: Services) -
 async def test_sign_ins_that_replace_the_same_cookies_all_get_a_session(services: Services) -> None:
     before, user = await add_user(services), await add_user(services)
     old = await services.sessions.start(before, "login", HERE, "")
-    owing = await services.sessions.challenge(before)
+    owing = await services.sessions.start_challenge(before)
     other = await services.sessions.start(before, "login", HERE, "")
     start = partial(services.sessions.start, user, "login", HERE, "", session=old.secret, visit=owing)
     secrets = {session.secret for session in await together([start() for _ in range(MANY)])}
     assert len(secrets) == MANY
     assert all([await services.sessions.look_up(secret, HERE) for secret in secrets])
     assert await services.sessions.look_up(old.secret, HERE) is None
-    assert await services.sessions.challenged(owing) is None
+    assert await services.sessions.challenged_user(owing) is None
     assert await services.sessions.look_up(other.secret, HERE)
 
 
 async def test_a_session_in_the_other_cookie_ends_as_well(services: Services) -> None:
     user = await add_user(services)
-    old, owing = await services.sessions.start(user, "login", HERE, ""), await services.sessions.challenge(user)
+    old, owing = await services.sessions.start(user, "login", HERE, ""), await services.sessions.start_challenge(user)
     await services.sessions.start(user, "login", HERE, "", session=owing, visit=old.secret)
     assert await services.sessions.look_up(old.secret, HERE) is None
-    assert await services.sessions.challenged(owing) is None
+    assert await services.sessions.challenged_user(owing) is None
 
 
 async def test_nobody_waits_for_the_change_of_somebody_else(services: Services) -> None:
@@ -215,7 +216,7 @@ async def test_nobody_waits_for_the_change_of_somebody_else(services: Services) 
 async def test_tokens_issued_together_are_each_users_own(services: Services) -> None:
     people = [await add_user(services) for _ in range(MANY)]
     gone = await add_user(services)
-    await services.users.void(gone.user_id)
+    await services.users.revoke_all(gone.user_id)
     tokens = services.session_tokens
     calls = [
         tokens.issue(user, "login", LoginOptions(HERE, short_token=bound)) for user in people for bound in (False, True)

@@ -11,13 +11,13 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
-from sso.accounts.user_jwt import Inherited, JwtUser, factor_digest
-from sso.accounts.users import end_everything
+from sso.accounts.user_jwt import InheritedLimits, JwtUser, factor_digest
+from sso.accounts.users import revoke_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
 from sso.core.net import parse_address
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -30,7 +30,7 @@ SET_VALID_FROM = Statement("UPDATE users SET valid_from = :moment WHERE user_id 
 
 def issue(services: Services, user: User, **options: Any) -> str:
     given = {"address": HERE, "factor": "device"} | options
-    return services.user_jwts.issue(user, LoginOptions(**given), "login", vouched=LATE)
+    return services.user_jwts.issue(user, LoginOptions(**given), "login", validated_at=LATE)
 
 
 async def verify(services: Services, token: str, address: str = "203.0.113.5", **options: Any) -> JwtUser:
@@ -72,7 +72,7 @@ async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -
     user = await add_user(services, nick="Ünï 🎮")
     token = services.user_jwts.issue(
         user, LoginOptions(HERE, factor="device", fixed_ips=("10.0.0.0/8",), jwt_public_key="KEY"), "otp", app_id=10,
-        vouched=LATE,
+        validated_at=LATE,
     )  # fmt: skip
     claims = claims_of(token)
     assert claims == {
@@ -101,21 +101,23 @@ async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -
     assert {"ips", "pub", "app_id", "ends"}.isdisjoint(claims_of(issue(services, user)))
 
 
-def derive(services: Services, user: User, inherited: Inherited, auth: str = "token", **options: Any) -> dict[str, Any]:
+def derive(
+    services: Services, user: User, inherited: InheritedLimits, auth: str = "token", **options: Any
+) -> dict[str, Any]:
     """The claims of a JWT that is derived from another credential."""
     given = LoginOptions(address=HERE, factor="device", **options)
-    return claims_of(services.user_jwts.issue(user, given, auth, vouched=LATE, inherited=inherited))
+    return claims_of(services.user_jwts.issue(user, given, auth, validated_at=LATE, inherited=inherited))
 
 
 async def test_derived_jwt_keeps_the_authentication_time_and_never_outlives_its_limits(services: Services) -> None:
     user = await add_user(services)
     now = int(time.time())
     longest = services.settings.token_max_s
-    assert derive(services, user, Inherited(auth_time=now - 100))["auth_time"] == now - 100
-    assert derive(services, user, Inherited(ends=now + 60))["exp"] == now + 60
-    assert derive(services, user, Inherited(ends=now + 60))["ends"] == now + 60
-    assert derive(services, user, Inherited(auth_time=now + 30 - longest))["exp"] == now + 30
-    assert "ends" not in derive(services, user, Inherited(auth_time=now + 30 - longest))
+    assert derive(services, user, InheritedLimits(auth_time=now - 100))["auth_time"] == now - 100
+    assert derive(services, user, InheritedLimits(ends=now + 60))["exp"] == now + 60
+    assert derive(services, user, InheritedLimits(ends=now + 60))["ends"] == now + 60
+    assert derive(services, user, InheritedLimits(auth_time=now + 30 - longest))["exp"] == now + 30
+    assert "ends" not in derive(services, user, InheritedLimits(auth_time=now + 30 - longest))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ async def test_derived_jwt_keeps_the_authentication_time_and_never_outlives_its_
 async def test_derived_jwt_works_from_no_address_that_its_source_does_not(
     services: Services, source: tuple[str, ...] | None, requested: tuple[str, ...], allowed: list[str] | None
 ) -> None:
-    claims = derive(services, await add_user(services), Inherited(ips=source), fixed_ips=requested)
+    claims = derive(services, await add_user(services), InheritedLimits(ips=source), fixed_ips=requested)
     assert claims.get("ips") == allowed
 
 
@@ -144,7 +146,7 @@ async def test_no_expiry_is_waived_beyond_the_end_that_a_jwt_inherits(
     user = await add_user(services)
     now = int(time.time())
     given = LoginOptions(address=HERE, factor="device")
-    token = services.user_jwts.issue(user, given, "token", vouched=LATE, inherited=Inherited(ends=now + 300))
+    token = services.user_jwts.issue(user, given, "token", validated_at=LATE, inherited=InheritedLimits(ends=now + 300))
     assert not await is_void(services, token, expired_for=30 * 86400)
     at(monkeypatch, now + 301)
     assert await is_void(services, token, expired_for=30 * 86400)
@@ -210,7 +212,7 @@ async def test_each_of_several_changes_within_a_second_voids(services: Services)
     user = await add_user(services)
     tokens = []
     for _ in range(3):
-        await services.users.void(user.user_id)
+        await services.users.revoke_all(user.user_id)
         tokens.append(issue(services, await refreshed(services, user)))
         assert [await is_void(services, token) for token in tokens] == [True] * (len(tokens) - 1) + [False]
 
@@ -241,7 +243,7 @@ async def test_end_sessions_and_apply_void_as_well(services: Services) -> None:
     await applier.apply(parse({"users": [{"login": user.login, "password": "another one"}]}))
     assert await is_void(services, token)
     token = issue(services, await refreshed(services, user))
-    await services.users.void(user.user_id)
+    await services.users.revoke_all(user.user_id)
     assert await is_void(services, token)
 
 
@@ -328,7 +330,7 @@ async def test_the_clock_of_the_issuer_does_not_matter_much(
 
 
 async def login(services: Services, user: User) -> str:
-    data = await services.auth_data.issue(SignedIn(user, "login"), LoginOptions(HERE, factor="device"))
+    data = await services.authentication_data.issue(SignedIn(user, "login"), LoginOptions(HERE, factor="device"))
     return str(data["jwt"])
 
 
@@ -363,7 +365,7 @@ async def test_what_is_issued_while_a_password_is_being_changed_waits_for_it(ser
     outcomes: list[object] = []
 
     async def change(tx: Transaction) -> None:
-        await end_everything(tx, user.user_id)
+        await revoke_everything(tx, user.user_id)
         changing.set()
         await tx.value(Statement("SELECT pg_sleep(1.2)"))
 
@@ -371,7 +373,7 @@ async def test_what_is_issued_while_a_password_is_being_changed_waits_for_it(ser
         await changing.wait()
         with pytest.raises(InvalidCredentials):
             await login(services, user)
-        outcomes.append(await services.users.vouch(user))
+        outcomes.append(await services.users.revalidate(user))
 
     changing = trio.Event()
     async with trio.open_nursery() as nursery:
@@ -383,8 +385,8 @@ async def test_what_is_issued_while_a_password_is_being_changed_waits_for_it(ser
 async def test_the_database_vouches_with_its_own_clock(services: Services) -> None:
     user = await add_user(services)
     before = await services.database.value(Statement("SELECT CAST(floor(extract(epoch FROM now())) AS bigint)"))
-    moment = await services.users.vouch(user)
+    moment = await services.users.revalidate(user)
     assert moment is not None
     assert 0 <= moment - before <= 1
     await services.users.set_disabled(user.user_id, disabled=True)
-    assert await services.users.vouch(user) is None
+    assert await services.users.revalidate(user) is None

@@ -17,7 +17,7 @@ import pytest
 
 import sso.cli
 from sso.core.encryption import Keyring, MasterKey
-from sso.db.database import run_outside
+from sso.db.standalone import fetch_value
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, clean_environment
@@ -60,7 +60,7 @@ class Program:
             patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
-            patch.setattr("sso.log.set_up", lambda *_: None)  # logging is one for the whole process
+            patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is one for the whole process
             try:
                 with pytest.raises(SystemExit) as left:
                     sso.cli.main()
@@ -75,7 +75,7 @@ class Program:
         return done.out
 
     def value(self, sql: str) -> Any:
-        return run_outside(self.dsn, sql)
+        return fetch_value(self.dsn, sql)
 
     def process(self, *arguments: str, stdin: str = "", **settings: str) -> Done:
         """The real thing."""
@@ -507,3 +507,8 @@ def test_the_service_does_not_start_with_a_key_file_open_to_others(run: Program)
     run.ok("key", "list")
     path.chmod(0o644)
     assert run.process("serve", SSO_BIND="127.0.0.1:0").failed_with(str(path), "mode 644", "chmod 600")
+
+
+def test_deprecated_name_of_http_server_is_logged(run: Program) -> None:
+    done = run.process("serve", SSO_HTTP="lane", SSO_BIND="127.0.0.1:0", SSO_SECRET_KEY="too short")
+    assert '"event": "config.value_deprecated"' in done.err

@@ -9,7 +9,7 @@ import trio
 
 from sso.config import Settings, load
 from sso.core.encryption import MasterKey
-from sso.db.database import run_outside
+from sso.db.standalone import fetch_value
 from sso.doctor import Finding, check
 from sso.services import open_services
 from tests.kit.postgres import Postgres
@@ -24,7 +24,7 @@ def installed(settings: Settings, dsn: str) -> Settings:
 
     async def start() -> None:
         async with open_services(settings, dsn) as services:
-            await services.key_store.ensure_first("ES256")
+            await services.key_store.ensure_signing_keys("ES256")
 
     trio.run(start)
     return settings
@@ -76,7 +76,7 @@ def test_an_installation_before_its_first_start_passes_and_nothing_is_made(tmp_p
     assert failures(settings, dsn) == {}
     assert "made at the first start" in look(settings, dsn)["master key"].detail
     assert not settings.data_dir.exists()
-    assert run_outside(dsn, "SELECT count(*) FROM signing_keys") == 0
+    assert fetch_value(dsn, "SELECT count(*) FROM signing_keys") == 0
 
 
 def test_a_key_file_open_to_others_fails_with_what_to_do(installed: Settings, dsn: str) -> None:
@@ -111,7 +111,7 @@ def test_a_database_that_does_not_answer_fails_with_what_to_do(installed: Settin
 
 
 def test_a_newer_database_fails(installed: Settings, dsn: str) -> None:
-    run_outside(dsn, "UPDATE alembic_version SET version_num = '9999'")
+    fetch_value(dsn, "UPDATE alembic_version SET version_num = '9999'")
     assert "9999" in failures(installed, dsn)["migrations"].detail
 
 
@@ -132,11 +132,11 @@ def test_a_lost_or_damaged_master_key_fails(installed: Settings, dsn: str) -> No
 
 
 def test_a_database_that_may_lose_what_was_answered_or_takes_nothing_fails(installed: Settings, dsn: str) -> None:
-    name = run_outside(dsn, "SELECT current_database()")
-    run_outside(dsn, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    name = fetch_value(dsn, "SELECT current_database()")
+    fetch_value(dsn, f"ALTER DATABASE {name} SET synchronous_commit = off")
     assert set(failures(installed, dsn)) == {"durability"}
-    run_outside(dsn, f"ALTER DATABASE {name} SET synchronous_commit = on")
-    run_outside(dsn, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    fetch_value(dsn, f"ALTER DATABASE {name} SET synchronous_commit = on")
+    fetch_value(dsn, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     assert "primary" in failures(installed, dsn)["writes"].advice
 
 

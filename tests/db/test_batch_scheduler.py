@@ -19,16 +19,16 @@ class Road:
     """Who is let in, and when."""
 
     def __init__(self) -> None:
-        self.traffic = BatchScheduler()
+        self.scheduler = BatchScheduler()
         self.begun: list[tuple[str, float]] = []
 
     async def go(self, name: str, seconds: float) -> None:
-        began = await self.traffic.enter()
+        began = await self.scheduler.enter()
         self.begun.append((name, trio.current_time()))
         try:
             await trio.sleep(seconds)
         finally:
-            self.traffic.leave(began)
+            self.scheduler.leave(began)
 
 
 async def test_a_lone_one_begins_at_once(autojump_clock: trio.testing.MockClock) -> None:
@@ -136,9 +136,9 @@ async def test_batches_of_many_kinds_are_larger_for_it(database: Database) -> No
         return sum(sizes) / len(sizes)
 
     await mean_size()  # the connections are opened by this
-    database.traffic = NoTraffic()
+    database.scheduler = NoTraffic()
     without = await mean_size()
-    database.traffic = BatchScheduler()
+    database.scheduler = BatchScheduler()
     assert await mean_size() > 1.2 * without
 
 

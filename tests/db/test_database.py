@@ -6,9 +6,10 @@ import trio
 
 from sso.db.batch.statement_batch import Batch
 from sso.db.circuit_breaker import PAUSE_S
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.errors import DeadlineExceeded, Unavailable, UniqueViolation
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 COUNT = Statement("SELECT count(*) FROM throttle")
 PUT = Statement(
@@ -75,7 +76,7 @@ async def test_a_call_that_takes_too_long_is_given_up_and_its_connection_not_use
     await database.ping()
     monkeypatch.setattr("sso.db.database.QUEUE_S", 0.2)
     with pytest.raises(DeadlineExceeded):
-        await database.transaction(lambda tx: tx.value(SLEEP, seconds=1.5), run_s=0.2)
+        await database.long_transaction(0.2, lambda tx: tx.value(SLEEP, seconds=1.5))
     await trio.sleep(PAUSE_S)
     assert await database.value(Statement("SELECT 7")) == 7
 
@@ -129,7 +130,7 @@ async def test_while_nothing_is_answered_all_but_one_are_refused_at_once(
         await database.value(SLEEP, seconds=3)
     refused = 0
     for _ in range(50):
-        with pytest.raises(Unavailable, match="away"):
+        with pytest.raises(Unavailable, match="unavailable"):
             await database.ping()
         refused += 1
     await trio.sleep(PAUSE_S)

@@ -15,8 +15,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from sso.db import migrate as migrations
-from sso.db.database import run_outside, run_with_connection
 from sso.db.migrate import HEAD, SCRIPTS, MigrationError, current, migrate
+from sso.db.standalone import fetch_value, run_with_connection
 from sso.db.tables import metadata
 from tests.kit.postgres import Postgres
 from tests.kit.server import until
@@ -88,7 +88,7 @@ def test_an_empty_database_is_migrated_once(empty: str) -> None:
     assert current(empty) is None
     assert migrate(empty) is True
     assert current(empty) == HEAD
-    assert run_outside(empty, TABLES) == len(metadata.tables) + 1
+    assert fetch_value(empty, TABLES) == len(metadata.tables) + 1
     assert migrate(empty) is False
 
 
@@ -117,9 +117,9 @@ def test_constraints_are_named_as_the_tables_name_them(dsn: str) -> None:
 
 
 def test_numbers_begin_where_the_tables_say(dsn: str) -> None:
-    assert run_outside(dsn, "SELECT nextval('user_ids')") == 1000
+    assert fetch_value(dsn, "SELECT nextval('user_ids')") == 1000
     added = "INSERT INTO applications (name) VALUES ('first') RETURNING application_id"
-    assert run_outside(dsn, added) == 10
+    assert fetch_value(dsn, added) == 10
 
 
 def test_processes_at_once_on_an_empty_database_are_all_fine(empty: str) -> None:
@@ -129,12 +129,12 @@ def test_processes_at_once_on_an_empty_database_are_all_fine(empty: str) -> None
         assert child.returncode == 0, err
         assert out.strip() in ("True", "False")
     assert current(empty) == HEAD
-    assert run_outside(empty, "SELECT count(*) FROM alembic_version") == 1
+    assert fetch_value(empty, "SELECT count(*) FROM alembic_version") == 1
 
 
 @pytest.mark.parametrize("version", [f"{int(HEAD) + 1:04}", "9999"])
 def test_a_database_of_a_newer_program_is_refused_in_one_line(dsn: str, version: str) -> None:
-    run_outside(dsn, f"UPDATE alembic_version SET version_num = '{version}'")
+    fetch_value(dsn, f"UPDATE alembic_version SET version_num = '{version}'")
     with pytest.raises(MigrationError) as caught:
         migrate(dsn)
     assert str(caught.value) == f"the database is at version {version}, newer than this program ({HEAD})"
@@ -158,18 +158,18 @@ def test_a_migration_killed_half_way_leaves_nothing_and_is_taken_again(empty: st
         waiting = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
-        assert until(lambda: run_outside(empty, waiting), 20), "it never came to that table"
+        assert until(lambda: fetch_value(empty, waiting), 20), "it never came to that table"
         child.kill()
         child.communicate(timeout=20)
     finally:
         done.set()
         blocker.join()
     idle = "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    assert until(lambda: run_outside(empty, idle), 20)
-    assert run_outside(empty, TABLES) in (0, 1)  # at most the table of versions, and that one empty
+    assert until(lambda: fetch_value(empty, idle), 20)
+    assert fetch_value(empty, TABLES) in (0, 1)  # at most the table of versions, and that one empty
     assert current(empty) is None
     assert migrate(empty) is True
-    assert run_outside(empty, TABLES) == len(metadata.tables) + 1
+    assert fetch_value(empty, TABLES) == len(metadata.tables) + 1
 
 
 def upgrade(dsn: str, revision: str) -> None:
@@ -185,14 +185,14 @@ def upgrade(dsn: str, revision: str) -> None:
 
 def test_session_tokens_of_an_older_version_get_a_sign_in(empty: str) -> None:
     upgrade(empty, "0009")
-    run_outside(empty, "INSERT INTO users (user_id, login, login_key) VALUES ('5', 'a@b.c', 'a@b.c')")
+    fetch_value(empty, "INSERT INTO users (user_id, login, login_key) VALUES ('5', 'a@b.c', 'a@b.c')")
     for digest in ("\\x01", "\\x02"):
-        run_outside(
+        fetch_value(
             empty, f"INSERT INTO session_tokens VALUES ('{digest}', '5', 'long', NULL, now() + interval '1 day')"
         )
     assert migrate(empty) is True
     found = "SELECT count(DISTINCT s.id) FROM session_tokens t JOIN sign_ins s ON s.id = t.sign_in AND s.user_id = '5'"
-    assert run_outside(empty, f"{found} WHERE s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires") == 2
+    assert fetch_value(empty, f"{found} WHERE s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires") == 2
 
 
 def test_project_names_of_an_older_version_are_compared_in_one_form(empty: str) -> None:
@@ -204,29 +204,29 @@ def test_project_names_of_an_older_version_are_compared_in_one_form(empty: str) 
         ("own", 1, []),
     ):
         listed = ", ".join(f"'{alias}'" for alias in aliases)
-        run_outside(
+        fetch_value(
             empty,
             f"INSERT INTO projects (id, title, aliases, created) VALUES "
             f"('{project}', '{project}', ARRAY[{listed}]::text[], now() - interval '{age} days')",
         )
         for name in (project, *aliases):
-            run_outside(empty, f"INSERT INTO project_names VALUES ('{name}', '{project}')")
-    run_outside(empty, "INSERT INTO project_names VALUES ('new_title', 'own')")
-    run_outside(empty, "INSERT INTO applications (application_id, name, project_id) VALUES (10, 'a', 'blue')")
+            fetch_value(empty, f"INSERT INTO project_names VALUES ('{name}', '{project}')")
+    fetch_value(empty, "INSERT INTO project_names VALUES ('new_title', 'own')")
+    fetch_value(empty, "INSERT INTO applications (application_id, name, project_id) VALUES (10, 'a', 'blue')")
     for project in ("blue", "own"):
         member = f"('{project}', '5', 'applications', '10', 'viewer')"
-        run_outside(empty, f"INSERT INTO project_members (project_id, user_id, level, resource, role) VALUES {member}")
+        fetch_value(empty, f"INSERT INTO project_members (project_id, user_id, level, resource, role) VALUES {member}")
     assert migrate(empty) is True
     kept = "SELECT string_agg(id || '=' || array_to_string(aliases, ','), ' ' ORDER BY id) FROM projects"
-    assert run_outside(empty, kept) == "blue=r-d own= red_dawn=RD,First"
+    assert fetch_value(empty, kept) == "blue=r-d own= red_dawn=RD,First"
     names = "SELECT string_agg(name || '=' || project_id, ' ' ORDER BY name) FROM project_names"
     found = "blue=blue first=red_dawn new_title=own own=own r_d=blue rd=red_dawn red_dawn=red_dawn"
-    assert run_outside(empty, names) == found
-    assert run_outside(empty, "SELECT string_agg(project_id, ',') FROM project_members") == "blue"
+    assert fetch_value(empty, names) == found
+    assert fetch_value(empty, "SELECT string_agg(project_id, ',') FROM project_members") == "blue"
 
 
 def test_a_database_that_cannot_be_reached_is_told_in_a_word() -> None:
     with pytest.raises(Exception, match=r"^ConnectionRefusedError$"):
         migrate("postgresql://sso:hunter2@127.0.0.1:1/none")
-    with pytest.raises(Exception, match=r"^its address is not understood$"):
+    with pytest.raises(Exception, match=r"^the database URL is not valid$"):
         migrate("postgresql://sso:hunter2@127.0.0.1:hunter2/none")

@@ -1,9 +1,10 @@
 import pytest
 import trio
 
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.notifications import Notifications, notify
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 PATIENCE_S = 20  # what must happen at all happens by then, also on a slow machine
 TERMINATE_LISTENER = Statement(

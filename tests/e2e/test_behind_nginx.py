@@ -140,7 +140,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="module", params=["lane", "hypercorn"])
+@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
 def proxy(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Proxy]:

@@ -87,7 +87,7 @@ def test_what_is_no_address_is_refused_everywhere(game: Game, said: str) -> None
         game.get_gsid(near(said)),
         game.ask("info", session.gsid, near(said)),
     ):
-        assert reasons(game.server, violation(answer))[0]["reason"] == "address unknown"
+        assert reasons(game.server, violation(answer))[0]["reason"] == "unknown address"
     query(game.server, "DELETE FROM throttle")
 
 

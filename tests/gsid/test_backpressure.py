@@ -3,7 +3,7 @@
 import trio
 import trio.testing
 
-from sso.gsid.backpressure import LOOK_S, MAX_DELAY_S, Backpressure
+from sso.gsid.backpressure import MAX_DELAY_S, SAMPLE_INTERVAL_S, Backpressure
 
 
 def test_at_ease_the_delay_is_the_least_one() -> None:
@@ -16,7 +16,7 @@ def test_it_grows_with_the_time_that_the_database_takes_and_has_a_limit() -> Non
     for seconds in (0.05, 0.5, 1.0, 3.0, 60.0):
         ease = Backpressure(2)
         for _ in range(20):
-            ease.took(seconds)
+            ease.record_poll_duration(seconds)
         delays.append(ease.delay())
     assert delays[0] == 2
     assert delays == sorted(set(delays))
@@ -26,20 +26,20 @@ def test_it_grows_with_the_time_that_the_database_takes_and_has_a_limit() -> Non
 
 def test_one_slow_answer_among_many_is_not_felt() -> None:
     ease = Backpressure(0)
-    ease.took(0.5)
+    ease.record_poll_duration(0.5)
     for _ in range(5):
-        ease.took(0.01)
+        ease.record_poll_duration(0.01)
     assert ease.delay() == 0
 
 
 async def test_what_went_slowly_is_forgotten(autojump_clock: trio.testing.MockClock) -> None:
     ease = Backpressure(0)
     for _ in range(20):
-        ease.took(5.0)
+        ease.record_poll_duration(5.0)
     async with trio.open_nursery() as nursery:
         await nursery.start(ease.run)
         assert ease.delay() >= 20
-        await trio.sleep(LOOK_S * 15)
+        await trio.sleep(SAMPLE_INTERVAL_S * 15)
         assert ease.delay() == 0
         nursery.cancel_scope.cancel()
 
@@ -50,7 +50,7 @@ async def test_it_grows_when_tasks_run_late(mock_clock: trio.testing.MockClock) 
         await nursery.start(ease.run)
         for _ in range(10):
             await trio.testing.wait_all_tasks_blocked()
-            mock_clock.jump(LOOK_S + 2)  # it wanted to run two seconds earlier
+            mock_clock.jump(SAMPLE_INTERVAL_S + 2)  # it wanted to run two seconds earlier
         await trio.testing.wait_all_tasks_blocked()
         assert 4 <= ease.delay() <= 8
         nursery.cancel_scope.cancel()

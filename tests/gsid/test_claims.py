@@ -15,9 +15,8 @@ from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.db.notifications import notify
 from sso.gsid.errors import Violation
-from sso.gsid.model import Cancelled, Claimed, Failed, LoginReady, Outcome, PollTurn, Retry
+from sso.gsid.model import Cancelled, Claimed, Failed, LoginReady, NotClaimed, Poll, PollOutcome, Retry
 from sso.gsid.poll import AlreadyDelivered
-from sso.gsid.poll_store import PollStart
 from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.wiring import GameLogin
 from sso.services import Services
@@ -37,7 +36,7 @@ async def game(services: Services) -> AsyncIterator[GameLogin]:
     """With its background tasks."""
     async with trio.open_nursery() as nursery:
         await nursery.start(services.wakeups.run)
-        await nursery.start(services.game.holds.run)
+        await nursery.start(services.game.held_polls.run)
         await services.wakeups.connected.wait()
         yield services.game
         nursery.cancel_scope.cancel()
@@ -45,7 +44,7 @@ async def game(services: Services) -> AsyncIterator[GameLogin]:
 
 async def new_session(services: Services) -> str:
     options = LoginOptions(address=ip_address("192.0.2.1"))
-    return (await services.game.register.register(options, None)).gsid
+    return (await services.game.registration.register(options, None)).gsid
 
 
 async def status(database: Database, gsid: str) -> str:
@@ -53,8 +52,8 @@ async def status(database: Database, gsid: str) -> str:
     return str(row["status"])
 
 
-async def new_turn(services: Services, gsid: str) -> PollTurn:
-    turn = await services.game.polls._store.extend(gsid)
+async def new_turn(services: Services, gsid: str) -> Poll:
+    turn = await services.game.polls._store.start(gsid)
     assert turn is not None
     return turn
 
@@ -75,7 +74,7 @@ async def until_polled(services: Services, gsid: str, number: int) -> None:
             await trio.sleep(0.01)
 
 
-async def poll(game: GameLogin, gsid: str) -> Outcome:
+async def poll(game: GameLogin, gsid: str) -> PollOutcome:
     with trio.fail_after(10):
         return await game.polls.wait_for_result(gsid, KEY)
 
@@ -85,7 +84,7 @@ async def test_of_polls_in_one_statement_those_from_elsewhere_change_nothing(ser
     found: dict[str, list[int | None]] = {"192.0.2.1": [], "192.0.2.2": []}
 
     async def extend(address: str) -> None:
-        turn = await store.extend(gsid, address, KEY)
+        turn = await store.start(gsid, address, KEY)
         found[address].append(turn.number if turn else None)
 
     async with trio.open_nursery() as nursery:
@@ -94,21 +93,21 @@ async def test_of_polls_in_one_statement_those_from_elsewhere_change_nothing(ser
     assert sorted(found["192.0.2.1"], key=str) == [1, 2]
     assert found["192.0.2.2"] == [None] * 3
     turn = await new_turn(services, gsid)
-    assert turn.number == turn.standing.poll == 3
+    assert turn.number == turn.snapshot.newest_poll == 3
 
 
-@pytest.mark.parametrize("why", ["another address", "a key", "blocked", "unknown", "no gsid"])
+@pytest.mark.parametrize("why", ["anwrong address", "a key", "blocked", "unknown", "no gsid"])
 async def test_an_address_that_does_not_suffice_leaves_the_session_as_it_was(
     services: Services, database: Database, why: str
 ) -> None:
     game, options = services.game, LoginOptions(address=ip_address("192.0.2.1"))
     key = public_pem(rsa.generate_private_key(65537, 2048).public_key())
-    gsid = (await game.register.register(options, key if why == "a key" else None)).gsid
-    address = ip_address("192.0.2.2" if why == "another address" else "192.0.2.1")
-    early = AddressKeys.of(address).early
+    gsid = (await game.registration.register(options, key if why == "a key" else None)).gsid
+    address = ip_address("192.0.2.2" if why == "anwrong address" else "192.0.2.1")
+    early = AddressKeys.of(address).early_polls
     if why == "blocked":
         for _ in range(services.settings.poll_strikes):
-            await game.counts.early_poll(early)
+            await game.rate_limiter.count_early_poll(early)
     asked = {"unknown": "6a9ff4b2-3c1d-4e5f-8a7b-9c0d1e2f3a4b", "no gsid": "no\0gsid"}.get(why, gsid)
     before = await database.run_sql("SELECT * FROM game_sessions WHERE gsid = $1", [gsid])
     with pytest.raises(Violation):
@@ -124,7 +123,7 @@ async def test_of_two_polls_in_one_statement_only_the_newest_claims(services: Se
         assert await services.game.sessions.confirm(gsid, user)
         found: dict[int, object] = {}
 
-        async def claim(turn: PollTurn, found: dict[int, object] = found) -> None:
+        async def claim(turn: Poll, found: dict[int, object] = found) -> None:
             found[turn.number] = await store.claim(turn)
 
         async with trio.open_nursery() as nursery:
@@ -141,7 +140,7 @@ async def test_polls_of_one_statement_get_numbers_of_their_own_and_all_but_one_a
     services: Services, game: GameLogin, user: User
 ) -> None:
     gsid = await new_session(services)
-    outcomes: list[Outcome] = []
+    outcomes: list[PollOutcome] = []
 
     nine = trio.Event()
 
@@ -166,11 +165,11 @@ async def test_what_is_given_back_is_the_next_polls_and_once_only(
     assert await game.sessions.confirm(gsid, user)
     first = await poll(game, gsid)
     assert isinstance(first, LoginReady)
-    await game.polls.give_back(first.turn)
+    await game.polls.release_claim(first.poll)
     second = await poll(game, gsid)
     assert isinstance(second, LoginReady)
     assert second.data["token"] != first.data["token"]
-    await game.polls.give_back(first.turn)  # too late: it is another's
+    await game.polls.release_claim(first.poll)  # too late: it is another's
     with pytest.raises(AlreadyDelivered):
         await poll(game, gsid)
 
@@ -182,7 +181,7 @@ async def test_a_poll_that_comes_while_a_claim_is_given_back_gets_it(
     assert await game.sessions.confirm(gsid, user)
     first = await poll(game, gsid)
     assert isinstance(first, LoginReady)
-    outcomes: list[Outcome] = []
+    outcomes: list[PollOutcome] = []
 
     async def next_poll() -> None:
         outcomes.append(await poll(game, gsid))
@@ -190,7 +189,7 @@ async def test_a_poll_that_comes_while_a_claim_is_given_back_gets_it(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(next_poll)
         await trio.sleep(0.1)
-        await game.polls.give_back(first.turn)
+        await game.polls.release_claim(first.poll)
     assert isinstance(outcomes[0], LoginReady)
 
 
@@ -199,9 +198,9 @@ async def test_a_claim_that_is_still_under_way_when_its_poll_has_ended_comes_to_
 ) -> None:
     gsid = await new_session(services)
     turn = await new_turn(services, gsid)
-    await game.polls.give_back(turn)  # it had to leave without knowing
+    await game.polls.release_claim(turn)  # it had to leave without knowing
     assert await game.sessions.confirm(gsid, user)
-    assert isinstance(await game.polls._store.claim(turn), PollStart)
+    assert isinstance(await game.polls._store.claim(turn), NotClaimed)
     assert isinstance(await poll(game, gsid), LoginReady)
 
 
@@ -211,7 +210,7 @@ async def test_what_is_given_back_after_a_close_stays_closed(services: Services,
     first = await poll(game, gsid)
     assert isinstance(first, LoginReady)
     await game.sessions.close(gsid, "Error")
-    await game.polls.give_back(first.turn)
+    await game.polls.release_claim(first.poll)
     assert await poll(game, gsid) == Failed("session closed")
 
 
@@ -223,7 +222,7 @@ class Doubtful:
         self.left = failures
         monkeypatch.setattr(game.polls._store, "claim", self.claim)
 
-    async def claim(self, turn: PollTurn) -> Claimed | PollStart | None:
+    async def claim(self, turn: Poll) -> Claimed | NotClaimed | None:
         found = await self._claim(turn)
         if self.left:
             self.left -= 1
@@ -238,7 +237,7 @@ async def test_a_claim_of_which_nobody_knows_is_found_by_the_same_poll(
     assert await game.sessions.confirm(gsid, user)
     await all_woken(services)  # nobody is woken by it any more
     Doubtful(game, monkeypatch, 1)
-    outcomes: list[Outcome] = []
+    outcomes: list[PollOutcome] = []
 
     async def one() -> None:
         outcomes.append(await poll(game, gsid))
@@ -285,16 +284,16 @@ async def test_giving_back_is_tried_again_while_the_database_is_busy(
     assert await game.sessions.confirm(gsid, user)
     first = await poll(game, gsid)
     assert isinstance(first, LoginReady)
-    give_back, tried = game.polls._store.give_back, []
+    give_back, tried = game.polls._store.release_claim, []
 
-    async def busy(turn: PollTurn) -> None:
+    async def busy(turn: Poll) -> None:
         tried.append(turn)
         if len(tried) < 3:
             raise Unavailable("no connection became free")
         await give_back(turn)
 
-    monkeypatch.setattr(game.polls._store, "give_back", busy)
-    await game.polls.give_back(first.turn)
+    monkeypatch.setattr(game.polls._store, "release_claim", busy)
+    await game.polls.release_claim(first.poll)
     assert len(tried) == 3
     assert isinstance(await poll(game, gsid), LoginReady)
 
@@ -309,7 +308,7 @@ async def test_a_login_for_which_no_tokens_could_be_made_waits_for_the_next_poll
         raise Unavailable("no connection became free")
 
     with monkeypatch.context() as broken:
-        broken.setattr(game.polls._auth_data, "issue", issue)
+        broken.setattr(game.polls._authentication_data, "issue", issue)
         outcome = await poll(game, gsid)
         assert isinstance(outcome, Retry)
         assert outcome.delay >= 1, "or it would come at once, again and again"
@@ -341,9 +340,11 @@ async def test_a_poll_called_off_at_any_step_takes_nothing_with_it(
         if confirmed_before:
             assert await game.sessions.confirm(gsid, user)
         instrument = CancelAt(step)
-        outcomes: list[Outcome] = []
+        outcomes: list[PollOutcome] = []
 
-        async def one(gsid: str = gsid, instrument: CancelAt = instrument, outcomes: list[Outcome] = outcomes) -> None:
+        async def one(
+            gsid: str = gsid, instrument: CancelAt = instrument, outcomes: list[PollOutcome] = outcomes
+        ) -> None:
             instrument.task = trio.lowlevel.current_task()
             with instrument.scope:
                 outcomes.append(await game.polls.wait_for_result(gsid, KEY))
@@ -373,7 +374,7 @@ async def test_a_cancel_counts_for_polls_that_were_there_and_not_for_later_ones(
     gsid = await new_session(services)
     seen = await game.socket_store.attach(gsid, "socket")
     assert seen is not None
-    outcomes: list[Outcome] = []
+    outcomes: list[PollOutcome] = []
 
     async def one() -> None:
         outcomes.append(await poll(game, gsid))

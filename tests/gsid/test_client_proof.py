@@ -9,7 +9,7 @@ import pytest
 from sso.core.keys import public_der
 from sso.core.net import parse_address
 from sso.core.verification import VerificationPool
-from sso.gsid.client_proof import ClientEvidence, ProofFailure, check
+from sso.gsid.client_proof import ClientEvidence, ProofFailure, verify_proof
 from sso.gsid.model import GameSessionData
 from tests.kit.game import public_text, rsa_key, sign
 
@@ -42,19 +42,19 @@ def facts(*, key: bool = False) -> GameSessionData:
 
 
 async def judge(address: str, *, key: bool = False, address_suffices: bool = False, **said: Any) -> ProofFailure | None:
-    evidence = ClientEvidence(parse_address(address), signed=BODY, **said)
-    return await check(facts(key=key), evidence, URL, VerificationPool(), address_suffices=address_suffices)
+    evidence = ClientEvidence(parse_address(address), signed_bytes=BODY, **said)
+    return await verify_proof(facts(key=key), evidence, URL, VerificationPool(), address_suffices=address_suffices)
 
 
 async def test_the_creating_address_suffices_unless_a_key_was_registered() -> None:
     assert await judge(HOME) is None
-    assert await judge(AWAY) == ProofFailure("other address", HOME, AWAY)
+    assert await judge(AWAY) == ProofFailure("wrong address", HOME, AWAY)
     assert await judge(HOME, key=True) is not None
 
 
 async def test_a_socket_may_come_from_the_creating_address_also_with_a_key() -> None:
     assert await judge(HOME, key=True, address_suffices=True) is None
-    assert await judge(AWAY, key=True, address_suffices=True) == ProofFailure("other address", HOME, AWAY)
+    assert await judge(AWAY, key=True, address_suffices=True) == ProofFailure("wrong address", HOME, AWAY)
 
 
 @pytest.mark.parametrize("key", [False, True])
@@ -71,7 +71,7 @@ async def test_a_signature_suffices_from_anywhere_if_a_key_was_registered() -> N
     good = sign(rsa_key(), BODY)
     assert await judge(AWAY, key=True, signature=good) is None
     assert await judge(HOME, signature=good) == ProofFailure(
-        "a signature, but no key was registered", "no key", "a signature"
+        "signature without a registered key", "no key", "a signature"
     )
 
 

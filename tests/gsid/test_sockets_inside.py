@@ -53,8 +53,8 @@ async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     stop, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
         await nursery.start(services.wakeups.run)
-        await nursery.start(services.game.holds.run)
-        await nursery.start(services.game.heartbeats.run)
+        await nursery.start(services.game.held_polls.run)
+        await nursery.start(services.game.socket_registry.run)
         await services.wakeups.connected.wait()
         scope = trio.CancelScope()
 
@@ -124,8 +124,8 @@ async def test_an_error_of_ours_is_1011_and_cancels_nothing(
 
     async with game.socket() as opened:
         await opened.event()
-        monkeypatch.setattr(server.services.game.socket_store, "look", fail)
-        await server.services.game.confirm.reach(game.gsid, "opened")
+        monkeypatch.setattr(server.services.game.socket_store, "read", fail)
+        await server.services.game.confirmation.set_stage(game.gsid, "opened")
         code, last = await opened.closed()
     assert (code, last["status"], last["error"]) == (1011, "ERROR", "server error")
     assert (await server.row(game))["cancels"] == 0
@@ -153,7 +153,7 @@ async def test_a_beat_that_the_database_refuses_is_left_out_and_the_socket_stays
     server: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await new_game(server)
-    heartbeats = server.services.game.heartbeats
+    heartbeats = server.services.game.socket_registry
 
     async def fail(*_: object) -> None:
         raise Unavailable("no connection became free")
@@ -161,9 +161,9 @@ async def test_a_beat_that_the_database_refuses_is_left_out_and_the_socket_stays
     async with game.socket() as opened:
         await opened.event()
         with monkeypatch.context() as broken:
-            broken.setattr(server.services.game.socket_store, "beat", fail)
-            await heartbeats._beat()
-        await heartbeats._beat()
+            broken.setattr(server.services.game.socket_store, "heartbeat", fail)
+            await heartbeats._heartbeat()
+        await heartbeats._heartbeat()
         assert (await opened.event())["event"] == "refresh"
 
 
@@ -173,8 +173,8 @@ async def test_the_heartbeat_tells_a_replaced_socket_of_the_same_worker_that_it_
     store = server.services.game.socket_store
     for name in ("older", "newer"):
         assert await store.attach(game.gsid, name)
-    seen = await store.beat([(game.gsid, "older"), (game.gsid, "newer")])
-    assert {name: found.socket for name, found in seen.items()} == {"older": "newer", "newer": "newer"}
+    seen = await store.heartbeat([(game.gsid, "older"), (game.gsid, "newer")])
+    assert {name: found.socket_id for name, found in seen.items()} == {"older": "newer", "newer": "newer"}
 
 
 async def test_a_worker_that_goes_down_cancels_nobodys_poll(server: Inside) -> None:

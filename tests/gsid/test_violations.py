@@ -25,7 +25,7 @@ def test_the_id_is_random_opaque_and_finds_the_line_in_the_log(game: Game, other
     assert first != second
     assert session.gsid[:8] not in first
     (entry,) = reasons(game.server, first)
-    assert (entry["reason"], entry["expected"], entry["found"]) == ("other address", game.address, other.address)
+    assert (entry["reason"], entry["expected"], entry["found"]) == ("wrong address", game.address, other.address)
     assert entry["gsid"] == session.gsid
     assert not reasons(game.server, session.gsid)
 
@@ -39,7 +39,7 @@ def test_every_violation_names_the_binding_that_failed_and_both_values(
     body = orjson.dumps({"gsid": keyed.gsid})
     moved = Session(other, plain.gsid, plain.match, plain.location)
     for answer, reason, expected, found in (
-        (moved.poll(), "other address", game.address, other.address),
+        (moved.poll(), "wrong address", game.address, other.address),
         (plain.poll({"Location": "wrong"}), "wrong location", "sha256 ", "sha256 "),
         (keyed.poll(), "the session has a key", "a signature", "none"),
         (
@@ -48,9 +48,9 @@ def test_every_violation_names_the_binding_that_failed_and_both_values(
             "by key sha256 ",
             "bytes",
         ),
-        (keyed.poll(public_key=public_text(rsa_key(1))), "other public key", "sha256 ", "sha256 "),
+        (keyed.poll(public_key=public_text(rsa_key(1))), "wrong public key", "sha256 ", "sha256 "),
         (keyed.poll(public_key="x"), "unusable public key", "sha256 ", "base64"),
-        (plain.poll({"Sign": "x"}), "a signature, but no key was registered", "no key", "a signature"),
+        (plain.poll({"Sign": "x"}), "signature without a registered key", "no key", "a signature"),
         (plain.poll({"Ip": "8.8.8.8"}), "Ip header", game.address, "Ip is not signed"),
         (game.get_gsid({"Ip": "8.8.8.8"}), "Ip header", "", "Ip is not signed"),
         (game.ask("getGsidResult", "x"), "no such session", "", ""),

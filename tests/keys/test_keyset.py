@@ -28,7 +28,7 @@ async def test_tokens_of_every_algorithm_verify_against_the_set(
     database: Database, keyring: Keyring, algorithm: str
 ) -> None:
     keys = KeySet(store := KeyStore(database, keyring), keyring)
-    await store.ensure_first(algorithm)
+    await store.ensure_signing_keys(algorithm)
     await keys.load()
     token = keys.signer().sign({"typ": "t", "iss": "i", "iat": 1000, "exp": 2000})
     assert Verifier("t", issuer="i").verify(token, keys.find, 1500)["kid"] == published(keys)[0]
@@ -57,7 +57,7 @@ async def test_the_private_key_is_sealed_in_the_database(services: Services) -> 
 async def test_many_who_start_at_once_make_one_first_key(database: Database, keyring: Keyring) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(10):
-            nursery.start_soon(KeyStore(database, keyring).ensure_first, "ES256")
+            nursery.start_soon(KeyStore(database, keyring).ensure_signing_keys, "ES256")
     assert await database.value(KEYS) == 1
 
 

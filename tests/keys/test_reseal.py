@@ -13,11 +13,12 @@ from sqlalchemy import Connection, text
 from sso.accounts.mail import Outbox
 from sso.accounts.second_factor import totp_purpose
 from sso.core.encryption import Keyring, MasterKey, SealError, key_id_of, place
-from sso.db.database import Database, run_with_connection
+from sso.db.database import Database
+from sso.db.standalone import run_with_connection
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module
-from sso.keys.reseal import Reseal, Unfinished, Value, sealed_columns
+from sso.keys.reseal import Reseal, ResealIncomplete, SealedValue, sealed_columns
 from sso.oauth.client_store import secret_purpose
 from sso.perm.credentials import email_secret
 from sso.perm.stores.audit import AuditActor
@@ -39,7 +40,7 @@ async def fill_outbox(services: Services) -> None:
 
 
 async def fill_signing_keys(services: Services) -> None:
-    await services.key_store.ensure_first("ES256")
+    await services.key_store.ensure_signing_keys("ES256")
 
 
 async def fill_clients(services: Services) -> None:
@@ -162,7 +163,7 @@ async def test_the_service_works_with_the_new_key_alone(filled: Services) -> Non
 
 async def test_values_that_do_not_open_stay_as_they_are(filled: Services) -> None:
     before = await sealed_values(filled.database)
-    with pytest.raises(Unfinished, match="9 values do not open"):
+    with pytest.raises(ResealIncomplete, match="9 values do not open"):
         await Reseal(filled.database, Keyring([MasterKey.generate()])).run()
     assert await sealed_values(filled.database) == before
 
@@ -175,9 +176,9 @@ async def test_value_that_does_not_open_is_named_and_all_others_are_sealed_anew(
     await filled.database.value(change, value=value)
     reseal = Reseal(filled.database, Keyring([new, old]))
     for _ in range(2):
-        with pytest.raises(Unfinished, match=r"1 values do not open, such as oauth_clients.secret_sealed:shop"):
+        with pytest.raises(ResealIncomplete, match=r"1 values do not open, such as oauth_clients.secret_sealed:shop"):
             await reseal.run()
-        assert await reseal.sealed_with_old() == 1
+        assert await reseal.count_outdated() == 1
 
 
 @contextmanager
@@ -223,11 +224,11 @@ async def test_value_that_another_transaction_holds_is_done_last_and_keeps_nobod
             nursery.start_soon(reseal.run, progress)
             with trio.fail_after(20):
                 await others_done.wait()
-            assert await reseal.sealed_with_old() == 1
+            assert await reseal.count_outdated() == 1
             assert await filled.users.use_totp_step("7", 1)  # what is done is free at once
     assert counted == sorted(counted)
     assert counted[-1] == 10
-    assert await reseal.sealed_with_old() == 0
+    assert await reseal.count_outdated() == 0
 
 
 async def test_value_that_is_held_for_ever_ends_the_command_and_not_the_work(
@@ -236,7 +237,7 @@ async def test_value_that_is_held_for_ever_ends_the_command_and_not_the_work(
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)
     monkeypatch.setattr(reseal_module, "PATIENCE_S", 0.0)
     reseal = Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys]))
-    with held_elsewhere(dsn, HOLD), pytest.raises(Unfinished, match="1 values are in use all the time"):
+    with held_elsewhere(dsn, HOLD), pytest.raises(ResealIncomplete, match="1 values are in use all the time"):
         await reseal.run()
     assert await reseal.run() == 1
 
@@ -249,7 +250,7 @@ async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
     other = "NB2W45DFOIZA" * 2
     real = reseal._replace
 
-    async def replace(values: list[Value], walk: Any) -> None:
+    async def replace(values: list[SealedValue], walk: Any) -> None:
         if values[0].purpose == totp_purpose("7") and not walk.done:
             monkeypatch.setattr(reseal, "_replace", real)
             sealed = filled.keyring.seal(totp_purpose("7"), other)
@@ -276,7 +277,7 @@ async def test_many_pages_and_steps_are_all_sealed_anew(filled: Services, monkey
         await add_user(filled, user_id=str(number), **secret)
     new = MasterKey.generate()
     assert await Reseal(filled.database, Keyring([new, *filled.keyring.keys])).run() == 9 + 34
-    assert await Reseal(filled.database, Keyring([new])).sealed_with_old() == 0
+    assert await Reseal(filled.database, Keyring([new])).count_outdated() == 0
 
 
 async def test_values_of_several_old_keys_are_counted_and_all_sealed_anew(filled: Services) -> None:
@@ -284,10 +285,10 @@ async def test_values_of_several_old_keys_are_counted_and_all_sealed_anew(filled
     await Reseal(filled.database, Keyring([middle, *filled.keyring.keys])).run()
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that has the old key still
     ring = Keyring([new, middle, *filled.keyring.keys])
-    assert await Reseal(filled.database, ring).sealed_with_old() == 10
+    assert await Reseal(filled.database, ring).count_outdated() == 10
     assert await Reseal(filled.database, ring).run() == 10
-    assert await Reseal(filled.database, ring).sealed_with_old() == 0
-    assert await Reseal(filled.database, Keyring([new])).sealed_with_old() == 0
+    assert await Reseal(filled.database, ring).count_outdated() == 0
+    assert await Reseal(filled.database, Keyring([new])).count_outdated() == 0
 
 
 async def test_a_running_service_goes_on_through_a_change(filled: Services, tmp_path: Path) -> None:
@@ -302,7 +303,7 @@ async def test_a_running_service_goes_on_through_a_change(filled: Services, tmp_
     command.put_first(MasterKey.generate())
     await Reseal(filled.database, command).run()
     await add_user(running, user_id="9", totp_secret=TOTP_SECRET)
-    assert await Reseal(filled.database, command).sealed_with_old() == 0
+    assert await Reseal(filled.database, command).count_outdated() == 0
     command.keep_only_first()
 
     await running.keys.load()

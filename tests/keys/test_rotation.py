@@ -123,7 +123,7 @@ async def test_the_last_key_cannot_be_retired(services: Services) -> None:
 
 
 async def test_a_side_key_signs_only_where_its_algorithm_is_asked_for(services: Services) -> None:
-    await services.key_store.ensure_first("ES256", sides=("ES256", "EdDSA"))
+    await services.key_store.ensure_signing_keys("ES256", sides=("ES256", "EdDSA"))
     await services.keys.load()
     main = services.keys.signer()
     edwards, elliptic = services.keys.signer("EdDSA"), services.keys.signer("ES256")
@@ -133,7 +133,7 @@ async def test_a_side_key_signs_only_where_its_algorithm_is_asked_for(services: 
 
 
 async def test_rotating_a_side_key_leaves_the_others_as_they_are(services: Services) -> None:
-    await services.key_store.ensure_first("ES256", sides=("EdDSA",))
+    await services.key_store.ensure_signing_keys("ES256", sides=("EdDSA",))
     await services.keys.load()
     main, side = services.keys.signer().kid, services.keys.signer("EdDSA").kid
     new = await services.key_store.rotate("EdDSA", 3600, side=True)

@@ -9,9 +9,9 @@ import trio
 
 from sso.core.jwt import Signer
 from sso.core.keys import GENERATE
-from sso.keys.signing_pool import ON_THE_SPOT, SigningPool
+from sso.keys.signing_pool import INLINE_SIGNATURES, SigningPool
 
-MANY = 3 * ON_THE_SPOT
+MANY = 3 * INLINE_SIGNATURES
 
 
 class Watched(Signer):
@@ -58,12 +58,12 @@ async def test_of_many_at_once_all_but_a_few_are_made_in_a_thread(keys: dict[str
     for _ in range(3):
         threads.clear()
         assert await sign_many(aside, signer, MANY) == [signer.sign({"number": number}) for number in range(MANY)]
-        assert elsewhere() == MANY - ON_THE_SPOT
+        assert elsewhere() == MANY - INLINE_SIGNATURES
         await trio.sleep(0.01)
 
 
 async def test_a_few_are_made_on_the_spot(keys: dict[str, Signer]) -> None:
-    await sign_many(SigningPool(spare_core=True), keys["RS256"], ON_THE_SPOT)
+    await sign_many(SigningPool(spare_core=True), keys["RS256"], INLINE_SIGNATURES)
     assert elsewhere() == 0
 
 

@@ -17,6 +17,6 @@ async def add_user(services: Services, **fields: Any) -> User:
     login = fields.pop("login", f"user{next(_numbers)}@example.com")
     part = {"login": login, "password": PASSWORD, "nick": "Ann", **fields}
     await Applier(services.database, services.hasher, services.keyring).apply(parse({"users": [part]}))
-    user = await services.users.by_login(login)
+    user = await services.users.get_by_login(login)
     assert user is not None
     return user

@@ -16,7 +16,7 @@ LIMIT = 5
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["lane", "hypercorn"])
+@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
 def limited(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

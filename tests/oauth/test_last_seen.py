@@ -302,7 +302,7 @@ Meanwhile = Callable[[Callable[[], Awaitable[Any]]], None]
 @pytest.fixture
 def meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """Something happens just before the statement that redeems: after it is known, or guessed, who the client is."""
-    cross = Database._cross
+    cross = Database._run
 
     def happens(change: Callable[[], Awaitable[Any]]) -> None:
         left = 1 if shop.seen else 2
@@ -314,7 +314,7 @@ def meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
                 await change()
             return await cross(self, *arguments)
 
-        monkeypatch.setattr(Database, "_cross", crossing)
+        monkeypatch.setattr(Database, "_run", crossing)
 
     return happens
 

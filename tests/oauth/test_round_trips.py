@@ -19,14 +19,14 @@ async def code(services: Services) -> str:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]:
     crossings = 0
-    cross = Database._cross
+    cross = Database._run
 
     async def counting(self: Database, *arguments: Any) -> Any:
         nonlocal crossings
         crossings += 1
         return await cross(self, *arguments)
 
-    monkeypatch.setattr(Database, "_cross", counting)
+    monkeypatch.setattr(Database, "_run", counting)
 
     async def count(work: Awaitable[Any]) -> tuple[Any, int]:
         nonlocal crossings

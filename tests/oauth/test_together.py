@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import trio
 
 from sso.accounts.sessions import Session
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.oauth.authorization_request import Parameters
 from sso.oauth.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
 from sso.oauth.model import AuthorizationRequest

@@ -97,7 +97,7 @@ async def test_what_is_not_given_has_its_default(services: Services) -> None:
     assert (ann.nick, ann.lang, ann.level, ann.tags, ann.meta) == ("", "en", "0", (), {})
     assert (ann.email_verified, ann.email_2fa, ann.disabled) == (False, False, False)
     assert ann.password_hash is None
-    assert ann.ways == ()
+    assert ann.second_factors == ()
     row = await services.database.row(CLIENT, client_id="c")
     assert row is not None
     assert (row["profile"], row["consent"], row["secret_sealed"]) == ("strict", False, None)
@@ -114,7 +114,7 @@ async def test_a_user_id_is_made_up_that_nobody_has(services: Services) -> None:
 async def test_the_second_run_changes_nothing(services: Services) -> None:
     await apply(services, USER, clients=(SHOP,))
     ann = await user(services, "1001")
-    jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login", vouched=2**40)
+    jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login", validated_at=2**40)
     tokens = await services.session_tokens.issue(ann, "login", LoginOptions(HERE))
     before = await everything(services)
     assert await apply(services, USER, clients=(SHOP,)) == SectionCounts(created=0, changed=0, same=2)
@@ -162,14 +162,16 @@ async def test_a_user_is_known_by_id_or_by_login_without_regard_to_case(services
     assert (await user(services, "1001")).login == "ANN@example.com"
     assert (await apply(services, {"user_id": "1001", "login": "anna@example.org"})).changed == 1
     assert (await user(services, "anna@EXAMPLE.org")).user_id == "1001"
-    assert await services.users.by_login("ann@example.com") is None
+    assert await services.users.get_by_login("ann@example.com") is None
     assert await password_is(services, "1001", PASSWORD)
 
 
 async def test_a_changed_password_voids_what_was_issued(services: Services) -> None:
     await apply(services, USER, {"login": "bob@example.com", "password": PASSWORD})
     ann, bob = await user(services, "1001"), await user(services, "bob@example.com")
-    jwts = [services.user_jwts.issue(who, LoginOptions(HERE, factor="d"), "login", vouched=2**40) for who in (ann, bob)]
+    jwts = [
+        services.user_jwts.issue(who, LoginOptions(HERE, factor="d"), "login", validated_at=2**40) for who in (ann, bob)
+    ]
     tokens = [await services.session_tokens.issue(who, "login", LoginOptions(HERE)) for who in (ann, bob)]
     assert (await apply(services, USER | {"password": "another one"})).changed == 1
     assert await password_is(services, "1001", "another one")

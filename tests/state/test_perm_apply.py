@@ -186,7 +186,7 @@ async def test_a_bad_document_says_where_and_changes_nothing(services: Services)
     before = await traces(services)
     for change, message in BAD:
         assert (await refused(services, {"users": [{"login": "new@example.com"}]} | change)).startswith(message)
-        assert await services.users.by_login("new@example.com") is None
+        assert await services.users.get_by_login("new@example.com") is None
     assert await traces(services) == before
 
 
@@ -390,8 +390,8 @@ async def test_the_demo_data_can_be_tried(services: Services) -> None:
     document = orjson.loads((Path(__file__).parents[2] / "scripts" / "demo.json").read_bytes())
     await apply(services, document)
     assert (await apply(services, document)).changed == 0
-    demo = await services.users.by_login("demo@example.com")
-    player = await services.users.by_login("player@example.com")
+    demo = await services.users.get_by_login("demo@example.com")
+    player = await services.users.get_by_login("player@example.com")
     assert demo is not None
     assert player is not None
     mine = await rules(services, demo.user_id)

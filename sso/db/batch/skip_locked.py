@@ -4,8 +4,9 @@ from typing import Any
 
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row
 
 
 class SkipLockedBatch:

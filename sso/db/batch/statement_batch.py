@@ -14,9 +14,10 @@ from typing import Any
 import trio
 
 from sso.db.batch.statement import BatchStatement, mismatch
-from sso.db.database import Database, Row
+from sso.db.database import Database
 from sso.db.errors import DatabaseError, DeadlineExceeded, TransactionConflict
 from sso.db.statement import Statement
+from sso.db.transaction import Row
 
 MAX_BATCH_ITEMS = 256
 # One batch at a time makes for large ones. Others run beside one that takes as long as this: it waits for a lock.
@@ -94,12 +95,12 @@ class Batch:
 
     async def _lead(self, leader: _Item) -> None:
         with trio.CancelScope(shield=True):  # the others must not suffer for a leader that was called off
-            began = await self._database.traffic.enter()
+            began = await self._database.scheduler.enter()
             items = self._take(leader)
             try:
                 await self._run(items)
             finally:
-                self._database.traffic.leave(began)
+                self._database.scheduler.leave(began)
                 for item in items:
                     _finish(item)
                 self._end_turn(leader)

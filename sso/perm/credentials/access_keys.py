@@ -7,8 +7,9 @@ from typing import Any
 from sso.core.encryption import Keyring, place
 from sso.core.ids import digest, record_id, secret_token
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.errors import PermissionConflict
 
 MAX_ACCESS_KEYS = 2

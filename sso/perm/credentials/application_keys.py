@@ -7,8 +7,9 @@ from pathlib import Path
 from sso.core import keys as material
 from sso.core.errors import NotFound
 from sso.core.keys import PublicKey, UnusableKey
-from sso.db.database import Database, Runner
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 from sso.perm.credentials.key_files import KeyFiles
 
 # Keys of a removed application, or of one in a removed project, are no keys.

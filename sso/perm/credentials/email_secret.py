@@ -4,8 +4,9 @@ import hmac
 
 from sso.core.encryption import Keyring, place
 from sso.core.ids import secret_token
-from sso.db.database import Database, Runner, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 

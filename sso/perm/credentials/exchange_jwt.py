@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sso.accounts.applications import ApplicationsAtLogin
 from sso.accounts.model import LoginOptions
+from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.user_jwt import UserJwts, has_factor, inherited_from
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken
@@ -13,7 +13,7 @@ from sso.perm.credentials.access_keys import AccessKeys
 
 
 class ExchangeJwt:
-    def __init__(self, jwts: UserJwts, keys: AccessKeys, applications: ApplicationsAtLogin) -> None:
+    def __init__(self, jwts: UserJwts, keys: AccessKeys, applications: ApplicationDirectory) -> None:
         self._jwts = jwts
         self._keys = keys
         self._applications = applications
@@ -42,7 +42,7 @@ class ExchangeJwt:
         await self._applications.permissions(caller.user, address, (key.application_id,))
         options = LoginOptions(address=address, factor=factor, jwt_public_key=claims.get("pub", ""))
         try:
-            vouched = await self._jwts.vouch(caller)
+            validated_at = await self._jwts.revalidate(caller)
         except ExpiredToken:
             raise Unauthorized("invalid token: the sign-in is too long ago") from None
         except InvalidToken:
@@ -52,6 +52,6 @@ class ExchangeJwt:
             options,
             claims["auth"],
             key.application_id,
-            vouched=vouched,
+            validated_at=validated_at,
             inherited=inherited_from(claims),
         )

@@ -4,6 +4,7 @@ import time
 from functools import partial
 from typing import Any
 
+from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.jwt import InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import algorithm_of, key_id, load_private
 from sso.core.net import Address
@@ -11,7 +12,6 @@ from sso.core.verification import VerificationPool
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.credentials.application_keys import ApplicationKeys
-from sso.perm.names import MAX_APPLICATION
 
 TYP = "service_token"
 LONGEST_S = 3600
@@ -31,7 +31,7 @@ def app_id_of(token: str) -> int:
         _, said = peek_claim(token, "app_id")
     except InvalidToken:
         return 0
-    return said if type(said) is int and 0 < said <= MAX_APPLICATION else 0
+    return said if type(said) is int and 0 < said <= MAX_APPLICATION_ID else 0
 
 
 class ServiceJwts:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from sso.core.errors import NotFound
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.engine.operations import Operation

@@ -4,16 +4,18 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
-from sso.db.database import Database, Row, Transaction
+from sso.db.database import Database
+from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.delegation import Delegation
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
+from sso.perm.input.names import read_application_id
 from sso.perm.input.service import read_application_fields, read_tags
-from sso.perm.names import CENTRAL
-from sso.perm.request import PermissionRequest, application_id
+from sso.perm.names import CENTRAL_APPLICATION_ID
+from sso.perm.request import PermissionRequest
 from sso.perm.stores.applications import (
     create_application,
     read_row,
@@ -74,7 +76,7 @@ class ApplicationEndpoint:
     def _wanted(self, call: PermissionRequest) -> int:
         data = call.required_data()
         call.ignore_unknown(data, KNOWN)
-        return application_id(data.get("application_id"), "data.application_id")
+        return read_application_id(data.get("application_id"), "data.application_id")
 
     async def _save(self, call: PermissionRequest) -> dict[str, Any]:
         data = call.required_data()
@@ -83,7 +85,7 @@ class ApplicationEndpoint:
         call.warnings.extend(warnings)
         if "application_id" not in data:
             return call.answer(data=shown(await self._create(call, given)))
-        wanted = application_id(data["application_id"], "data.application_id")
+        wanted = read_application_id(data["application_id"], "data.application_id")
         standing = await self._desk.standing(call.caller, wanted)
         if "service_meta" in given:
             standing.require_here(Operation.APPLICATION_SERVICE_META)
@@ -134,7 +136,7 @@ class ApplicationEndpoint:
             if judged_in is None or not _moves(standing, given):
                 return await save(tx)
             # In the order in which everybody locks: applications, the central one first, then projects.
-            await keep_applications(tx, [CENTRAL])
+            await keep_applications(tx, [CENTRAL_APPLICATION_ID])
             await lock_application(tx, wanted, judged_in)
             await lock_projects(tx, (judged_in, given["project_id"]))
             delegation = await Delegation.begin(tx, call.caller, judged_in, [wanted])
@@ -148,7 +150,7 @@ class ApplicationEndpoint:
         wanted = self._wanted(call)
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.APPLICATION_DELETE)
-        if wanted == CENTRAL:
+        if wanted == CENTRAL_APPLICATION_ID:
             raise PermissionConflict("the central application cannot be removed")
         judged_in = standing.application.project_id
         await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted, judged_in))

@@ -9,8 +9,9 @@ from sso.perm.endpoints.audit_view import AuditView
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
+from sso.perm.input.names import read_application_id
 from sso.perm.projects import ProjectEndpoint
-from sso.perm.request import PermissionRequest, application_id
+from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 
@@ -59,7 +60,7 @@ class AuditEndpoint:
             project_id=await self._projects.resolve(data["project_id"], "data.project_id")
             if "project_id" in data
             else None,
-            application_id=application_id(data["application_id"], "data.application_id")
+            application_id=read_application_id(data["application_id"], "data.application_id")
             if "application_id" in data
             else None,
             most=most,

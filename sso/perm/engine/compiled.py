@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sso.perm import params
-from sso.perm.engine import rules
+from sso.perm.engine import params, rules
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import NOBODY, Condition
 from sso.perm.engine.rules import RuleSource

@@ -13,7 +13,7 @@ from sso.perm.engine.compiled import Application
 from sso.perm.engine.facts import OwnRecord, PermissionFacts
 from sso.perm.engine.roles import HeldRole, HeldRoles, held_roles
 from sso.perm.engine.rules import RuleEntry, RuleSource
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 
 NO_ROLES = HeldRoles({}, frozenset(), frozenset(), frozenset())
 
@@ -40,7 +40,7 @@ def compute(application: Application, facts: PermissionFacts, now: int) -> Effec
         return Effective(application.application_id, now, NO_ROLES, {}, ())
     held = held_roles(application, facts, now)
     projects: tuple[ProjectAccess, ...] = ()
-    if application.application_id == CENTRAL:
+    if application.application_id == CENTRAL_APPLICATION_ID:
         accesses = (project_access(application, p, facts.user, held.holding, now) for p in facts.projects)
         projects = tuple(access for access in accesses if access is not None)
     found = _rules(application, facts.own, held, now)

@@ -4,7 +4,7 @@ import re
 
 from sso.perm.engine.effective import Effective
 from sso.perm.engine.rules import RuleSource
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 
 CAN_CREATE_PROJECTS = "private_data.can_create_projects"
 
@@ -17,7 +17,7 @@ def project_limit(effective: Effective) -> int | None:
     Each source counts by itself, before parameters merge: merged, the "3" of one role would limit another that has no
     limit. The highest limit applies, and what is no number never means "unlimited".
     """
-    if effective.application_id != CENTRAL:
+    if effective.application_id != CENTRAL_APPLICATION_ID:
         return 0
     limits = [_limit(source) for source in effective.rules.get(CAN_CREATE_PROJECTS, ())]
     return None if None in limits else max((limit for limit in limits if limit is not None), default=0)

@@ -12,7 +12,7 @@ from sso.perm.engine.compiled import Schema
 from sso.perm.engine.effective import Effective
 from sso.perm.engine.facts import OwnRecord
 from sso.perm.engine.tree import overlaid_values
-from sso.perm.names import CENTRAL, ROOT_ROLE
+from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 
 SELF, ALL, NONE = "self", "all", "none"
 # Section of a user's schema → its word in secret_data.meta.
@@ -64,7 +64,7 @@ class Rights:
     service: bool = False  # a service JWT of that application, or of another one of its project
 
     def __post_init__(self) -> None:
-        assert self.central.application_id == CENTRAL
+        assert self.central.application_id == CENTRAL_APPLICATION_ID
 
     @property
     def is_root(self) -> bool:

@@ -7,7 +7,7 @@ and it lives as long as the longest-lived of them. Its parameters are those of t
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sso.perm import params
+from sso.perm.engine import params
 from sso.perm.names import is_segment
 
 LISTED_SECTIONS = ("private_data", "public_data")

@@ -11,7 +11,7 @@ from sso.perm.engine.facts import PermissionFacts, ProjectFacts
 from sso.perm.engine.groups import closed, is_member
 from sso.perm.engine.roles import actions_of, applies, through_a_project
 from sso.perm.engine.rule_name import ProjectRule, RootRule
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 
 MAX_REASONS = 20
 # From what is closest to having the rule to what is furthest from it.
@@ -141,7 +141,7 @@ def _condition_failed(facts: PermissionFacts, role: Role) -> dict[str, Any]:
 def _project_reasons(
     application: Application, facts: PermissionFacts, effective: Effective, asked: ProjectRule
 ) -> Iterator[dict[str, Any]]:
-    if application.application_id != CENTRAL:
+    if application.application_id != CENTRAL_APPLICATION_ID:
         yield _reason("unknown", "project access is reported with the central application")
         return
     project = next((p for p in facts.projects if p.is_named(asked.project)), None)

@@ -10,8 +10,10 @@ from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.roles import through_a_project
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
+from sso.perm.input.names import read_application_key, read_group_id, read_segment
 from sso.perm.input.roles import read_assignments, stored
-from sso.perm.names import CENTRAL, PROJECT_TAG, application_key, group_id, segment, unique
+from sso.perm.input.validators import unique
+from sso.perm.names import CENTRAL_APPLICATION_ID, PROJECT_TAG
 
 MAX_GROUP_USERS = 100
 MAX_LIST = 100
@@ -31,7 +33,7 @@ class ProjectResources:
 
     @classmethod
     def of(cls, project: ProjectFacts) -> "ProjectResources":
-        alive = [item for item in project.applications if not item.removed and item.id != CENTRAL]
+        alive = [item for item in project.applications if not item.removed and item.id != CENTRAL_APPLICATION_ID]
         return cls(
             frozenset(item.id for item in alive),
             frozenset(item.id for item in alive if item.is_service),
@@ -50,7 +52,7 @@ def read_project_settings(value: object, where: str = "settings") -> tuple[dict[
         here = f"{where}.services"
         found["services"] = {}
         for key, entry in validators.an_object(settings["services"], here).items():
-            application_id = application_key(key, here)
+            application_id = read_application_key(key, here)
             place = f"{here}.{application_id}"
             warnings += validators.unknown(validators.an_object(entry, place), frozenset(("groups",)), place)
             items = validators.an_array(entry.get("groups", []), f"{place}.groups", MAX_ACTIONS)
@@ -68,8 +70,8 @@ def _read_action(item: object, where: str, warnings: list[str]) -> dict[str, Any
     if action["action"] not in ("grant", "revoke"):
         raise InvalidInput(f'{where}.action: must be "grant" or "revoke"')
     return {
-        "group_id": group_id(action["group_id"], f"{where}.group_id"),
-        "role": segment(action["role"], f"{where}.role"),
+        "group_id": read_group_id(action["group_id"], f"{where}.group_id"),
+        "role": read_segment(action["role"], f"{where}.role"),
         "action": action["action"],
     }
 
@@ -116,7 +118,7 @@ def read_member_roles(
         here = f"{where}.{level}"
         found[level] = {}
         for key, items in validators.an_object(fields[level], here).items():
-            resource = group_id(key, here) if level == "groups" else application_key(key, here)
+            resource = read_group_id(key, here) if level == "groups" else read_application_key(key, here)
             if resource not in existing:
                 raise InvalidInput(f"{here}.{resource}: does not belong to this project")
             found[level][str(resource)] = _read_given(items, central, f"{here}.{resource}", warnings)
@@ -138,7 +140,7 @@ def _read_given(value: object, central: Application, where: str, warnings: list[
 def read_group_list(value: object, has: ProjectResources, where: str) -> list[str]:
     """An allow or disallow list: groups of this project that carry the tag ``project``."""
     found = unique(
-        group_id(item, f"{where}[{at}]") for at, item in enumerate(validators.an_array(value, where, MAX_LIST))
+        read_group_id(item, f"{where}[{at}]") for at, item in enumerate(validators.an_array(value, where, MAX_LIST))
     )
     for item in found:
         if item not in has.groups:

@@ -7,9 +7,9 @@ from sso.perm.engine.facts import Assignment
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.conditions import read_role_condition
+from sso.perm.input.names import read_segment
+from sso.perm.input.params import read_params
 from sso.perm.input.rules import Layer, Reader
-from sso.perm.names import segment
-from sso.perm.params import read_params
 
 MAX_ROLES = 1000  # assigned to one user in one place
 _FIELDS = frozenset(
@@ -26,7 +26,7 @@ def read_role(data: object, where: str = "") -> tuple[dict[str, Any], list[str]]
     if "name" not in fields:
         raise InvalidInput(f"{prefix}name: is required")
     warnings = validators.unknown(fields, _FIELDS, where)
-    found: dict[str, Any] = {"name": segment(fields["name"], f"{prefix}name")}
+    found: dict[str, Any] = {"name": read_segment(fields["name"], f"{prefix}name")}
     for name, value in fields.items():
         here = f"{prefix}{name}"
         match name:
@@ -73,7 +73,7 @@ def read_assignments(
 
 def _read_assignment(item: object, default_expired: int, where: str, warnings: list[str]) -> Assignment:
     if isinstance(item, str):
-        return Assignment(segment(item, where), default_expired)
+        return Assignment(read_segment(item, where), default_expired)
     if not isinstance(item, dict):
         raise InvalidInput(f"{where}: must be the name of a role, or an object with name, expired, ttl")
     if "name" not in item:
@@ -81,7 +81,7 @@ def _read_assignment(item: object, default_expired: int, where: str, warnings: l
     warnings += validators.unknown(item, _ASSIGNMENT, where)
     expired = validators.number(item.get("expired", 0), f"{where}.expired")
     ttl = validators.number(item.get("ttl", 0), f"{where}.ttl")
-    return Assignment(segment(item["name"], f"{where}.name"), expired or (0 if ttl else default_expired), ttl)
+    return Assignment(read_segment(item["name"], f"{where}.name"), expired or (0 if ttl else default_expired), ttl)
 
 
 def stored(assignments: Collection[Assignment]) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ from typing import Any
 from sso.perm.engine.rules import MAX_DEPTH, is_rule
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.names import RULE_MEMBERS, segment
-from sso.perm.params import read_params
+from sso.perm.input.names import read_segment
+from sso.perm.input.params import read_params
+from sso.perm.names import RULE_MEMBERS
 
 MAX_RULES = 10_000  # per section
 MAX_VALUE = 1024
@@ -49,7 +50,7 @@ class Reader:
         for name, node in tree.items():
             if name in RULE_MEMBERS:
                 raise InvalidInput(f"{where}: {name} is a reserved name")
-            here = f"{where}.{segment(name, where)}"
+            here = f"{where}.{read_segment(name, where)}"
             self._left -= 1
             if self._left < 0:
                 raise InvalidInput(f"{where.partition('.')[0]}: has more than {MAX_RULES} rules and sections")

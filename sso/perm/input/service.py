@@ -5,7 +5,7 @@ from typing import Any
 
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.names import unique
+from sso.perm.input.validators import unique
 
 MAX_NAME = 32
 MAX_DESCRIPTION = 1024

@@ -1,7 +1,7 @@
 """The kinds of JSON values, read strictly: a boolean is no integer, and a string is no list of characters."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sso.perm.errors import InvalidInput
@@ -89,3 +89,8 @@ def unknown(value: Mapping[str, Any], known: frozenset[str], where: str) -> list
     prefix = f"{where}." if where else ""
     names = (name if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) else "a field" for name in value if name not in known)
     return [f"{prefix}{name}: unknown field, ignored" for name in names]
+
+
+def unique(items: Iterable[str]) -> tuple[str, ...]:
+    """The items without duplicates, in their order."""
+    return tuple(dict.fromkeys(items))

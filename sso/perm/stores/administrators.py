@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
-from sso.db.database import Runner
 from sso.db.statement import Statement
-from sso.perm.builtin_roles import ADMIN_ROLE
+from sso.db.transaction import Runner
 from sso.perm.engine.access import PROJECT, project_access
 from sso.perm.engine.compiled import Application
 from sso.perm.engine.facts import Membership
 from sso.perm.engine.holdings import Holdings
 from sso.perm.engine.roles import through_a_project
 from sso.perm.errors import PermissionConflict
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.facts import read_application
 from sso.perm.stores.project_state import KnownUser, Member, ProjectState, read_people, read_states
 
@@ -85,7 +85,7 @@ async def administered_through(
 ) -> dict[str, Administration]:
     """Projects that use one of these roles. Only roles of the central application count, which must be locked:
     everything that changes who administers a project holds a lock on it."""
-    if application_id != CENTRAL or not roles:
+    if application_id != CENTRAL_APPLICATION_ID or not roles:
         return {}
     rows = await tx.rows(_WITH_ROLES, names=list(roles))
     return await _administered(tx, [row["project_id"] for row in rows], now)
@@ -100,7 +100,7 @@ async def require_administrators(tx: Runner, before: Mapping[str, Administration
 
 
 async def _administered(tx: Runner, project_ids: Collection[str], now: int) -> dict[str, Administration]:
-    central = await read_application(tx, CENTRAL)
+    central = await read_application(tx, CENTRAL_APPLICATION_ID)
     assert central is not None
     generic = [name for name, role in central.roles.items() if role.by_level[PROJECT]]
     states = await read_states(tx, project_ids, generic)

@@ -6,16 +6,17 @@ from typing import Any
 
 from sso.core.encryption import Keyring, place
 from sso.core.errors import Forbidden
-from sso.db.database import Database, Row, Runner, Transaction
+from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
-from sso.perm.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
+from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.credentials.access_keys import end_keys
 from sso.perm.credentials.application_keys import end_signing_keys, set_from_meta
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.project_state import lock_projects
 from sso.perm.stores.roles import ANY_PROJECT, lock_application
@@ -94,7 +95,7 @@ async def save_application(
     if old["removed"]:
         raise Forbidden("removed")
     project_id = given.get("project_id", old["project_id"])
-    if wanted == CENTRAL and project_id is not None:
+    if wanted == CENTRAL_APPLICATION_ID and project_id is not None:
         raise PermissionConflict("project_id: the central application belongs to no project")
     kept_meta = old["service_meta"]
     if project_id != old["project_id"]:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Database, Runner
+from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 from sso.perm.credentials.access_keys import rfc3339
 from sso.perm.stores.audit_values import recorded
 

@@ -6,8 +6,8 @@ Each loss is recorded in the audit trail of the project that it concerns, with i
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sso.db.database import Row, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from sso.core.net import Address
 from sso.db.batch.statement_batch import Batch
-from sso.db.database import Database, Row, Runner
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.builtin_roles import complete_schema
+from sso.db.transaction import Row, Runner
 from sso.perm.engine import decode
 from sso.perm.engine.compiled import Application, RoleRecord, compile_application
 from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts, UserFacts
+from sso.perm.stores.builtin_roles import complete_schema
 
 REMEMBERED = 1000  # applications
 

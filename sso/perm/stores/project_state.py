@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from sso.core.errors import NotFound
-from sso.db.database import Row, Runner
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
 from sso.perm.engine import decode
 from sso.perm.engine.facts import Assignment, Group, GroupAction, ProjectFacts, UserFacts
 from sso.perm.input.project import ProjectResources

@@ -6,8 +6,8 @@ Each change raises the version that If-Match compares, and the revision that com
 from collections.abc import Iterable
 from typing import Any
 
-from sso.db.database import Row, Runner
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
 from sso.perm.engine.compiled import RoleRecord
 from sso.perm.errors import PermissionConflict
 

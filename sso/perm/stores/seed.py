@@ -1,11 +1,12 @@
 """Puts the central application, as it ships, into the database: at the first start, and when a version ships more."""
 
-from sso.db.database import Database, Transaction
+from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.builtin_roles import NAME, ROLES, SCHEMA
+from sso.db.transaction import Transaction
 from sso.perm.engine.compiled import RoleRecord
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import roles as role_store
+from sso.perm.stores.builtin_roles import NAME, ROLES, SCHEMA
 
 _COMPLETE = Statement(
     """SELECT updated_at > 0 AND :roles = (
@@ -18,18 +19,20 @@ _NAME = Statement("UPDATE applications SET name = :name WHERE application_id = :
 
 async def seed_central_application(database: Database) -> None:
     """The schema if none was ever saved, and those roles that are missing; what an administrator changed stays."""
-    if await database.value(_COMPLETE, application_id=CENTRAL, names=[role.name for role in ROLES], roles=len(ROLES)):
+    if await database.value(
+        _COMPLETE, application_id=CENTRAL_APPLICATION_ID, names=[role.name for role in ROLES], roles=len(ROLES)
+    ):
         return  # as nearly always: no lock is taken then
 
     async def work(tx: Transaction) -> None:
-        fresh = await tx.value(_FRESH, application_id=CENTRAL)
-        known: dict[str, RoleRecord] = await role_store.read_roles(tx, CENTRAL)
+        fresh = await tx.value(_FRESH, application_id=CENTRAL_APPLICATION_ID)
+        known: dict[str, RoleRecord] = await role_store.read_roles(tx, CENTRAL_APPLICATION_ID)
         for role in ROLES:
             if role.name not in known:
-                await role_store.put_role(tx, CENTRAL, role)
+                await role_store.put_role(tx, CENTRAL_APPLICATION_ID, role)
         if fresh:
-            await tx.value(_NAME, application_id=CENTRAL, name=NAME)
+            await tx.value(_NAME, application_id=CENTRAL_APPLICATION_ID, name=NAME)
             sections = {name: getattr(SCHEMA, name) for name in ("login", "public_data", "private_data", "secret_data")}
-            await role_store.save_schema(tx, CENTRAL, sections)
+            await role_store.save_schema(tx, CENTRAL_APPLICATION_ID, sections)
 
     await database.transaction(work)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.perm.errors import PermissionConflict
-from sso.perm.names import CENTRAL
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import roles as role_store
 
 _LIMITED = Statement(
@@ -27,9 +27,9 @@ async def count_holders(tx: Transaction, names: Iterable[str]) -> list[LimitedRo
     """The roles among these that have a limit, with their users. The counts hold until the transaction ends: the
     central application must be locked, at least against changes."""
     found = []
-    for row in await tx.rows(_LIMITED, application_id=CENTRAL, names=list(names)):
+    for row in await tx.rows(_LIMITED, application_id=CENTRAL_APPLICATION_ID, names=list(names)):
         await tx.value(_LOCK, name=row["name"])
-        holders = await role_store.holders(tx, CENTRAL, row["name"])
+        holders = await role_store.holders(tx, CENTRAL_APPLICATION_ID, row["name"])
         found.append(LimitedRole(row["name"], row["user_limit"], holders))
     return found
 
@@ -37,6 +37,6 @@ async def count_holders(tx: Transaction, names: Iterable[str]) -> list[LimitedRo
 async def require_limits(tx: Transaction, counted: Iterable[LimitedRole]) -> None:
     """Refuse what added users to a role beyond its limit since they were counted."""
     for role in counted:
-        holders = await role_store.holders(tx, CENTRAL, role.name)
+        holders = await role_store.holders(tx, CENTRAL_APPLICATION_ID, role.name)
         if holders > max(role.user_limit, role.holders):
             raise PermissionConflict(f"roles: {role.name} can have at most {role.user_limit} users")

@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Transaction
+from sso.db.transaction import Transaction
 from sso.perm.caller import JWT_DOTS
 from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
-from sso.perm.request import application_id
+from sso.perm.input.names import read_application_id
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.state.location import UniqueKeys, records, said_at
@@ -40,7 +40,7 @@ def read(value: object) -> list[AccessKeyPart]:
         with said_at(place):
             part = AccessKeyPart(
                 place,
-                application_id(item.get("application_id"), "application_id"),
+                read_application_id(item.get("application_id"), "application_id"),
                 _hash(item.get("hash")),
                 validators.text(item["comment"], "comment", 256) if "comment" in item else None,
             )

@@ -5,11 +5,11 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
-from sso.db.database import Row, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
+from sso.perm.input.names import read_application_id
 from sso.perm.input.service import read_application_fields
-from sso.perm.request import application_id
 from sso.perm.stores.applications import create_application, lock_row, private_key, save_application
 from sso.perm.stores.audit import AuditActor
 from sso.state.location import UniqueKeys, joined, records, said_at
@@ -37,7 +37,7 @@ def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
     once = UniqueKeys()
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
-            wanted = application_id(item.get("application_id"), "application_id")
+            wanted = read_application_id(item.get("application_id"), "application_id")
             given, more = read_application_fields(item)
         once(f"{place}.application_id", wanted)
         found.append(ApplicationPart(place, wanted, given))

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.database import Row, Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.groups import create_group, read_group, save_group, set_access, set_tags, shown
 from sso.perm.input import validators
 from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.names import read_group_id, read_segment, read_title
 from sso.perm.input.project import read_group_users
 from sso.perm.input.service import read_tags
-from sso.perm.names import group_id, segment, title
 from sso.perm.projects import read_row
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.project_state import lock_project
@@ -51,10 +51,10 @@ def read(value: object, warnings: list[str]) -> list[GroupPart]:
 def _read(place: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
     given: dict[str, Any] = {}
     warnings: list[str] = []
-    wanted = group_id(item.get("group_id"), "group_id")
-    project_id = segment(item["project_id"], "project_id") if "project_id" in item else None
+    wanted = read_group_id(item.get("group_id"), "group_id")
+    project_id = read_segment(item["project_id"], "project_id") if "project_id" in item else None
     if "title" in item:
-        given["title"] = title(item["title"], "title")
+        given["title"] = read_title(item["title"], "title")
     if "description" in item:
         given["description"] = validators.text(item["description"] or "", "description")
     if "users" in item:

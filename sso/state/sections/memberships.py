@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.database import Transaction
 from sso.db.statement import Statement
-from sso.perm.builtin_roles import ADMIN_ROLE
+from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
+from sso.perm.input.names import read_segment
 from sso.perm.membership import KNOWN, read_membership, save_membership
-from sso.perm.names import segment
 from sso.perm.projects import read_row
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.state.location import UniqueKeys, joined, records, said_at
 from sso.state.sections.projects import ProjectPart
 from sso.state.summary import ApplySummary
@@ -39,7 +39,7 @@ def read(value: object) -> list[MembershipPart]:
         with said_at(place):
             if "id" not in item:
                 raise InvalidInput("id: is required")
-            wanted = segment(item["id"], "id")
+            wanted = read_segment(item["id"], "id")
         once(f"{place}.id", wanted)
         found.append(MembershipPart(place, wanted, item))
     return found

@@ -1,8 +1,8 @@
 """Users that other sections name: those of the same document are there by then."""
 
 from sso.accounts.model import login_key
-from sso.db.database import Runner
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 from sso.perm.errors import InvalidInput
 
 _NAMED = Statement("SELECT user_id FROM users WHERE user_id = :name OR login_key = :login_key")

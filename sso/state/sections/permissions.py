@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.perm.engine.decode import assignments
 from sso.perm.engine.tree import as_assigned
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
+from sso.perm.input.names import read_application_id
 from sso.perm.input.schema import read_own_data
-from sso.perm.request import application_id
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.audit import AuditActor
 from sso.perm.user_data import KNOWN, SECTIONS, read_record, save_record
@@ -44,7 +44,7 @@ def read(value: object, warnings: list[str]) -> list[PermissionPart]:
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
             user = validators.text(item.get("user_id"), "user_id", 320, least=1)
-            wanted = application_id(item.get("application_id"), "application_id")
+            wanted = read_application_id(item.get("application_id"), "application_id")
             if "data" not in item:
                 raise InvalidInput("data: is required")
             data = validators.an_object(item["data"], "data")

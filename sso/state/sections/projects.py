@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Transaction
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.names import project_id
+from sso.perm.input.names import project_id_from_title
 from sso.perm.projects import create_project, read_project, read_row, save_project
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.project_state import lock_project
@@ -46,9 +46,9 @@ def read(value: object, warnings: list[str]) -> list[ProjectPart]:
 def _read(place: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
     if "title" not in item:
         raise InvalidInput("title: is required")
-    made = project_id(item["title"], "title")
+    made = project_id_from_title(item["title"], "title")
     if "id" in item:
-        made = project_id(item["id"], "id")
+        made = project_id_from_title(item["id"], "id")
         if made != item["id"]:
             raise InvalidInput("id: must be what a title makes: small letters, digits, underscores")
     admins = [
@@ -98,7 +98,7 @@ async def export(tx: Transaction) -> list[dict[str, Any]]:
     """Administrators stand in the memberships."""
     found = []
     for row in await tx.rows(_ALL):
-        project: dict[str, Any] = {"id": row["id"]} if project_id(row["title"]) != row["id"] else {}
+        project: dict[str, Any] = {"id": row["id"]} if project_id_from_title(row["title"]) != row["id"] else {}
         project |= {name: row[name] for name in ("title", "description", "aliases", "settings")}
         found.append(project | ({"author": row["author"]} if row["author"] else {}))
     return found

@@ -3,16 +3,17 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sso.db.database import Transaction
 from sso.db.statement import Statement
-from sso.perm import builtin_roles
+from sso.db.transaction import Transaction
 from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.errors import InvalidInput
+from sso.perm.input.names import read_application_key
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
-from sso.perm.names import CENTRAL, application_key
+from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.roles import save_role, shown
 from sso.perm.schemas import SECTIONS, read_schema_roles, save_schema
+from sso.perm.stores import builtin_roles
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.audit import AuditActor
 from sso.state.location import DocumentError, UniqueKeys, by_key, checked, joined, records, said_at
@@ -65,7 +66,7 @@ def read(schemas: object, roles: object, warnings: list[str]) -> list[SchemaPart
 
 def _part(found: dict[int, SchemaPart], place: str, key: str) -> SchemaPart:
     try:
-        application_id = application_key(key, place)
+        application_id = read_application_key(key, place)
     except InvalidInput as error:
         raise DocumentError(error.message) from None
     return found.setdefault(application_id, SchemaPart(application_id, place))
@@ -101,10 +102,14 @@ async def export(tx: Transaction) -> tuple[dict[str, Any], dict[str, Any]]:
     for row in await tx.rows(_ALL):
         wanted: int = row["application_id"]
         sections = {name: row[name] for name in SECTIONS}
-        if wanted != CENTRAL or Schema(**sections) != builtin_roles.SCHEMA:
+        if wanted != CENTRAL_APPLICATION_ID or Schema(**sections) != builtin_roles.SCHEMA:
             schemas[str(wanted)] = sections
         known: dict[str, RoleRecord] = await role_store.read_roles(tx, wanted)
-        kept = [role for name, role in sorted(known.items()) if wanted != CENTRAL or role != shipped.get(name)]
+        kept = [
+            role
+            for name, role in sorted(known.items())
+            if wanted != CENTRAL_APPLICATION_ID or role != shipped.get(name)
+        ]
         if kept:
             roles[str(wanted)] = [shown(role) for role in kept]
     return schemas, roles

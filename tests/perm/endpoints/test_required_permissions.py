@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.builtin_roles import GENERIC_RULES, ROOT_RULES
+from sso.perm.stores.builtin_roles import GENERIC_RULES, ROOT_RULES
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 
 _numbers = itertools.count(1)

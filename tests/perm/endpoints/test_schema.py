@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
+from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 

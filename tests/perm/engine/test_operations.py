@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sso.perm import builtin_roles
 from sso.perm.engine.compiled import compile_application
 from sso.perm.engine.facts import OwnRecord
 from sso.perm.engine.operations import REQUIRED, Operation, allowed
 from sso.perm.engine.rights import APPLICATION_RULES, Rights, SecretRights, secret_rights
+from sso.perm.stores import builtin_roles
 from tests.perm.world import GROUP_A, GROUP_B, NOW, application_of, compute_with, giving, rule, schema, world
 
 PROJECT_RULES = tuple(f"project.{name}" for name in builtin_roles.GENERIC_RULES["project"])

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sso.perm import builtin_roles
 from sso.perm.engine.compiled import compile_application
+from sso.perm.stores import builtin_roles
 from tests.perm.world import GROUP_A, GROUP_B, NOW, World, application_of, compute_with, giving
 
 ALL_LEVELS = {

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from sso.perm import builtin_roles
 from sso.perm.engine.compiled import compile_application
 from sso.perm.errors import InvalidInput
 from sso.perm.input.project import (
@@ -15,6 +14,7 @@ from sso.perm.input.project import (
     read_member_roles,
     read_project_settings,
 )
+from sso.perm.stores import builtin_roles
 from tests.perm.world import GROUP_A, GROUP_B, application_of, giving, project
 
 HAS = ProjectResources.of(

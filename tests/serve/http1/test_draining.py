@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import trio
 
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 from tests.kit.raw_http import SERVERS, SHORT, body_of, reply, serving
 
-LIMITS = ServerLimits(drain_s=2.0, fresh_s=0.2)
+LIMITS = ServerLimits(drain_s=2.0, first_request_s=0.2)
 
 
 class Work:
@@ -51,7 +51,7 @@ async def test_what_is_in_flight_is_finished_and_told_to_be_the_last(kind: str) 
 
 
 async def test_who_has_just_come_may_still_ask() -> None:
-    async with serving("lane", Work(), LIMITS) as server, await server.open() as raw, await server.open() as silent:
+    async with serving("builtin", Work(), LIMITS) as server, await server.open() as raw, await server.open() as silent:
         await trio.sleep(0.05)
         server.stop.set()
         await trio.sleep(0.05)
@@ -61,14 +61,14 @@ async def test_who_has_just_come_may_still_ask() -> None:
 
 
 async def test_who_came_before_the_end_is_let_in() -> None:
-    async with serving("lane", Work(), LIMITS) as server, await server.open() as raw:
+    async with serving("builtin", Work(), LIMITS) as server, await server.open() as raw:
         server.stop.set()  # nobody has looked at the connection yet
         await raw.send(get("/"))
         assert (await raw.answer()).status == 200
 
 
 async def test_what_has_come_on_an_idle_connection_is_answered() -> None:
-    async with serving("lane", Work(), LIMITS) as server, await server.open() as raw:
+    async with serving("builtin", Work(), LIMITS) as server, await server.open() as raw:
         await raw.send(get("/"))
         await raw.answer()
         await raw.send(get("/"))
@@ -78,7 +78,7 @@ async def test_what_has_come_on_an_idle_connection_is_answered() -> None:
 
 async def test_who_takes_longer_than_the_drain_is_cut_off() -> None:
     work = Work()
-    async with serving("lane", work, replace(SHORT, drain_s=0.2)) as server, await server.open() as raw:
+    async with serving("builtin", work, replace(SHORT, drain_s=0.2)) as server, await server.open() as raw:
         await raw.send(get("/work"))
         await work.begun.wait()
         server.stop.set()

@@ -20,7 +20,7 @@ def chunked(*pieces: bytes) -> bytes:
 
 
 async def test_a_request_is_understood_and_the_connection_kept() -> None:
-    async with serving("lane") as server, await server.open() as raw:
+    async with serving("builtin") as server, await server.open() as raw:
         for _ in range(3):
             await raw.send(GET)
             answer = await raw.answer()
@@ -66,7 +66,7 @@ async def test_an_empty_line_before_a_request_is_let_pass(kind: str) -> None:
     ],
 )
 async def test_a_connection_ends_when_it_was_asked_to(head: bytes, kept: bool) -> None:
-    async with serving("lane") as server, await server.open() as raw:
+    async with serving("builtin") as server, await server.open() as raw:
         await raw.send(head)
         answer = await raw.answer()
         expected = ("keep-alive" if b"1.0" in head else None) if kept else "close"
@@ -114,7 +114,7 @@ async def test_a_body_that_is_not_wanted_is_not_asked_for(kind: str) -> None:
 
 
 async def test_a_body_that_nobody_read_is_passed_over_or_ends_the_connection() -> None:
-    async with serving("lane", refuse) as server:
+    async with serving("builtin", refuse) as server:
         async with await server.open() as raw:
             await raw.send(post(b"a" * 100) + chunked(b"b" * 100) + GET)
             for _ in range(3):
@@ -139,7 +139,7 @@ async def stream(scope: Any, receive: Any, send: Any) -> None:
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 @pytest.mark.parametrize("path", [b"/told", b"/untold"])
 async def test_an_answer_may_be_streamed(path: bytes, version: bytes) -> None:
-    async with serving("lane", stream) as server, await server.open() as raw:
+    async with serving("builtin", stream) as server, await server.open() as raw:
         await raw.send(b"GET %b HTTP/%b\r\nHost: x\r\nConnection: keep-alive\r\n\r\n" % (path, version))
         answer = await raw.answer()
         assert answer.body == b"onetwo"
@@ -153,7 +153,7 @@ async def test_an_answer_without_a_body_has_none() -> None:
         await send({"type": "http.response.start", "status": 204 if scope["path"] == "/204" else 304, "headers": []})
         await send({"type": "http.response.body", "body": b"must not be sent"})
 
-    async with serving("lane", nothing) as server, await server.open() as raw:
+    async with serving("builtin", nothing) as server, await server.open() as raw:
         await raw.send(GET + b"GET /204 HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
         for expected in (304, 204, 304):
             answer = await raw.answer()
@@ -183,7 +183,7 @@ async def test_an_application_that_errs_is_a_500_and_no_more(messages: Bad) -> N
         for message in messages:
             await send(message)
 
-    async with serving("lane", err) as server:
+    async with serving("builtin", err) as server:
         answer = await server.ask(GET)
         assert (answer.status, answer.headers["connection"]) == (500, "close")
         assert answer.told == {"status": "ERROR", "error": "internal error"}
@@ -195,7 +195,7 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
         await send({"type": "http.response.body", "body": b"some", "more_body": True})
         raise ValueError("no more")
 
-    async with serving("lane", break_off) as server:
+    async with serving("builtin", break_off) as server:
         everything = await server.all_of(GET)
         assert everything.endswith(b"\r\n\r\n4\r\nsome\r\n")
 
@@ -245,7 +245,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_body_ends_its_request() -
         finally:
             ended.set()
 
-    async with serving("lane", read) as server:
+    async with serving("builtin", read) as server:
         async with await server.open() as raw:
             await raw.send(post(b"hello")[:-2])
         with trio.fail_after(5):
@@ -258,7 +258,7 @@ async def test_a_client_that_has_said_all_it_will_gets_its_answer() -> None:
         await trio.sleep(0.05)
         await echo(scope, receive, send)
 
-    async with serving("lane", slowly) as server, await server.open() as raw:
+    async with serving("builtin", slowly) as server, await server.open() as raw:
         await raw.send(GET)
         await raw.stream.send_eof()
         assert (await raw.answer()).status == 200

@@ -15,7 +15,7 @@ OF_THE_CONNECTION = {"date", "connection"}
 
 @asynccontextmanager
 async def both() -> AsyncIterator[tuple[Running, Running]]:
-    async with serving("lane") as lane, serving("hypercorn") as hypercorn:
+    async with serving("builtin") as lane, serving("hypercorn") as hypercorn:
         yield lane, hypercorn
 
 

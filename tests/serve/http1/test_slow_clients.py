@@ -66,7 +66,7 @@ async def test_who_does_not_read_is_not_waited_for(kind: str, monkeypatch: pytes
             ended.set()
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        if kind == "lane":
+        if kind == "builtin":
             await flood(scope, receive, send)
             return
         async with trio.open_nursery() as nursery:  # as Quart does

@@ -1,0 +1,132 @@
+"""Known devices: browsers and game clients that have completed a login to an account before.
+
+A known device is not a credential. Its failed attempts are counted separately, so that strangers who guess passwords
+cannot lock the owner out. A browser is recognized by a cookie that has a MAC for each account, a game client by the
+``factor`` with which it has logged in.
+
+Devices that have not logged in since everything of the user was last revoked (as by a new password) share one counter,
+because an attacker with the old password may have collected any number of them.
+"""
+
+import base64
+import re
+from dataclasses import dataclass
+
+from sso.accounts.model import User
+from sso.accounts.users import UserStore
+from sso.core.encryption import Keyring
+from sso.core.ids import secret_token
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
+from sso.db.statement import Statement
+
+COOKIE_S = 400 * 86400  # the longest that browsers keep a cookie
+FACTOR_S = 180 * 86400
+MAX_ACCOUNTS = 5  # in the cookie of one browser
+MAX_FACTORS = 50  # of one user
+
+EARLIER = "earlier"  # the common name of all devices that have not logged in since the last revocation
+
+# The device name, then for each account ``valid_from`` of its user at the login and a MAC over name, account and time.
+_COOKIE = re.compile(rf"[A-Za-z0-9_-]{{43}}(?:\.[0-9]{{1,18}}~[A-Za-z0-9_-]{{43}}){{1,{MAX_ACCOUNTS}}}", re.ASCII)
+_PURPOSE = "device cookie"
+
+_RECOGNIZE = BatchStatement(
+    """SELECT item.n, k.expires < now() + make_interval(secs => life - 86400) AS is_stale,
+        extract(epoch FROM k.expires) - life < u.valid_from AS is_earlier
+    FROM {items} JOIN known_factors k ON k.digest = item.digest JOIN users u ON u.user_id = k.user_id
+    WHERE k.expires > now()""",
+    columns={"digest": "bytea", "life": "float"},
+)
+_REMEMBER = Statement(
+    """WITH remembered AS (
+        -- Not if the user was revoked since it was read.
+        INSERT INTO known_factors (digest, user_id, expires)
+        SELECT :digest, user_id, now() + make_interval(secs => :life) FROM users
+        WHERE user_id = :user_id AND valid_from = :valid_from FOR SHARE
+        ON CONFLICT (digest) DO UPDATE SET expires = excluded.expires
+    )
+    DELETE FROM known_factors WHERE digest = ANY (ARRAY(
+        SELECT digest FROM known_factors WHERE user_id = :user_id AND digest <> :digest
+        ORDER BY expires DESC OFFSET :others FOR UPDATE SKIP LOCKED
+    ))"""
+)
+
+
+@dataclass(frozen=True)
+class FactorDevice:
+    """The client of a login request, by the factor that it sent."""
+
+    digest: bytes
+    name: str  # "" if the device is not known
+    should_remember: bool
+
+
+class KnownDevices:
+    def __init__(self, database: Database, users: UserStore, keyring: Keyring) -> None:
+        self._database = database
+        self._users = users
+        self._keyring = keyring
+        self._recognize_factor = Batch(database, _RECOGNIZE)
+
+    async def recognize_browser(self, account: str, cookie: str) -> str:
+        """Returns the device name from the cookie if it has a valid MAC for this account, else ""."""
+        name, entries = _split_cookie(cookie)
+        if not (own := [entry for entry in entries if self._is_for(account, name, entry)]):
+            return ""
+        user = await self._users.get_by_login(account)
+        return name if user and any(_valid_from(entry) == user.valid_from for entry in own) else EARLIER
+
+    def cookie_for(self, user: User, cookie: str) -> str:
+        """Returns the cookie for a browser that has completed a login, based on the cookie that it sent."""
+        name, entries = _split_cookie(cookie)
+        name = name or secret_token()
+        mac = self._keyring.mac(_PURPOSE, _mac_text(name, user.login_key, user.valid_from))
+        own = f"{user.valid_from}~{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+        others = [entry for entry in entries if not self._is_for(user.login_key, name, entry)]
+        return ".".join([name, own, *others][: 1 + MAX_ACCOUNTS])
+
+    async def recognize_factor(self, account: str, factor: str) -> FactorDevice:
+        """Returns the device of a factor. The factor may be "" and the device unknown."""
+        digest = self._factor_digest(account, factor)
+        row = await self._recognize_factor(digest=digest, life=float(FACTOR_S)) if factor else None
+        if row is None:
+            return FactorDevice(digest, "", bool(factor))
+        name = EARLIER if row["is_earlier"] else digest.hex()
+        return FactorDevice(digest, name, row["is_stale"] or row["is_earlier"])
+
+    async def remember(self, user: User, device: FactorDevice) -> None:
+        """Stores the device after a completed login, at most once a day. The oldest beyond MAX_FACTORS are removed."""
+        if device.should_remember:
+            await self._database.value(
+                _REMEMBER,
+                digest=device.digest,
+                user_id=user.user_id,
+                valid_from=user.valid_from,
+                life=float(FACTOR_S),
+                others=MAX_FACTORS - 1,
+            )
+
+    def _is_for(self, account: str, name: str, entry: str) -> bool:
+        mac = base64.urlsafe_b64decode(entry.partition("~")[2] + "=")
+        return self._keyring.is_mac(mac, _PURPOSE, _mac_text(name, account, _valid_from(entry)))
+
+    def _factor_digest(self, account: str, factor: str) -> bytes:
+        return self._keyring.mac("known factor", f"{account}:{factor}")
+
+
+def _split_cookie(cookie: str) -> tuple[str, list[str]]:
+    """Returns the device name and the entries of the accounts, or "" and none if the cookie is malformed."""
+    if not _COOKIE.fullmatch(cookie):
+        return "", []
+    name, *entries = cookie.split(".")
+    return name, entries
+
+
+def _valid_from(entry: str) -> int:
+    return int(entry.partition("~")[0])
+
+
+def _mac_text(name: str, account: str, valid_from: int) -> str:
+    return f"{name}:{valid_from}:{account}"

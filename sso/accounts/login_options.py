@@ -1,0 +1,87 @@
+"""What a login may ask for, as it is sent: the same fields for the login operation and for game sessions."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AliasChoices, Field, StringConstraints, model_validator
+from werkzeug.datastructures import Headers
+
+from sso.accounts.model import LoginOptions
+from sso.accounts.ports import ApplicationDirectory
+from sso.core.errors import ApiError
+from sso.core.keys import UnusableKey, load_rsa_public
+from sso.core.net import Address, private_networks
+from sso.web.request_model import AppId, Flag, RequestModel, Strings
+
+ShortText = Annotated[str, StringConstraints(max_length=256)]
+
+
+class LoginOptionFields(RequestModel):
+    repeatable: ClassVar[frozenset[str]] = frozenset({"fixed_ips"})
+
+    factor: ShortText = ""
+    distr: ShortText = ""
+    jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = ""
+    app_id: AppId = 0
+    gapp_id: AppId = 0
+    service_jwt: str = ""  # deprecated: better as a header
+    with_email: ShortText = ""
+    nojwt: Flag = False
+    short_token: Flag = False
+    fixed_ip: Flag = False
+    fixed_ips: Strings = Field(
+        default_factory=list, max_length=64, validation_alias=AliasChoices("fixed_ips[]", "fixed_ips")
+    )
+    meta: Flag = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name_for_fixed_ips(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        if "fixed_ips" in fields and "fixed_ips[]" in fields:
+            raise ValueError("fixed_ips and fixed_ips[] are one field, expected once")
+        return fields
+
+
+async def parse_login_options(
+    fields: LoginOptionFields, headers: Headers, real: Address, said: str | None, applications: ApplicationDirectory
+) -> LoginOptions:
+    """``said``: the client's address, by a server that acts for it. Its signature, and a service JWT, are headers."""
+    check_jwt_public_key(fields.jwt_public_key)
+    named = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
+    app_id = fields.app_id
+    if service_jwt := headers.get("Service-Jwt", fields.service_jwt):
+        named = await applications.service_applications(service_jwt, named, real)
+        app_id = fields.app_id if fields.app_id or fields.gapp_id else named[0]
+    await applications.require_existing(named)
+    client = await applications.client_address(real, said, headers.get("Signature"), named)
+    return LoginOptions(
+        address=client,
+        factor=fields.factor,
+        jwt_public_key=fields.jwt_public_key,
+        distr=fields.distr,
+        nojwt=fields.nojwt,
+        short_token=fields.short_token,
+        fixed_ips=allowed_networks(fields.fixed_ip, fields.fixed_ips, client),
+        meta=fields.meta,
+        meta_given="meta" in fields.model_fields_set,
+        app_id=app_id,
+        gapp_id=fields.gapp_id,
+        with_email=bool(fields.with_email) and await applications.is_email_secret(app_id, fields.with_email),
+    )
+
+
+def allowed_networks(fixed_ip: bool, fixed_ips: list[str], client: Address) -> tuple[str, ...]:
+    """Where the user JWT shall work: the creating address, the private networks given, or both."""
+    try:
+        networks = private_networks(fixed_ips)
+    except ValueError as error:
+        raise ApiError(f"fixed_ips[]: {error}") from None
+    own = (f"{client}/{client.max_prefixlen}",) if fixed_ip else ()
+    return own + tuple(str(network) for network in networks)
+
+
+def check_jwt_public_key(text: str) -> None:
+    if text:
+        try:
+            load_rsa_public(text)
+        except UnusableKey as error:
+            raise ApiError(f"jwt_public_key: {error}") from None

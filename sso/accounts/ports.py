@@ -1,0 +1,70 @@
+"""Interfaces of other packages that logins need. ``sso.services`` passes in the implementations."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from sso.accounts.model import User
+from sso.core.net import Address
+
+
+class ApplicationDirectory(Protocol):
+    """Applications and the permissions that users have in them."""
+
+    async def service_applications(
+        self, service_jwt: str, application_ids: tuple[int, ...], client: Address
+    ) -> tuple[int, ...]:
+        """Returns the applications of a login with a service JWT.
+
+        The JWT must belong to one of ``application_ids``; if there are none, its own application is returned.
+        """
+
+    async def require_existing(self, application_ids: tuple[int, ...]) -> None:
+        """Raises ApiError if one of the applications does not exist or was removed."""
+
+    async def client_address(
+        self, peer: Address, claimed: str | None, signature: str | None, application_ids: tuple[int, ...]
+    ) -> Address:
+        """Returns the claimed address if a key of one of the applications has signed it, else that of the peer."""
+
+    async def permissions(self, user: User, address: Address, application_ids: tuple[int, ...]) -> dict[str, list[str]]:
+        """Returns the user's permissions by application id.
+
+        Raises LoginNotAllowed if the user may not log in to one of the applications.
+        """
+
+    async def is_email_secret(self, application_id: int, secret: str) -> bool:
+        """Returns True if the application may read login e-mails with this secret. 0 is the central application."""
+
+    async def is_administrator(self, user: User, address: Address) -> bool:
+        """Returns True if the user, at this address, has rights beyond their own data."""
+
+    async def title(self, application_ids: tuple[int, ...]) -> str:
+        """Returns the name of the last application, which is the game if a studio's application precedes it.
+
+        Returns "" if there is no application.
+        """
+
+
+@dataclass(frozen=True)
+class ConnectedSite:
+    """A web site that has access to a user's account."""
+
+    client_id: str
+    name: str
+    scopes: tuple[str, ...]
+    since: datetime
+    last_used: datetime | None
+
+
+class ConnectedSiteStore(Protocol):
+    async def list(self, user_id: str) -> list[ConnectedSite]: ...
+
+    async def remove(self, user_id: str, client_id: str) -> None:
+        """Revokes the site's access to the account."""
+
+
+class AccessTokenLookup(Protocol):
+    """Access tokens of web sites."""
+
+    async def is_alive(self, digest: bytes, *, first_party: bool) -> bool: ...

@@ -1,0 +1,78 @@
+"""Switching second factors on and off. A change ends all sessions and tokens of the user and tells the owner by mail.
+
+A change names the state of the user that it was decided by (``valid_from``), and is void if that has changed since: of
+several concurrent changes one succeeds.
+"""
+
+from sso.accounts.mail import Outbox
+from sso.accounts.model import User
+from sso.accounts.second_factor_attempts import clear_attempts
+from sso.accounts.users import get_user, revoke_everything
+from sso.core.language import Text, reading
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+
+SUBJECT = Text("Two-step sign-in for %(service)s was changed")
+BODY = Text(
+    "%(change)s\n\nYou were signed out everywhere else. If it was not you, change your password and ask the operator "
+    "of this service for help.\n"
+)
+APP_ON = Text("An authenticator app was set up for your account.")
+APP_OFF = Text("The authenticator app of your account was removed.")
+MAIL_ON = Text("Codes by e-mail were turned on for your account.")
+MAIL_OFF = Text("Codes by e-mail were turned off for your account.")
+ALL_OFF = Text("The operator has removed all second factors of your account.")
+
+_SET_TOTP = Statement(
+    """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step
+    WHERE user_id = :user_id AND valid_from = :valid_from RETURNING user_id"""
+)
+_SET_EMAIL = Statement(
+    """UPDATE users SET email_2fa = :on
+    WHERE user_id = :user_id AND valid_from = :valid_from AND email_2fa <> :on RETURNING user_id"""
+)
+_RESET = Statement(
+    """UPDATE users SET totp_sealed = NULL, totp_last_step = 0, email_2fa = false
+    WHERE user_id = :user_id RETURNING user_id"""
+)
+
+
+class SecondFactorChanges:
+    """Each method returns the user as changed, or None if nothing was changed."""
+
+    def __init__(self, database: Database, outbox: Outbox, service_name: str) -> None:
+        self._database = database
+        self._outbox = outbox
+        self._service_name = service_name
+
+    async def set_totp(self, user: User, totp_sealed: str | None, step: int = 0) -> User | None:
+        """``step``: the time step of the code that proved the secret; it counts as used."""
+        change = APP_ON if totp_sealed else APP_OFF
+        values = {"totp_sealed": totp_sealed, "step": step, "valid_from": user.valid_from}
+        return await self._change(user, "totp", change, _SET_TOTP, **values)
+
+    async def set_email(self, user: User, on: bool) -> User | None:
+        change = MAIL_ON if on else MAIL_OFF
+        return await self._change(user, "email", change, _SET_EMAIL, on=on, valid_from=user.valid_from)
+
+    async def reset(self, user: User) -> User | None:
+        """By the operator, for a user who has lost the factors: no code is needed, and blocks end."""
+        return await self._change(user, "", ALL_OFF, _RESET)
+
+    async def _change(
+        self, user: User, factor: str, change: Text, statement: Statement, **values: object
+    ) -> User | None:
+        with reading(user.lang):
+            subject = Text(SUBJECT, service=self._service_name).shown()
+            body = Text(BODY, change=change.shown()).shown()
+
+        async def work(tx: Transaction) -> User | None:
+            if await tx.value(statement, user_id=user.user_id, **values) is None:
+                return None
+            await revoke_everything(tx, user.user_id)
+            await clear_attempts(tx, user.user_id, factor)
+            await self._outbox.put(tx, user.login, subject, body)
+            return await get_user(tx, user.user_id)
+
+        return await self._database.transaction(work)

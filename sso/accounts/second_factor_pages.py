@@ -1,0 +1,150 @@
+"""Second factors of the account page. A change asks for the password and, if a factor is on, for a code of it."""
+
+import time
+
+import orjson
+import segno
+from quart import Blueprint, Response
+
+from sso.accounts.account_view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.second_factor import SecondFactors
+from sso.accounts.second_factor_changes import SecondFactorChanges
+from sso.accounts.sessions import Session
+from sso.core.encryption import Keyring, SealError
+from sso.web.csrf import csrf_token
+from sso.web.language import _
+from sso.web.pages import page
+from sso.web.redirects import see_other
+
+SETUP_S = 600
+FORMS = ("totp", "email_2fa")  # of the account page
+SENT = _("A code was sent. Look into your mailbox.")
+
+
+class SetupExpired(Exception):
+    """The enrolment began too long ago."""
+
+
+class TotpEnrolments:
+    """An enrolment travels as a sealed field of the form: the secret, and when it was made.
+
+    It belongs to one browser session and to the user's state at that time, so that it works once: enrolling ends both.
+    """
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+
+    def seal(self, session: Session, secret: str) -> str:
+        return self._keyring.seal(_purpose(session), orjson.dumps([int(time.time()), secret]).decode())
+
+    def open(self, session: Session, setup: str) -> str:
+        """Returns the secret. Raises SealError or ValueError if the field is not ours, and SetupExpired."""
+        began, secret = orjson.loads(self._keyring.open(_purpose(session), setup))
+        if not 0 <= time.time() - began <= SETUP_S:
+            raise SetupExpired
+        return str(secret)
+
+
+def second_factor_pages(
+    account: AccountView, factors: SecondFactors, changes: SecondFactorChanges, enrolments: TotpEnrolments
+) -> Blueprint:
+    routes = Blueprint("factors", __name__, url_prefix="/account")
+
+    @routes.errorhandler(NotSignedIn)
+    async def to_sign_in(_: NotSignedIn) -> Response:
+        return see_other("/login?next=/account")
+
+    async def show_setup(
+        session: Session, setup: str, problem: FormProblem | None = None, notice: str | None = None
+    ) -> Response:
+        secret = enrolments.open(session, setup)
+        return await page(
+            "totp_setup.html",
+            status=problem.status if problem else 200,
+            headers=problem.headers if problem else None,
+            problem=problem.text if problem else None,
+            notice=notice,
+            page_title=_("Set up an authenticator app"),
+            user=session.user,
+            second_factors=session.user.second_factors,
+            csrf=csrf_token(session.secret),
+            qr_svg=str(
+                segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
+            ),
+            secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
+            setup=setup,
+        )
+
+    async def begin_setup(session: Session, problem: FormProblem | None = None) -> Response:
+        return await show_setup(session, enrolments.seal(session, factors.new_totp_secret()), problem)
+
+    @routes.get("/totp")
+    async def setup_form() -> Response:
+        return await begin_setup(await account.session())
+
+    @routes.post("/totp")
+    async def enrol() -> Response:
+        session, form = await account.submitted_form()
+        setup = form.get("setup", "")
+        try:
+            secret = enrolments.open(session, setup)
+        except SetupExpired:
+            return await begin_setup(session, FormProblem(_("That took too long. Please add the new key to your app.")))
+        except (SealError, ValueError):
+            return see_other("/account/totp")
+        step = factors.matching_totp_step(secret, form.get("otp", "").replace(" ", ""))
+        problem = await account.confirm(session, form) if step else None
+        if step is None:
+            problem = FormProblem(_("That code is not right. Is the clock of your phone right?"))
+        if problem or step is None:
+            return await show_setup(session, setup, problem)
+        user = await changes.set_totp(session.user, factors.seal_totp(session.user.user_id, secret), step)
+        return await account.renewed(session, user, "otp", "totp") if user else see_other("/account")
+
+    @routes.post("/totp/code")
+    async def send_code_for_setup() -> Response:
+        session, form = await account.submitted_form()
+        try:
+            enrolments.open(session, form.get("setup", ""))
+        except (SealError, ValueError, SetupExpired):
+            return see_other("/account/totp")
+        await send_code(session)
+        return await show_setup(session, form["setup"], notice=SENT)
+
+    @routes.post("/code")
+    async def send_code_for_change() -> Response:
+        session, form = await account.submitted_form()
+        await send_code(session)
+        opened = form.get("form", "")
+        return await account.show(session, opened=opened if opened in FORMS else "", notice=SENT)
+
+    async def send_code(session: Session) -> None:
+        if session.user.email_2fa:
+            await factors.send_code(session.user)
+
+    @routes.post("/totp/remove")
+    async def remove_totp() -> Response:
+        session, form = await account.submitted_form()
+        if problem := await account.confirm(session, form):
+            return await account.show(session, problem, "totp")
+        user = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
+        return await account.renewed(session, user, _auth(session), "totp-removed") if user else see_other("/account")
+
+    @routes.post("/email-2fa")
+    async def switch_mailed_codes() -> Response:
+        session, form = await account.submitted_form()
+        if problem := await account.confirm(session, form):
+            return await account.show(session, problem, "email_2fa")
+        user = await changes.set_email(session.user, form.get("enable") == "1")
+        return await account.renewed(session, user, _auth(session), "email-2fa") if user else see_other("/account")
+
+    return routes
+
+
+def _auth(session: Session) -> str:
+    """How this browser has proved who is there: with a code, if a factor was on."""
+    return "otp" if session.user.second_factors else session.auth
+
+
+def _purpose(session: Session) -> str:
+    return f"totp setup:{session.user.user_id}:{session.user.valid_from}:{session.id}"

@@ -1,0 +1,86 @@
+"""Reads names and ids from requests: segments of rule paths, titles, aliases, ids of projects, groups, applications."""
+
+import re
+
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.perm.errors import InvalidInput
+from sso.perm.names import PROJECT_ACCESS, RESERVED_PROJECTS, is_application_key, is_segment, project_key
+
+MAX_TITLE = 32
+MAX_ALIASES = 20
+
+_TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
+_GROUP_ID = re.compile(r"[0-9a-f]{24}")
+
+
+def read_segment(value: object, where: str) -> str:
+    """A name that may be one part of a rule path."""
+    if not is_segment(value):
+        if value == PROJECT_ACCESS:
+            raise InvalidInput(f"{where}: {PROJECT_ACCESS} is reserved")
+        raise InvalidInput(f"{where}: a name must be 1 to 64 letters, digits, underscores or dashes")
+    return str(value)
+
+
+def read_title(value: object, where: str) -> str:
+    """The title of a project or group. Spaces at the ends are refused, because such titles look the same."""
+    if not isinstance(value, str) or not _TITLE.fullmatch(value):
+        raise InvalidInput(f"{where}: must be 1 to {MAX_TITLE} Latin letters, digits, spaces or underscores")
+    if value != value.strip(" "):
+        raise InvalidInput(f"{where}: must not begin or end with a space")
+    if not value.strip(" _"):
+        raise InvalidInput(f"{where}: must hold a letter or a digit")
+    return value
+
+
+def project_id_from_title(value: object, where: str = "project") -> str:
+    """The id of a project with this title. Titles with the same id are duplicates; reserved ids are refused."""
+    project_id = read_title(value, where).lower().replace(" ", "_")
+    if project_id in RESERVED_PROJECTS:
+        raise InvalidInput(f"{where}: this title is reserved")
+    return project_id
+
+
+def read_aliases(value: object, own_id: str, where: str = "aliases") -> tuple[str, ...]:
+    """Other names of the project ``own_id``; of several spellings of one name the first is kept.
+
+    Aliases and ids share one namespace, so an alias must not be a reserved id either.
+    """
+    if not isinstance(value, list):
+        raise InvalidInput(f"{where}: must be an array of strings")
+    by_key: dict[str, str] = {}
+    for index, item in enumerate(value):
+        alias = read_segment(item, f"{where}[{index}]")
+        key = project_key(alias)
+        if key in RESERVED_PROJECTS:
+            raise InvalidInput(f"{where}[{index}]: this name is reserved")
+        if key == project_key(own_id):
+            raise InvalidInput(f"{where}[{index}]: is the id of the project itself")
+        by_key.setdefault(key, alias)
+    if len(by_key) > MAX_ALIASES:
+        raise InvalidInput(f"{where}: must be at most {MAX_ALIASES}")
+    return tuple(by_key.values())
+
+
+def read_group_id(value: object, where: str) -> str:
+    if not isinstance(value, str) or not _GROUP_ID.fullmatch(value):
+        raise InvalidInput(f"{where}: must be a group id of 24 hex digits")
+    return value
+
+
+def read_application_key(value: object, where: str) -> int:
+    """An application id that is the key of a JSON object."""
+    if isinstance(value, str) and is_application_key(value):
+        return int(value)
+    raise InvalidInput(f"{where}: a key must be an application id")
+
+
+def read_application_id(value: object, where: str) -> int:
+    """An application id as an integer, or as a string in its one spelling."""
+    if type(value) is int and 0 < value <= MAX_APPLICATION_ID:
+        return value
+    if isinstance(value, str):
+        return read_application_key(value, where)
+    if value is None:
+        raise InvalidInput(f"{where}: is required")
+    raise InvalidInput(f"{where}: must be an application id")

@@ -1,0 +1,142 @@
+"""Building blocks of request models, and the one way to check a body against a model.
+
+Types are strict: JSON says what it means, and a boolean is no integer. A form has only strings, so there a plain
+decimal string is an integer. Messages name the field and what is expected; they never repeat what was sent, which may
+be a password in the wrong place.
+"""
+
+import re
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    PlainValidator,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import ErrorDetails
+
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.web.body import JSON, InvalidBody, ParsedBody
+
+MAX_TEXT = 4096
+_INT64 = range(-(2**63), 2**63)
+
+# The integers of JSON, short enough for int() to be quick. [0-9], since \d and int() take digits of every script.
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+_LOC_PART = re.compile(r"[A-Za-z0-9_-]{1,64}(?:\[\])?")
+_MAX_SHOWN = 3
+_MAX_LISTED = 64
+
+
+class RequestModel(BaseModel):
+    """Base of all request models. A `str` field holds at most 4096 code points unless it says otherwise."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, populate_by_name=True, str_max_length=MAX_TEXT)
+    repeatable: ClassVar[frozenset[str]] = frozenset()  # fields that a form may repeat without brackets in the name
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def validate(model: type[M], body: ParsedBody) -> M:
+    """Make the model from the body, or raise BadBody with one line that names up to three wrong fields."""
+    try:
+        return model.model_validate(body.fields, context={"form": body.is_form})
+    except ValidationError as error:
+        # Listing a hundred thousand errors would take longer than anything else in the request.
+        if error.error_count() > _MAX_LISTED:
+            raise InvalidBody("too many fields are wrong") from None
+        details = error.errors(include_url=False, include_input=False)
+        lines = dict.fromkeys(f"{_path(detail['loc'])}: {_expected(detail)}" for detail in details)
+        raise InvalidBody("; ".join(list(lines)[:_MAX_SHOWN])) from None
+
+
+def at_most(characters: int, *, at_least: int = 0) -> StringConstraints:
+    """Limit a string, in code points: `nick: Annotated[str, at_most(64)]`."""
+    return StringConstraints(min_length=at_least, max_length=characters)
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, str) and value in ("0", "1"):
+        return value == "1"
+    raise ValueError('must be "0" or "1"')
+
+
+def _whole_number(value: object, info: ValidationInfo) -> int:
+    if _is_form(info) and isinstance(value, str) and _INTEGER.fullmatch(value):
+        value = int(value)
+    if type(value) is int and value in _INT64:
+        return value
+    raise ValueError("must be an integer")
+
+
+def _app_id(value: object) -> int:
+    if isinstance(value, str) and _INTEGER.fullmatch(value) and not value.startswith("-"):
+        value = int(value)
+    if type(value) is int and 0 <= value <= MAX_APPLICATION_ID:
+        return value
+    raise ValueError("must be an application id")
+
+
+def _as_list(value: object, info: ValidationInfo) -> object:
+    return [value] if _is_form(info) and isinstance(value, str) else value
+
+
+def _json_object(value: object) -> object:
+    if isinstance(value, dict):
+        return value
+    raise ValueError("must be an object")
+
+
+def _is_form(info: ValidationInfo) -> bool:
+    return isinstance(info.context, dict) and info.context.get("form") is True
+
+
+# "0" or "1" as a string; 1, true, "true" and ["1"] are not.
+Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag)]
+# 64 bits. Narrow it with Field(ge=…, le=…).
+WholeNumber: TypeAlias = Annotated[int, BeforeValidator(_whole_number)]
+# An integer or its decimal string, from JSON too: clients send both.
+AppId: TypeAlias = Annotated[int, BeforeValidator(_app_id)]
+# An array of strings. In a form `name[]=a&name[]=b`, or `name=a` for a single one.
+Strings: TypeAlias = Annotated[list[str], FailFast(), BeforeValidator(_as_list)]
+# Any JSON object as it came: the gate has checked it already, and its strings have no limit but the size of the body.
+JsonObject: TypeAlias = Annotated[dict[str, JSON], PlainValidator(_json_object)]
+
+
+# What pydantic reports, in our words. Its own messages may quote the input, so what is not listed here stays vague.
+_EXPECTED = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "list_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "literal_error": "must be {expected}",
+    "string_too_long": "must be at most {max_length} characters",
+    "string_too_short": "must have a length of at least {min_length}",
+    "too_long": "must have at most {max_length} items",
+    "too_short": "must have at least {min_length} items",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "value_error": "{error}",
+}
+
+
+def _expected(detail: ErrorDetails) -> str:
+    context: dict[str, Any] = detail.get("ctx", {})
+    return _EXPECTED.get(detail["type"], "is not valid").format_map(context)
+
+
+def _path(loc: tuple[int | str, ...]) -> str:
+    """Join the names that lead to the value, without keys of free objects that are no plain names."""
+    return ".".join(str(part) for part in loc if isinstance(part, int) or _LOC_PART.fullmatch(part)) or "body"

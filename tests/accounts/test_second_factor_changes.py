@@ -1,0 +1,235 @@
+"""Every change of second factors needs the present factor, ends what was signed in without it, and is told by mail."""
+
+from email import message_from_string
+from email.policy import default
+
+import orjson
+import pytest
+import trio
+
+from sso.core.encryption import Keyring
+from sso.services import Services
+from tests.accounts.test_account_pages import shown_secret
+from tests.kit.browser import App, Browser, fresh_browser, mailed_codes, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
+from tests.kit.server import Server, until
+
+LOGIN = "/proxy/api/login"
+
+
+def notices(server: Server, login: str) -> list[str]:
+    """The first lines of the notices about changes, for one recipient."""
+    folder = server.folder / "data" / "mail"
+    mails = [message_from_string(path.read_text(), policy=default) for path in folder.glob("*.eml")]
+    return [
+        mail.get_content().splitlines()[0]
+        for mail in mails
+        if mail["To"] == login and mail["Subject"] == "Two-step sign-in for Sign-on was changed"
+    ]
+
+
+def is_notified(server: Server, login: str, text: str) -> bool:
+    return bool(until(lambda: text in notices(server, login)))
+
+
+def sign_in_with(browser: Browser, login: str, code: str) -> None:
+    browser.follow(browser.sign_in(login))
+    assert browser.submit("/login/code", otp=code).status_code == 303
+    browser.open_account()
+
+
+def api_token(server: Server, login: str, **fields: str) -> str:
+    with server.client() as client:
+        answer = client.post(LOGIN, json={"login": login, "password": PASSWORD, **fields})
+        assert answer.status_code == 200
+        return str(answer.json()["token"])
+
+
+def token_works(server: Server, token: str) -> bool:
+    with server.client() as client:
+        return client.post(LOGIN, json={"token": token}).status_code == 200
+
+
+def allow_another_mail(server: Server) -> None:
+    query(server, "UPDATE email_codes SET sent = sent - interval '61 s'")
+
+
+def test_setting_up_an_app_ends_what_was_signed_in_without_it(server: Server) -> None:
+    login = new_user(server)
+    token = api_token(server, login)
+    with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
+        before = browser.cookie()
+        browser.get("/account/totp")
+        code = App(shown_secret(browser)).code()
+        browser.follow(browser.submit("/account/totp", otp=code, current_password=PASSWORD))
+        assert browser.notice == "Two-step sign-in with your app is on. You are signed out everywhere else."
+        assert browser.cookie() != before
+        assert not other.is_signed_in
+    assert not token_works(server, token)
+    assert is_notified(server, login, "An authenticator app was set up for your account.")
+
+
+def test_removing_the_app_needs_a_code(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with Browser(server) as browser:
+        sign_in_with(browser, login, app.code())
+        for code in ("", app.wrong()):
+            answer = browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=code)
+            assert answer.status_code == 422
+            assert browser.problem == "That code is not right, or it has been used."
+        token = api_token(server, login, otp=app.code())
+        query(server, "UPDATE users SET totp_last_step = 0 WHERE login = $1", login)
+        browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=app.code()))
+        assert browser.notice == "The authenticator app is removed. You are signed out everywhere else."
+    assert not token_works(server, token)
+    assert is_notified(server, login, "The authenticator app of your account was removed.")
+    with Browser(server) as browser:
+        assert browser.sign_in(login).headers["Location"] == "/account"
+
+
+def test_turning_mailed_codes_off_needs_a_mailed_code(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
+        browser.open_account()
+        browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD))
+        assert browser.notice == "Your choice is saved. You are signed out everywhere else."
+        assert not other.is_signed_in
+        assert is_notified(server, login, "Codes by e-mail were turned on for your account.")
+        assert browser.submit("/account/email-2fa", current_password=PASSWORD).status_code == 422
+        fields = browser.form("/account/email-2fa") | {"form": "email_2fa"}
+        browser.page = browser.post("/account/code", fields)
+        assert browser.notice == "A code was sent. Look into your mailbox."
+        (code,) = mailed_codes(server, login)
+        browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD, present_otp=code))
+    assert is_notified(server, login, "Codes by e-mail were turned off for your account.")
+    with Browser(server) as browser:
+        assert browser.sign_in(login).headers["Location"] == "/account"
+
+
+def test_adding_an_app_needs_the_mailed_code_that_is_on(server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    with Browser(server) as browser:
+        browser.follow(browser.sign_in(login))
+        browser.submit("/login/code", otp=mailed_codes(server, login)[0])
+        browser.get("/account/totp")
+        app = App(shown_secret(browser))
+        proof = {"current_password": PASSWORD, "otp": app.code()}
+        assert browser.submit("/account/totp", **proof).status_code == 422
+        assert browser.problem == "That code is not right, or it has been used."
+        allow_another_mail(server)
+        secret = shown_secret(browser)
+        browser.page = browser.post("/account/totp/code", browser.form("/account/totp"))
+        assert browser.notice == "A code was sent. Look into your mailbox."
+        assert shown_secret(browser) == secret
+        code = mailed_codes(server, login, 2)[1]
+        assert browser.submit("/account/totp", **proof, present_otp=code).status_code == 303
+
+
+def test_app_cannot_be_replaced_without_its_code(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with Browser(server) as browser:
+        sign_in_with(browser, login, app.code())
+        browser.get("/account/totp")
+        proof = {"current_password": PASSWORD, "otp": App(shown_secret(browser)).code()}
+        assert browser.submit("/account/totp", **proof).status_code == 422
+        assert browser.submit("/account/totp", **proof, present_otp=app.code()).status_code == 303
+
+
+def test_blocked_factor_cannot_be_switched_off(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with Browser(server) as browser:
+        sign_in_with(browser, login, app.code())
+        block = "INSERT INTO factor_guesses (user_id, factor, attempts) SELECT user_id, 'totp', 20 FROM users"
+        query(server, f"{block} WHERE login = $1", login)
+        answer = browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=app.code())
+        assert answer.status_code == 403
+        assert browser.problem.startswith("Codes are no longer accepted for this account")
+
+
+def test_enrolment_works_once(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser:
+        browser.get("/account/totp")
+        app, setup = App(shown_secret(browser)), browser.form("/account/totp")["setup"]
+        browser.follow(browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD))
+        browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=app.code()))
+        browser.get("/account/totp")
+        answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
+        assert answer.headers["Location"] == "/account/totp"
+        browser.open_account()
+        assert "/account/totp/remove" not in browser.page.text
+
+
+def test_enrolment_belongs_to_one_browser(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
+        for each in (browser, other):
+            each.get("/account/totp")
+        app, setup = App(shown_secret(other)), other.form("/account/totp")["setup"]
+        answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
+        assert answer.headers["Location"] == "/account/totp"
+
+
+def test_enrolment_expires(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser:
+        browser.get("/account/totp")
+        session = "SELECT s.id, u.user_id, u.valid_from FROM browser_sessions s JOIN users u USING (user_id)"
+        (row,) = query(server, f"{session} WHERE login = $1", login)
+        ring = Keyring.from_file(server.folder / "data" / "secret.key")
+        purpose = f"totp setup:{row['user_id']}:{row['valid_from']}:{row['id']}"
+        began, secret = orjson.loads(ring.open(purpose, browser.form("/account/totp")["setup"]))
+        old = ring.seal(purpose, orjson.dumps([began - 601, secret]).decode())
+        proof = {"otp": App(secret).code(), "current_password": PASSWORD}
+        assert browser.submit("/account/totp", setup=old, **proof).status_code == 422
+        assert browser.problem == "That took too long. Please add the new key to your app."
+        assert shown_secret(browser) != secret
+
+
+async def test_of_several_concurrent_enrolments_one_succeeds(services: Services) -> None:
+    user = await add_user(services)
+    changed = []
+
+    async def enrol(number: int) -> None:
+        sealed = services.factors.seal_totp(user.user_id, TOTP_SECRET)
+        if await services.second_factor_changes.set_totp(user, sealed, number):
+            changed.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(8):
+            nursery.start_soon(enrol, number)
+    assert len(changed) == 1
+    now = await services.users.get(user.user_id)
+    assert now is not None
+    assert now.totp_last_step == changed[0]
+
+
+def test_operator_reset_ends_sessions_and_notifies(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with Browser(server) as browser:
+        sign_in_with(browser, login, app.code())
+        server.sso("user", "reset-2fa", login)
+        assert not browser.is_signed_in
+    assert is_notified(server, login, "The operator has removed all second factors of your account.")
+
+
+@pytest.mark.parametrize("change", [{"totp_secret": TOTP_SECRET}, {"email_2fa": True}])
+def test_applied_change_of_factors_ends_sessions(server: Server, change: dict[str, object]) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser:
+        server.apply({"users": [{"login": login, **change}]})
+        assert not browser.is_signed_in
+
+
+def test_notice_is_in_the_language_of_the_owner(server: Server) -> None:
+    login = new_user(server, lang="fr")
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        assert browser.submit("/account/email-2fa", current_password=PASSWORD).status_code == 303
+    folder = server.folder / "data" / "mail"
+
+    def subjects() -> list[str]:
+        mails = [message_from_string(path.read_text(), policy=default) for path in folder.glob("*.eml")]
+        return [mail["Subject"] for mail in mails if mail["To"] == login]
+
+    assert until(subjects) == ["Changement de la connexion en deux étapes à Sign-on"]

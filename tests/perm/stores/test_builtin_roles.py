@@ -1,0 +1,42 @@
+"""The central application as it ships passes the checks that everybody else's does."""
+
+from sso.perm.engine.compiled import compile_application
+from sso.perm.engine.render import as_list_short
+from sso.perm.engine.roles import through_a_project
+from sso.perm.engine.rules import nodes
+from sso.perm.input.protected import check_role
+from sso.perm.input.roles import read_role
+from sso.perm.input.schema import read_schema
+from sso.perm.stores import builtin_roles
+from tests.perm.world import compute_with
+
+APPLICATION = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)
+
+
+def test_schema_and_roles_are_valid() -> None:
+    fields = ("public_data", "private_data", "secret_data", "login")
+    given = {name: getattr(builtin_roles.SCHEMA, name) for name in fields}
+    assert read_schema(given) == (given, [])
+    for role in builtin_roles.ROLES:
+        read, warnings = read_role({"name": role.name, "meta": role.meta, "description": role.description})
+        assert (read["meta"], warnings) == (role.meta, [])
+        check_role(role, builtin_roles.SCHEMA)
+
+
+def test_every_rule_of_a_role_is_in_the_schema() -> None:
+    known = {path for path, _ in nodes(builtin_roles.SCHEMA.private_data, "private_data")}
+    for role in APPLICATION.roles.values():
+        assert {rule.path for rule in role.rules} <= known
+
+
+def test_only_root_holds_root_rules_and_it_is_protected() -> None:
+    assert {name for name, role in APPLICATION.roles.items() if not through_a_project(role, generic=True)} == {"root"}
+
+
+def test_a_new_user_has_no_rule() -> None:
+    assert as_list_short(compute_with(APPLICATION, {}).effective) == []
+
+
+def test_root_has_every_root_rule() -> None:
+    made = compute_with(APPLICATION, {"own": {"roles": ["root"]}})
+    assert made.short() == sorted(builtin_roles.ROOT_RULES)
