@@ -17,6 +17,8 @@ VERBS = {
     "play": "Sign in as a game does, to try it out.",
     "apply": "Load a JSON document of desired state.",
     "export": "Write the present state as such a document, without secrets.",
+    "backup": "Write the database and the keys to a file.",
+    "restore": "Restore a backup into an empty database.",
     "migrate": "Bring the database up to this program's version.",
     "user": "Add, show, disable users; passwords and second factors.",
     "client": "Add, show, disable web sites that sign their users in here; their secrets.",

@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 import sso
-
 from tests.deploy.proxies import DEPLOY, adapted, free_port, installed
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
@@ -42,11 +41,11 @@ def prometheus(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("prometheus")
     metrics = f"127.0.0.1:{free_port()}"
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_METRICS_BIND": metrics}
-    with running(folder, **settings) as server, started(folder, server, metrics) as prometheus:
+    with running(folder, **settings) as server, StartedPrometheus(folder, server, metrics) as prometheus:
         yield prometheus
 
 
-class started:
+class StartedPrometheus:
     """A Prometheus with the configuration of ``deploy/`` that scrapes every second."""
 
     def __init__(self, folder: Path, server: Server, metrics: str) -> None:
