@@ -68,7 +68,7 @@ def test_user_with_a_second_factor_signs_in_after_restore_into_an_empty_database
     assert f"at schema {HEAD}" in restored.stdout
     with running(tmp_path, **QUICK, **settings) as server, Browser(server) as browser:
         browser.get("/login")
-        browser.sign_in("ann@example.com")
+        browser.follow(browser.sign_in("ann@example.com"))
         assert not browser.is_signed_in
         browser.submit("/login/code", otp=App(TOTP).code())
         assert browser.is_signed_in

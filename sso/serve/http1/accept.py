@@ -9,7 +9,7 @@ from functools import lru_cache
 import structlog
 import trio
 
-from sso.core.net import Address, client_networks, contains, parse_address
+from sso.core.net import Address, client_network, contains, parse_address
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
@@ -66,7 +66,7 @@ def _address(host: str) -> Address:
 @lru_cache(NAMES_KEPT)
 def _counted_as(host: str) -> Hashable:
     """An IPv4 address counts alone; a client that has one IPv6 address has the whole /64."""
-    return client_networks(_address(host))[0] if ":" in host else host
+    return client_network(_address(host)) if ":" in host else host
 
 
 async def accept_forever(listener: socket.socket, door: ConnectionLimiter, welcome: Welcome) -> None:

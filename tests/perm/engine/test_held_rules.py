@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.access import project_access
-from sso.perm.engine.compiled import RoleRecord, Schema, compile_application
-from sso.perm.engine.facts import Assignment, Membership, ProjectApplication, ProjectFacts, UserFacts
-from sso.perm.engine.holdings import Held, Holdings, includes
+from sso.perm.engine.compiled_application import compile_application
+from sso.perm.engine.facts import Membership, ProjectApplication, ProjectFacts
+from sso.perm.engine.held_rules import HeldRule, HeldRules, covers
+from sso.perm.engine.project_access import compute_project_access
+from sso.perm.engine.records import Assignment, RoleRecord, Schema
+from sso.perm.engine.user_facts import UserFacts
 
 NOW = 1000
 ANN = UserFacts("5")
@@ -34,15 +36,15 @@ CENTRAL = compile_application(
 )
 
 
-def holdings(*project: Assignment, user: UserFacts = ANN, **levels: Any) -> Holdings:
+def holdings(*project: Assignment, user: UserFacts = ANN, **levels: Any) -> HeldRules:
     membership = Membership(project=project, **levels)
     facts = ProjectFacts("p", applications=(ProjectApplication(10), ProjectApplication(11)), membership=membership)
-    access = project_access(CENTRAL, facts, user, CENTRAL.index.find(user), NOW)
-    return Holdings(CENTRAL, access)
+    access = compute_project_access(CENTRAL, facts, user, CENTRAL.condition_index.find(user), NOW)
+    return HeldRules(CENTRAL, access)
 
 
-def may(held: Holdings, role: str, level: str = "project", resource: str = "", lasting: int | None = 0) -> bool:
-    return held.include_role(CENTRAL.roles[role], level, resource, lasting)
+def may(held: HeldRules, role: str, level: str = "project", resource: str = "", lasting: int | None = 0) -> bool:
+    return held.cover_role(CENTRAL.roles[role], level, resource, lasting)
 
 
 def test_whoever_holds_everything_includes_every_role_everywhere() -> None:
@@ -53,7 +55,7 @@ def test_whoever_holds_everything_includes_every_role_everywhere() -> None:
 
 
 def test_no_access_includes_only_what_gives_nothing() -> None:
-    held = Holdings(CENTRAL, None)
+    held = HeldRules(CENTRAL, None)
     assert {role for role in CENTRAL.roles if may(held, role)} == {"nothing", "no"}
 
 
@@ -101,10 +103,10 @@ def test_what_is_given_ends_no_later_than_what_is_held() -> None:
 def test_parameters_are_included_together_or_by_a_rule_without(
     held: list[tuple[str, ...]], params: tuple[str, ...], enough: bool
 ) -> None:
-    assert includes([Held(each, 0) for each in held], params, 0) is enough
+    assert covers([HeldRule(each, 0) for each in held], params, 0) is enough
 
 
 def test_rules_over_the_whole_project() -> None:
-    assert holdings(Assignment("all")).include_project_rules(["project.view", "project.manage"])
-    assert not holdings(Assignment("viewer")).include_project_rules(["project.view", "project.manage"])
-    assert not holdings(applications={10: (Assignment("all"),)}).include_project_rules(["project.view"])
+    assert holdings(Assignment("all")).cover_project_rules(["project.view", "project.manage"])
+    assert not holdings(Assignment("viewer")).cover_project_rules(["project.view", "project.manage"])
+    assert not holdings(applications={10: (Assignment("all"),)}).cover_project_rules(["project.view"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.explain import explain_all, explain_rule
+from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.render import Options
 from tests.perm.world import GROUP_A, GROUP_B, NOW, World, giving, rule, world
 

@@ -8,7 +8,6 @@ could name a rule with a dot or a slash, or ``projectAccess``, could grant that 
 import re
 import unicodedata
 
-from sso.core.domains import domain_key
 from sso.core.ids import MAX_APPLICATION_ID
 
 PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
@@ -38,8 +37,3 @@ def project_key(name: str) -> str:
     """The form in which ids, titles and aliases of projects are compared. An id is its own key."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded).replace("-", "_")
-
-
-def login_domain(login: str) -> str:
-    """The part of a login after the last ``@``, as domains are compared; empty if there is no ``@``."""
-    return domain_key(login.rpartition("@")[2]) if "@" in login else ""

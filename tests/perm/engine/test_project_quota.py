@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.project_quota import project_limit
+from sso.perm.engine.project_quota import project_quota
 from tests.perm.world import NOW, giving, rule, world
 
 RULE = "can_create_projects"
@@ -13,7 +13,7 @@ RULE = "can_create_projects"
 def limit(*params: str, **parts: Any) -> int | None:
     """Of a user with one role for each of the parameter strings."""
     roles = [giving(f"r{at}", RULE, default=True, params=text) for at, text in enumerate(params)]
-    return project_limit(world(application_id=1, roles=roles, **parts).effective)
+    return project_quota(world(application_id=1, roles=roles, **parts).effective)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_public_data_is_no_root_rule() -> None:
 
 
 def test_only_the_central_application_has_root_rules() -> None:
-    assert project_limit(world(application_id=10, own={"private_data": rule(RULE)}).effective) == 0
+    assert project_quota(world(application_id=10, own={"private_data": rule(RULE)}).effective) == 0

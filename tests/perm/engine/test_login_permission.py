@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.facts import OwnRecord
-from sso.perm.engine.login import may_log_in
+from sso.perm.engine.login_permission import login_allowed
+from sso.perm.engine.records import OwnRecord
 from tests.perm.world import NOW, schema
 
 
@@ -30,7 +30,7 @@ def says(can: bool | None = None, cannot: bool | None = None, **members: Any) ->
     ],
 )
 def test_login_rules_are_overridden_by_the_users_own(base: Any, own: Any, expected: bool) -> None:
-    assert may_log_in(schema({"login": base}), OwnRecord(login=own), "example.com", (), NOW) is expected
+    assert login_allowed(schema({"login": base}), OwnRecord(login=own), "example.com", (), NOW) is expected
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_login_rules_are_overridden_by_the_users_own(base: Any, own: Any, expect
     [((), True), (("example.com",), True), (("EXAMPLE.com", "b.c"), True), (("xample.com",), False), (("com",), False)],
 )
 def test_restricted_domains_name_the_only_domains_that_may(domains: tuple[str, ...], expected: bool) -> None:
-    assert may_log_in(schema({}), OwnRecord(), "example.com", domains, NOW) is expected
+    assert login_allowed(schema({}), OwnRecord(), "example.com", domains, NOW) is expected
