@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from sso.backup.create import create_backup
-from sso.cli.context import CommandFailure, connected, settings_of
+from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.passphrase import passphrase_option, read_passphrase
 from sso.cli.progress import Progress
 
@@ -30,7 +30,7 @@ def command(ctx: click.Context, file: Path, passphrase_file: Path | None, no_key
     settings = settings_of(ctx)
     passphrase = None if no_keys else read_passphrase(passphrase_file, confirm=True)
     progress = Progress("dumping the database")
-    with connected(settings) as dsn:
+    with running_database(settings) as dsn:
         manifest = create_backup(settings, dsn, file, passphrase, progress.bytes)
     progress.done()
     keys = "with" if manifest.has_keys else "WITHOUT"

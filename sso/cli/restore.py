@@ -6,7 +6,7 @@ import click
 
 from sso.backup import restore
 from sso.backup.archive import open_archive
-from sso.cli.context import connected, settings_of
+from sso.cli.context import running_database, settings_of
 from sso.cli.passphrase import passphrase_option, read_passphrase
 from sso.cli.progress import Progress
 from sso.db.migrate import HEAD
@@ -35,7 +35,7 @@ def command(ctx: click.Context, file: Path, passphrase_file: Path | None) -> Non
         secrets = archive.secrets(read_passphrase(passphrase_file, confirm=False)) if has_keys else None
         restore.check_keys(settings, secrets)
         click.echo(f"restoring into {'SSO_DATABASE_URL' if settings.database_url else settings.data_dir}", err=True)
-        with connected(settings) as dsn:
+        with running_database(settings) as dsn:
             restore.check_empty(dsn)
             restore.restore_database(dsn, archive, restoring.bytes)
         restoring.done()
