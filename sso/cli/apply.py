@@ -5,25 +5,29 @@ from pathlib import Path
 
 import click
 
-from sso.cli.context import CommandFailure, console, with_services
+from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
-from sso.state.summary import SectionCounts
+from sso.state.summary import ApplyCounts
 from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
-SHOW_FROM = 20  # passwords to hash, before it is worth showing how far it is
+MIN_PASSWORDS_FOR_PROGRESS = 20
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.pass_context
 def command(ctx: click.Context, file: Path) -> None:
-    """Load FILE (or - for standard input), a JSON document of desired state.
+    """Apply FILE (or - for standard input), a JSON document of desired state.
 
-    All of it or nothing is applied. What the document does not name is left alone, so applying it again changes
-    nothing. It works while the service runs, which sees the change at once.
+    The document is applied as a whole or not at all. Records and fields that it does not name stay as they are, and
+    applying it again changes nothing. The service may be running; it uses the new state at once.
+
+    \b
+    Example:
+      echo '{"users": [{"login": "ann@example.com", "nick": "Ann"}]}' | sso apply -
     """
     try:
         raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1) if str(file) == "-" else file.read_bytes()
@@ -35,8 +39,8 @@ def command(ctx: click.Context, file: Path) -> None:
     except (InvalidBody, DocumentError) as error:
         raise CommandFailure(f"{file}: {error}") from None
 
-    async def apply(services: Services) -> SectionCounts:
-        applier = Applier(services.database, services.hasher, services.keyring, console())
+    async def apply(services: Services) -> ApplyCounts:
+        applier = Applier(services.database, services.hasher, services.keyring, command_line_actor())
         try:
             return await applier.apply(document, _progress)
         except DocumentError as error:
@@ -45,9 +49,9 @@ def command(ctx: click.Context, file: Path) -> None:
     counts = with_services(ctx, apply)
     for warning in counts.warnings:
         click.echo(f"warning: {warning}", err=True)
-    click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.same}")
+    click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.unchanged}")
 
 
 def _progress(done: int, total: int) -> None:
-    if total >= SHOW_FROM and sys.stderr.isatty():
+    if total >= MIN_PASSWORDS_FOR_PROGRESS and sys.stderr.isatty():
         click.echo(f"\rhashing passwords: {done} of {total}", err=True, nl=done == total)

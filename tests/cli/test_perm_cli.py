@@ -7,11 +7,11 @@ import orjson
 import pytest
 import trio
 
-from sso.cli.context import console
+from sso.cli.context import command_line_actor
 from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
-from sso.perm.credentials import email_secret
+from sso.perm.stores.email_secret import email_secret_matches
 from sso.services import Services, open_services
 from tests.cli.conftest import Sso
 from tests.state.studio import ANN, SECRET, TESTERS, studio
@@ -89,8 +89,8 @@ def test_app_email_secret_is_the_last_word_and_stays(applied: Sso, environment: 
     assert applied("app", "email-secret", "1").out.split()[-1] != secret
 
     async def check(services: Services) -> tuple[bool, bool]:
-        right = await email_secret.matches(services.database, services.keyring, 40, secret)
-        return right, await email_secret.matches(services.database, services.keyring, 40, "wrong")
+        right = await email_secret_matches(services.database, services.keyring, 40, secret)
+        return right, await email_secret_matches(services.database, services.keyring, 40, "wrong")
 
     assert _in_services(environment, check) == (True, False)
     assert "there is no application" in applied("app", "email-secret", "4711").failure
@@ -108,7 +108,7 @@ def test_projects(applied: Sso, tmp_path: Path) -> None:
     file.write_bytes(orjson.dumps({"projects": [{"title": "Gone"}]}))
     assert applied("apply", str(file)).code == 0
     assert applied("project", "remove", "gone", "--yes").lines == ["gone is removed"]
-    assert applied("project", "remove", "gone", "--yes").failure == "gone is removed already"
+    assert applied("project", "remove", "gone", "--yes").failure == "gone is already removed"
 
 
 def test_perm_list(applied: Sso) -> None:
@@ -159,7 +159,7 @@ def test_audit(applied: Sso) -> None:
     applied("perm", "grant", ANN, "viewer")
     newest = applied("audit", "--most", "1").lines
     assert len(newest) == 1
-    assert newest[0].endswith(f"permissions.save  1/{ANN}  by command line ({console().operator})  (roles)")
+    assert newest[0].endswith(f"permissions.save  1/{ANN}  by command line ({command_line_actor().operator})  (roles)")
     entry = orjson.loads(applied("audit", "--most", "1", "--json").lines[0])
     assert (entry["user_id"], entry["after"]["roles"]) == ("", [{"name": "root"}, {"name": "viewer"}])
     assert all("  role.save  40/" in line for line in applied("audit", "--app", "40", "--operation", "role.save").lines)

@@ -9,7 +9,7 @@ from functools import lru_cache
 import structlog
 import trio
 
-from sso.core.net import Address, client_networks, contains, parse_address
+from sso.core.net import Address, client_network, contains, parse_address
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
@@ -69,7 +69,7 @@ def _address(host: str) -> Address:
 @lru_cache(MAX_CACHED_ADDRESSES)
 def _address_key(host: str) -> Hashable:
     """Returns the IPv4 address itself, or the /64 network of an IPv6 address: a client usually has all of it."""
-    return client_networks(_address(host))[0] if ":" in host else host
+    return client_network(_address(host)) if ":" in host else host
 
 
 async def accept_forever(listener: socket.socket, limiter: ConnectionLimiter, on_connection: OnConnection) -> None:
