@@ -101,3 +101,27 @@ def test_the_environment_is_read_in_one_place() -> None:
 
 def test_no_module_for_everything() -> None:
     assert [name for name in FILES if Path(name).stem in ("utils", "util", "helpers", "common", "misc")] == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Neither directly nor through others, also not inside functions or for type checking only."""
+    modules = {_module_name(path): path for path in FILES.values()}
+    imported = {
+        name: {target for found in imports(path) if (target := _module_of(found, modules)) and target != name}
+        for name, path in modules.items()
+    }
+    while leaves := [name for name, targets in imported.items() if not targets & imported.keys()]:
+        for name in leaves:
+            del imported[name]
+    importing = {target for targets in imported.values() for target in targets}
+    assert sorted(imported.keys() & importing) == []
+
+
+def _module_name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE_ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _module_of(imported_name: str, modules: dict[str, Path]) -> str | None:
+    """Returns the module that an import statement loads: the name may be a module, or something in one."""
+    parent = imported_name.rpartition(".")[0]
+    return imported_name if imported_name in modules else parent if parent in modules else None
