@@ -1,6 +1,6 @@
 """Replacements of parts of hypercorn that it offers no setting for.
 
-tests/test_private_dependencies.py fails if a new version of hypercorn no longer uses the replaced names.
+tests/serve/test_private_dependencies.py fails if a new version of hypercorn no longer uses the replaced names.
 """
 
 import h11
