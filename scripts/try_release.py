@@ -22,9 +22,8 @@ def try_release(program: str) -> None:
         server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=folder)
         assert server.stdout
         try:
-            line = server.stdout.readline()
-            ready = re.search(r"ready at (\S+)", line)
-            assert ready, f"the server did not start: {line!r}"
+            ready = next(filter(None, (re.search(r"ready at (\S+)", line) for line in server.stdout)), None)
+            assert ready, "the server did not start"
             log_in(ready[1])
         finally:
             server.terminate()
