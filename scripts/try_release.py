@@ -18,6 +18,7 @@ def try_release(program: str) -> None:
         folder.chmod(0o711)
         (folder / "document.json").write_text(json.dumps(DOCUMENT))
         environment = {"PATH": os.environ["PATH"], "SSO_DATA_DIR": str(folder / "data"), "SSO_BIND": "127.0.0.1:0"}
+        environment["SSO_LOG_LEVEL"] = "error"
         command = [program, "serve", "--apply", str(folder / "document.json")]
         server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=folder)
         assert server.stdout
