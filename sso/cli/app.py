@@ -14,7 +14,7 @@ from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.credentials import email_secret
-from sso.perm.input.service import read_application_fields
+from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
 from sso.perm.stores.applications import create_application, private_key, read_row, written
 from sso.services import Services

@@ -20,7 +20,7 @@ from sso.perm.engine.records import Assignment
 from sso.perm.engine.render import DEFAULT_OPTIONS, TYPES, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment
-from sso.perm.input.roles import stored
+from sso.perm.input.roles import encode_assignments
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.user_data import read_record, save_record
@@ -152,7 +152,7 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
             row = await role_store.lock_application(tx, app_id)
             known = await role_store.read_roles(tx, app_id)
             old = await read_record(tx, account.user_id, app_id)
-            new_roles = stored(change(list(decode_assignments(old["roles"]))))
+            new_roles = encode_assignments(change(list(decode_assignments(old["roles"]))))
             new = await save_record(tx, command_line_actor(), account.user_id, row, known, {}, new_roles, 0)
             return new != old
 

@@ -13,10 +13,9 @@ from sso.perm.engine.names import PROJECT_TAG
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
-from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_users
 from sso.perm.input.names import read_group_id, read_title
-from sso.perm.input.project import MAX_GROUP_USERS, read_group_users
-from sso.perm.input.service import read_tags
+from sso.perm.input.tags import read_tags
 from sso.perm.projects import ProjectEndpoint
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
@@ -83,7 +82,7 @@ class GroupEndpoint:
         if "title" in data:
             given["title"] = read_title(data["title"], "title")
         if "description" in data:
-            given["description"] = validators.text(data["description"], "description")
+            given["description"] = validators.read_text(data["description"], "description")
         if "group_id" in call.fields:
             return await self._update(call, given, data)
         if "title" not in given:

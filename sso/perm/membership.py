@@ -14,8 +14,9 @@ from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
+from sso.perm.input.membership import read_group_list, read_member_roles
 from sso.perm.input.names import read_group_id
-from sso.perm.input.project import ProjectResources, read_group_list, read_member_roles
+from sso.perm.input.project import ProjectResources
 from sso.perm.projects import ProjectEndpoint
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
@@ -84,12 +85,12 @@ class MembershipEndpoint:
 
 def _check_shape(data: dict[str, Any]) -> None:
     """As far as it can be told without knowing the project."""
-    for at, item in enumerate(validators.an_array(data.get("users", []), "users", MAX_MEMBERS)):
-        member = validators.an_object(item, f"users[{at}]")
-        validators.text(member.get("user_id"), f"users[{at}].user_id", 64)
-        validators.an_object(member.get("roles", {}), f"users[{at}].roles")
+    for at, item in enumerate(validators.read_array(data.get("users", []), "users", MAX_MEMBERS)):
+        member = validators.read_object(item, f"users[{at}]")
+        validators.read_text(member.get("user_id"), f"users[{at}].user_id", 64)
+        validators.read_object(member.get("roles", {}), f"users[{at}].roles")
     for name in ("allow", "disallow"):
-        for at, item in enumerate(validators.an_array(data.get(name, []), name)):
+        for at, item in enumerate(validators.read_array(data.get(name, []), name)):
             read_group_id(item, f"{name}[{at}]")
 
 
@@ -169,10 +170,10 @@ def _member(user_id: str, roles: list[list[Any]]) -> dict[str, Any]:
 def _read_users(value: object, has: ProjectResources, central: CompiledApplication, warnings: list[str]) -> list[_Row]:
     rows: list[_Row] = []
     seen: set[str] = set()
-    for at, item in enumerate(validators.an_array(value, "users", MAX_MEMBERS)):
+    for at, item in enumerate(validators.read_array(value, "users", MAX_MEMBERS)):
         where = f"users[{at}]"
-        member = validators.an_object(item, where)
-        warnings += validators.unknown(member, MEMBER, where)
+        member = validators.read_object(item, where)
+        warnings += validators.unknown_field_warnings(member, MEMBER, where)
         user_id = member.get("user_id")
         if not isinstance(user_id, str) or not is_user_id(user_id):
             raise InvalidInput(f"{where}.user_id: must be a user id")

@@ -85,7 +85,9 @@ class ProjectEndpoint:
     async def publish(self, call: PermissionRequest) -> dict[str, Any]:
         title = call.text("project", 1024)
         made = project_id_from_title(title)
-        target_name = validators.text(call.fields["user"], "user", 320, least=1) if "user" in call.fields else None
+        target_name = (
+            validators.read_text(call.fields["user"], "user", 320, min_length=1) if "user" in call.fields else None
+        )
         standing = await self._desk.standing(call.caller)
         standing.require(Operation.PUBLISH)
         limit = None if standing.rights.is_root else project_quota(standing.rights.central)
@@ -174,7 +176,7 @@ def read_project(wanted: str, data: dict[str, Any]) -> tuple[dict[str, Any], lis
         project_id_from_title(data["title"], "title")
         given["title"] = data["title"]
     if "description" in data:
-        given["description"] = validators.text(data["description"], "description")
+        given["description"] = validators.read_text(data["description"], "description")
     if "aliases" in data:
         given["aliases"] = list(read_aliases(data["aliases"], wanted))
     if "settings" in data:

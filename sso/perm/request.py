@@ -24,7 +24,7 @@ class PermissionRequest:
 
     @property
     def data(self) -> dict[str, Any]:
-        return validators.an_object(self.fields.get("data", {}), "data")
+        return validators.read_object(self.fields.get("data", {}), "data")
 
     def required_data(self) -> dict[str, Any]:
         if "data" not in self.fields:
@@ -33,17 +33,17 @@ class PermissionRequest:
 
     @property
     def options(self) -> dict[str, Any]:
-        return validators.an_object(self.fields.get("options", {}), "options")
+        return validators.read_object(self.fields.get("options", {}), "options")
 
     def application_id(self) -> int:
         return read_application_id(self.fields.get("application_id"), "application_id")
 
     def text(self, name: str, most: int = 256) -> str:
-        return validators.text(self.fields.get(name), name, most, least=1)
+        return validators.read_text(self.fields.get(name), name, most, min_length=1)
 
     def ignore_unknown(self, data: dict[str, Any], known: frozenset[str]) -> None:
         """Fields that nobody reads are named in the answer."""
-        self.warnings.extend(validators.unknown(data, known, ""))
+        self.warnings.extend(validators.unknown_field_warnings(data, known, ""))
 
     def answer(self, **parts: Any) -> dict[str, Any]:
         warnings = {"warnings": self.warnings} if self.warnings else {}

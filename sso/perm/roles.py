@@ -12,7 +12,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.names import read_segment
-from sso.perm.input.protected import check_role, includes_protected
+from sso.perm.input.protected_rules import check_role_protection, includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
@@ -138,7 +138,7 @@ async def save_role(
     name = given["name"]
     old = known.get(name)
     role = replace(old or RoleRecord(name), **given)
-    check_role(role, schema)
+    check_role_protection(role, schema)
     if application_id == CENTRAL_APPLICATION_ID and name == ROOT_ROLE and not role.protected:
         raise PermissionConflict("the role root of the central application is protected")
     await role_store.put_role(tx, application_id, role)

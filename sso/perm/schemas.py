@@ -10,7 +10,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
-from sso.perm.input.protected import check_schema
+from sso.perm.input.protected_rules import check_schema_protection
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
 from sso.perm.request import PermissionRequest
@@ -81,8 +81,8 @@ def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[
     """The ``roles`` of a schema, an object by their names, and warnings."""
     found: list[dict[str, Any]] = []
     warnings: list[str] = []
-    for name, role in validators.an_object(data.get("roles", {}), "roles").items():
-        fields = validators.an_object(role, f"roles.{name}" if name.isidentifier() else "roles")
+    for name, role in validators.read_object(data.get("roles", {}), "roles").items():
+        fields = validators.read_object(role, f"roles.{name}" if name.isidentifier() else "roles")
         if fields.get("name", name) != name:
             raise InvalidInput("roles: the name of a role differs from its key")
         given, more = read_role({**fields, "name": name}, "roles")
@@ -95,7 +95,7 @@ async def save_schema(
     tx: Transaction, actor: AuditActor, old: Row, schema: Schema, known: dict[str, RoleRecord]
 ) -> Row:
     """Save the schema of a locked application; its roles, as they are by now, must go with it."""
-    check_schema(schema, known.values())
+    check_schema_protection(schema, known.values())
     wanted: int = old["application_id"]
     row = await role_store.save_schema(tx, wanted, {name: getattr(schema, name) for name in SECTIONS})
     await audit.write(

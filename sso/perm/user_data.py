@@ -19,8 +19,8 @@ from sso.perm.engine.records import Assignment, RoleRecord, Schema
 from sso.perm.engine.render import TYPES, Options, as_tree, earliest_role_end, render
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
-from sso.perm.input.protected import shadows
-from sso.perm.input.roles import read_assignments, stored
+from sso.perm.input.protected_rules import shadowed_private_rules
+from sso.perm.input.roles import encode_assignments, read_assignments
 from sso.perm.input.schema import read_own_data
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
@@ -98,12 +98,12 @@ class UserDataEndpoint:
 
     def _options(self, call: PermissionRequest) -> tuple[Options, bool | str]:
         options = call.options
-        call.warnings.extend(validators.unknown(options, OPTIONS, "options"))
+        call.warnings.extend(validators.unknown_field_warnings(options, OPTIONS, "options"))
         flags: dict[str, Any] = {
-            name: validators.flag(options[name], f"options.{name}") for name in FLAGS if name in options
+            name: validators.read_flag(options[name], f"options.{name}") for name in FLAGS if name in options
         }
         project_id = (
-            validators.text(options["project_id"], "options.project_id", 64) if "project_id" in options else None
+            validators.read_text(options["project_id"], "options.project_id", 64) if "project_id" in options else None
         )
         explain = options.get("explain", False)
         if not isinstance(explain, bool | str) or (isinstance(explain, str) and not 0 < len(explain) <= 512):
@@ -123,7 +123,7 @@ class UserDataEndpoint:
         data = call.required_data()
         wanted = call.application_id()
         user_id = _user_id(data.get("user_id"))
-        ends = validators.number(call.fields.get("expired", 0), "expired")
+        ends = validators.read_number(call.fields.get("expired", 0), "expired")
         given, warnings = read_own_data({name: data[name] for name in SECTIONS if name in data}, ends)
         call.warnings.extend(warnings)
         call.ignore_unknown(data, KNOWN)
@@ -194,7 +194,7 @@ def _user_id(value: object) -> str:
 
 
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
-    hidden = shadows(public_data, schema, roles.values())
+    hidden = shadowed_private_rules(public_data, schema, roles.values())
     if hidden:
         raise InvalidInput(f"public_data: {hidden[0]} is a private rule")
 
@@ -210,7 +210,7 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
     row = await runner.row(_READ, user_id=user_id, application_id=application_id)
     roles = await runner.rows(_ROLES, user_id=user_id, application_id=application_id)
     record = dict(row) if row else {name: {} for name in SECTIONS}
-    return record | {"roles": stored(decode_assignments([dict(role) for role in roles]))}
+    return record | {"roles": encode_assignments(decode_assignments([dict(role) for role in roles]))}
 
 
 async def save_record(
@@ -233,7 +233,7 @@ async def save_record(
         held = {item.name for item in decode_assignments(old["roles"]) if not item.ended(now)}
         for assignment in wished:
             await _check_limit(tx, wanted, roles[assignment.name], user_id, held)
-        new["roles"] = stored(wished)
+        new["roles"] = encode_assignments(wished)
     if new == old:
         return new
     if assigned is not None:

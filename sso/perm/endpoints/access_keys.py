@@ -27,8 +27,8 @@ class AccessKeyEndpoint:
         wanted = call.application_id()
         data = call.data if action == "get" else call.required_data()
         call.ignore_unknown(data, FIELDS)
-        comment = validators.text(data.get("comment", ""), "data.comment", 256)
-        key_id = validators.text(data.get("id"), "data.id", 64, least=1) if action == "delete" else ""
+        comment = validators.read_text(data.get("comment", ""), "data.comment", 256)
+        key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1) if action == "delete" else ""
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_here(Operation.ACCESS_KEY)
         project_id = standing.application.project_id

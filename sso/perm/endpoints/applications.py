@@ -13,8 +13,9 @@ from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
+from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.input.service import read_application_fields, read_tags
+from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.applications import (
     create_application,
@@ -61,8 +62,8 @@ class ApplicationEndpoint:
 
     async def _get(self, call: PermissionRequest) -> dict[str, Any]:
         wanted = self._wanted(call)
-        call.warnings.extend(validators.unknown(call.options, OPTIONS, "options"))
-        full = validators.flag(call.options.get("full", False), "options.full")
+        call.warnings.extend(validators.unknown_field_warnings(call.options, OPTIONS, "options"))
+        full = validators.read_flag(call.options.get("full", False), "options.full")
         standing = await self._desk.standing(call.caller, wanted)
         standing.require_on_record(Operation.APPLICATION_GET)
         row = await read_row(self._database, wanted)

@@ -48,12 +48,12 @@ class AuditEndpoint:
     async def _filter(self, data: dict[str, Any]) -> AuditFilter:
         said: dict[str, Any] = {}
         for name in data.keys() & {"user_id", "operation", "target"}:
-            said[name] = validators.text(data[name], f"data.{name}", 128)
+            said[name] = validators.read_text(data[name], f"data.{name}", 128)
         for name in data.keys() & {"since", "until"}:
-            said[name] = min(validators.number(data[name], f"data.{name}"), LATEST)
+            said[name] = min(validators.read_number(data[name], f"data.{name}"), LATEST)
         if "before_id" in data:
-            said["before_id"] = validators.number(data["before_id"], "data.before_id")
-        most = validators.number(data.get("most", 50), "data.most")
+            said["before_id"] = validators.read_number(data["before_id"], "data.before_id")
+        most = validators.read_number(data.get("most", 50), "data.most")
         if not 0 < most <= audit.MAX_PAGE:
             raise InvalidInput(f"data.most: must be 1 to {audit.MAX_PAGE}")
         return AuditFilter(

@@ -10,7 +10,7 @@ from typing import Any
 
 from sso.perm.engine.names import ROOT_ROLE
 from sso.perm.engine.records import RoleRecord, Schema
-from sso.perm.input.schema import completed
+from sso.perm.input.schema import with_default_rules
 
 NAME = "Central"
 ADMIN_ROLE = "admin"  # what author and target user of a published project get there
@@ -87,7 +87,7 @@ def complete_schema(stored: Mapping[str, Any], given: Mapping[str, Any] = Mappin
     """
     sections = {name: given.get(name, stored[name]) for name in ("login", "public_data", "private_data", "secret_data")}
     for name, defaults in (("login", NEW_LOGIN), ("secret_data", NEW_SECRET_DATA)):
-        sections[name] = completed(sections[name], stored[name], defaults)
+        sections[name] = with_default_rules(sections[name], stored[name], defaults)
     return Schema(**sections)
 
 

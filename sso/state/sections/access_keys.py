@@ -42,7 +42,7 @@ def read(value: object) -> list[AccessKeyPart]:
                 place,
                 read_application_id(item.get("application_id"), "application_id"),
                 _hash(item.get("hash")),
-                validators.text(item["comment"], "comment", 256) if "comment" in item else None,
+                validators.read_text(item["comment"], "comment", 256) if "comment" in item else None,
             )
         once(f"{place}.hash", part.secret)
         found.append(part)

@@ -9,10 +9,9 @@ from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.groups import create_group, read_group, save_group, set_access, set_tags, shown
 from sso.perm.input import validators
-from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.groups import read_group_conditions, read_group_users
 from sso.perm.input.names import read_group_id, read_segment, read_title
-from sso.perm.input.project import read_group_users
-from sso.perm.input.service import read_tags
+from sso.perm.input.tags import read_tags
 from sso.perm.projects import read_row
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.project_state import lock_project
@@ -56,7 +55,7 @@ def _read(place: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
     if "title" in item:
         given["title"] = read_title(item["title"], "title")
     if "description" in item:
-        given["description"] = validators.text(item["description"] or "", "description")
+        given["description"] = validators.read_text(item["description"] or "", "description")
     if "users" in item:
         given["users"] = read_group_users(item["users"])
     if "conditions" in item:

@@ -43,15 +43,15 @@ def read(value: object, warnings: list[str]) -> list[PermissionPart]:
     found = []
     for place, item in records(SECTION, value, FIELDS):
         with said_at(place):
-            user = validators.text(item.get("user_id"), "user_id", 320, least=1)
+            user = validators.read_text(item.get("user_id"), "user_id", 320, min_length=1)
             wanted = read_application_id(item.get("application_id"), "application_id")
             if "data" not in item:
                 raise InvalidInput("data: is required")
-            data = validators.an_object(item["data"], "data")
+            data = validators.read_object(item["data"], "data")
         with said_at(f"{place}.data"):
             given, more = read_own_data({name: data[name] for name in SECTIONS if name in data})
-            roles = validators.an_array(data["roles"], "roles") if "roles" in data else None
-        more = more + validators.unknown(data, KNOWN, "")
+            roles = validators.read_array(data["roles"], "roles") if "roles" in data else None
+        more = more + validators.unknown_field_warnings(data, KNOWN, "")
         warnings += [joined(f"{place}.data", warning) for warning in more]
         found.append(PermissionPart(place, user, wanted, given, roles))
     return found

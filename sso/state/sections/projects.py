@@ -52,10 +52,10 @@ def _read(place: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
         if made != item["id"]:
             raise InvalidInput("id: must be what a title makes: small letters, digits, underscores")
     admins = [
-        validators.text(admin, f"admins[{at}]", 320, least=1)
-        for at, admin in enumerate(validators.an_array(item.get("admins", []), "admins"))
+        validators.read_text(admin, f"admins[{at}]", 320, min_length=1)
+        for at, admin in enumerate(validators.read_array(item.get("admins", []), "admins"))
     ]
-    author = validators.text(item["author"], "author", 320) if "author" in item else None
+    author = validators.read_text(item["author"], "author", 320) if "author" in item else None
     given, warnings = read_project(made, item)
     return ProjectPart(place, made, given, admins, author), warnings
 
