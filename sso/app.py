@@ -101,7 +101,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(health_routes(health, s.database))
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
-    app.register_blueprint(exchange_routes(s.exchange_jwt))
+    app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
     app.register_blueprint(
         login_routes(
             s.password_login, s.factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
@@ -112,11 +112,13 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         login_pages(visitor, s.password_login, s.factors, s.sessions, s.known_devices, login_flows, life_s)
     )
     account = AccountView(
-        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.sites, life_s
+        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.connected_sites, life_s
     )
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.sites))
+    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
     app.register_blueprint(second_factor_pages(account, s.factors, s.second_factor_changes, TotpEnrolments(s.keyring)))
-    app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
+    app.register_blueprint(
+        oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
+    )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))
     app.register_blueprint(game_routes(s.game))

@@ -193,7 +193,7 @@ class UserJwts:
             digest = base64.urlsafe_b64decode(str(claims.get("jti")).partition(".")[0] + "=")
         except ValueError:
             raise InvalidToken("bad jti") from None
-        if not await self._grants.is_alive(digest, first_party="fac" in claims):
+        if not await self._grants.is_access_token_valid(digest, first_party="fac" in claims):
             raise InvalidToken("the access it came from has ended")
 
 

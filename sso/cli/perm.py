@@ -12,7 +12,6 @@ from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.cli.perm_format import format_explanation
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.db.transaction import Transaction
-from sso.perm.engine.decode import decode_assignments
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.explanation.explain import explain_rule
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
@@ -20,10 +19,10 @@ from sso.perm.engine.records import Assignment
 from sso.perm.engine.render import DEFAULT_OPTIONS, TYPES, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment
-from sso.perm.input.roles import encode_assignments
-from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
-from sso.perm.user_data import read_record, save_record
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
 from sso.services import Services
 
 USER = click.argument("user")
@@ -145,15 +144,15 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
     async def work(services: Services) -> tuple[User, bool]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
-        if loaded.gone:
+        if loaded.is_removed:
             raise CommandFailure(f"application {app_id}, or its project, is removed")
 
         async def save(tx: Transaction) -> bool:
-            row = await role_store.lock_application(tx, app_id)
-            known = await role_store.read_roles(tx, app_id)
+            row = await lock_application(tx, app_id)
+            known = await read_roles(tx, app_id)
             old = await read_record(tx, account.user_id, app_id)
-            new_roles = encode_assignments(change(list(decode_assignments(old["roles"]))))
-            new = await save_record(tx, command_line_actor(), account.user_id, row, known, {}, new_roles, 0)
+            new_roles = tuple(change(list(await read_assigned_roles(tx, account.user_id, app_id))))
+            new = await save_record(tx, command_line_actor(), account.user_id, row, known, {}, new_roles)
             return new != old
 
         try:

@@ -1,6 +1,6 @@
 """Errors of requests about a game session."""
 
-from sso.core.errors import ApiError, Forbidden
+from sso.core.errors import ApiError, Forbidden, RetryLater
 from sso.core.language import Text as _
 
 
@@ -12,24 +12,20 @@ class UnknownSession(Violation):
     """The session never existed or has been deleted. A poll reports it like any other violation."""
 
 
-class TooManySessions(ApiError):
+class TooManySessions(RetryLater):
     status = 429
     message = "too many new sessions, try again later"
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__()
-        self.headers = {"Retry-After": str(retry_after)}
 
 
 class BadLink(ApiError):
     """A link to a game login has an invalid parameter."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(_("The link from the game has a wrong value for “%(name)s”.", name=name))
+        super().__init__(_("The link from the game has an invalid value for “%(name)s”.", name=name))
 
 
 class NoSession(ApiError):
     """The session does not exist or has ended; shown to the user in the browser."""
 
     status = 410
-    message = _("It has expired or was used. Go back to the game and start again.")
+    message = _("The link has expired or was already used. Go back to the game and start again.")

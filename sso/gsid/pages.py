@@ -20,7 +20,7 @@ TITLES = {
     "done": _("Back to your game"),
     "waiting": _("Back to your game"),
     "gone": _("Back to your game"),
-    "used": _("Used already"),
+    "used": _("Already used"),
     "stopped": _("Stopped"),
 }
 

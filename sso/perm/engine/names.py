@@ -11,6 +11,7 @@ import unicodedata
 from sso.core.ids import MAX_APPLICATION_ID
 
 PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
+SECTIONS = ("login", "public_data", "private_data", "secret_data")  # of a schema, and of a user's record
 RULE_MEMBERS = frozenset(("value", "params", "expired", "protected", "description"))
 RESERVED_PROJECTS = frozenset(("internal", "game"))
 CENTRAL_APPLICATION_ID = 1  # the application that holds the root rules and the generic roles

@@ -1,20 +1,82 @@
-"""A project's membership in requests: the roles of its members, and the groups that it allows and disallows."""
+"""A project's membership in requests (§4.6): its users with their roles, and the allow and disallow lists."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from sso.core.ids import is_user_id
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.names import PROJECT_TAG
+from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key, read_group_id
 from sso.perm.input.project import ProjectResources
-from sso.perm.input.roles import encode_assignments, read_assignments
-from sso.perm.input.validators import read_array, read_object, unique, unknown_field_warnings
+from sso.perm.input.roles import check_roles_exist, encode_assignments, read_assignments
+from sso.perm.input.validators import read_array, read_object, read_text, unique, unknown_field_warnings
 
+MAX_MEMBERS = 10_000
 MAX_LISTED_GROUPS = 100
+FIELDS = frozenset(("id", "users", "allow", "disallow"))
+LEVELS = ("applications", "services", "groups")  # below the project itself
 
-_LEVELS = frozenset(("project", "applications", "services", "groups"))
+_MEMBER_FIELDS = frozenset(("user_id", "roles"))
+_ROLE_FIELDS = frozenset(("project", *LEVELS))
+
+
+class MemberRole(NamedTuple):
+    """One role of one user in a project: over the whole project, or over one application, service or group."""
+
+    user_id: str
+    level: str
+    resource: str
+    role: str
+    expired: int
+    ttl: int
+
+    @property
+    def assignment(self) -> Assignment:
+        return Assignment(self.role, self.expired, self.ttl)
+
+
+def check_membership_shape(data: dict[str, Any]) -> None:
+    """Raises InvalidInput for what is wrong in any project. `read_members` and `read_group_list` check the rest."""
+    for index, item in enumerate(read_array(data.get("users", []), "users", MAX_MEMBERS)):
+        member = read_object(item, f"users[{index}]")
+        read_text(member.get("user_id"), f"users[{index}].user_id", 64)
+        read_object(member.get("roles", {}), f"users[{index}].roles")
+    for name in ("allow", "disallow"):
+        for index, item in enumerate(read_array(data.get(name, []), name)):
+            read_group_id(item, f"{name}[{index}]")
+
+
+def read_members(
+    value: object, resources: ProjectResources, central: CompiledApplication
+) -> tuple[list[MemberRole], list[str]]:
+    """The roles of all members, and warnings. Applications and groups must belong to the project."""
+    member_roles: list[MemberRole] = []
+    warnings: list[str] = []
+    user_ids: set[str] = set()
+    for index, item in enumerate(read_array(value, "users", MAX_MEMBERS)):
+        where = f"users[{index}]"
+        member = read_object(item, where)
+        warnings += unknown_field_warnings(member, _MEMBER_FIELDS, where)
+        user_id = member.get("user_id")
+        if not isinstance(user_id, str) or not is_user_id(user_id):
+            raise InvalidInput(f"{where}.user_id: must be a user id")
+        if user_id in user_ids:
+            raise InvalidInput(f"{where}.user_id: must be listed only once")
+        user_ids.add(user_id)
+        roles, role_warnings = read_member_roles(member.get("roles", {}), resources, central, f"{where}.roles")
+        warnings += role_warnings
+        member_roles += [_member_role(user_id, "project", "", role) for role in roles.get("project", ())]
+        for level in LEVELS:
+            for resource, items in roles.get(level, {}).items():
+                member_roles += [_member_role(user_id, level, resource, role) for role in items]
+    return member_roles, warnings
+
+
+def _member_role(user_id: str, level: str, resource: str, role: dict[str, Any]) -> MemberRole:
+    return MemberRole(user_id, level, resource, role["name"], role.get("expired", 0), role.get("ttl", 0))
 
 
 def read_member_roles(
@@ -25,7 +87,7 @@ def read_member_roles(
     The roles are generic roles of the central application, and the resources belong to the project.
     """
     fields = read_object(value, where)
-    warnings = unknown_field_warnings(fields, _LEVELS, where)
+    warnings = unknown_field_warnings(fields, _ROLE_FIELDS, where)
     resources_by_level: Mapping[str, Collection[Any]] = {
         "applications": resources.applications,
         "services": resources.services,
@@ -51,8 +113,9 @@ def read_member_roles(
 def _read_generic_roles(
     value: object, central: CompiledApplication, where: str, warnings: list[str]
 ) -> list[dict[str, Any]]:
-    assignments, item_warnings = read_assignments(value, central.roles, where=where)
+    assignments, item_warnings = read_assignments(value, where=where)
     warnings += item_warnings
+    check_roles_exist(assignments, central.roles, where)
     for assignment in assignments:
         role = central.roles[assignment.name]
         if role.protected:

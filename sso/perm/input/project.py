@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import FailFast, Field
+from pydantic import ConfigDict, FailFast, Field
 
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput
-from sso.perm.input.field_types import ApplicationKey, Domains, GroupId, Segment
+from sso.perm.input.field_types import ApplicationKey, Domains, GroupId, Segment, Title
 from sso.perm.input.model import InputModel, read_record
+from sso.perm.input.names import project_id_from_title, read_aliases
 
 MAX_ACTIONS = 1000
 
@@ -30,6 +31,15 @@ class ServiceFields(InputModel):
 class ProjectSettings(InputModel):
     allowed_domains: Domains = Field(default_factory=list)
     services: dict[ApplicationKey, ServiceFields] = Field(default_factory=dict)
+
+
+class ProjectFields(InputModel):
+    model_config = ConfigDict(extra="ignore")  # callers warn about unknown fields of the record itself
+
+    title: Title = ""
+    description: str = ""
+    aliases: list[Any] = Field(default_factory=list)  # see `read_aliases`
+    settings: ProjectSettings = ProjectSettings()
 
 
 @dataclass(frozen=True)
@@ -53,9 +63,25 @@ class ProjectResources:
 def read_project_settings(value: object, where: str = "settings") -> tuple[dict[str, Any], list[str]]:
     """The settings that were given, and warnings. `check_services` checks the resources and roles that they name."""
     settings, warnings = read_record(ProjectSettings, value, where)
+    _complete_services(settings)
+    return settings, warnings
+
+
+def _complete_services(settings: dict[str, Any]) -> None:
     for service in settings.get("services", {}).values():
         service.setdefault("groups", [])
-    return settings, warnings
+
+
+def read_project_fields(project_id: str, data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a project that were given, ready to store, and warnings. The id never changes."""
+    fields, warnings = read_record(ProjectFields, data)
+    if "title" in fields:
+        project_id_from_title(fields["title"], "title")
+    if "aliases" in fields:
+        fields["aliases"] = list(read_aliases(fields["aliases"], project_id))
+    if "settings" in fields:
+        _complete_services(fields["settings"])
+    return fields, warnings
 
 
 def check_services(

@@ -59,22 +59,27 @@ def _read_meta(meta: dict[str, Any], where: str) -> tuple[dict[str, Any], list[s
 
 
 def read_assignments(
-    value: object, known: Collection[str], default_expired: int = 0, where: str = "roles"
+    value: object, default_expired: int = 0, where: str = "roles"
 ) -> tuple[tuple[Assignment, ...], list[str]]:
     """The assignments in an array of role names or objects ``{name, expired, ttl}``, and warnings.
 
-    Only ``known`` roles can be assigned. ``default_expired`` is for assignments without an end time of their own.
+    ``default_expired`` is for assignments without an end time of their own. `check_roles_exist` checks the names.
     """
     assignments: dict[str, Assignment] = {}
     warnings: list[str] = []
     for index, item in enumerate(read_array(value, where, MAX_ROLES)):
         path = f"{where}[{index}]"
         assignment = _read_assignment(item, default_expired, path, warnings)
-        if assignment.name not in known:
-            raise InvalidInput(f"{path}: there is no role {assignment.name}")
         if assignments.setdefault(assignment.name, assignment) != assignment:
             raise InvalidInput(f"{path}: the role is assigned twice, in different ways")
     return tuple(assignments.values()), warnings
+
+
+def check_roles_exist(assignments: Collection[Assignment], roles: Collection[str], where: str = "roles") -> None:
+    """Raises InvalidInput if a role is not among ``roles``."""
+    for index, assignment in enumerate(assignments):
+        if assignment.name not in roles:
+            raise InvalidInput(f"{where}[{index}]: there is no role {assignment.name}")
 
 
 def _read_assignment(item: object, default_expired: int, where: str, warnings: list[str]) -> Assignment:

@@ -6,23 +6,39 @@ from typing import Any
 from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
 from sso.perm.engine.rules import is_rule, rule_nodes
 from sso.perm.errors import InvalidInput
+from sso.perm.input.roles import read_role
 from sso.perm.input.rules import Layer, RuleReader
 from sso.perm.input.validators import read_flag, read_object, unknown_field_warnings
 
 # A get returns these fields and a save ignores them without a warning, so that a client can send a record back.
 _READ_ONLY = frozenset(("application_id", "version", "updated_at"))
 DATA = ("public_data", "private_data", "secret_data", "login")
+USER_DATA_FIELDS = frozenset(("user_id", "type", "roles", *DATA))  # of meta/data
 _LOGIN_RULES = frozenset(("can", "cannot"))
 _META_VALUES = (SELF, ALL, NONE)
 _SECRET_SECTIONS = ("application", "meta", "meta.roles", "meta.private", "meta.public", "meta.secret")
 
 
 def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The sections that were given, and warnings. `input.roles` reads the field ``roles``."""
+    """The sections that were given, and warnings. `read_schema_roles` reads the field ``roles``."""
     fields = read_object(data, where or "data")
     sections, warnings = _read_sections(fields, RuleReader(Layer.SCHEMA), where)
     known = _READ_ONLY | {"roles", *DATA}
     return sections, warnings + unknown_field_warnings(fields, known, where)
+
+
+def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The ``roles`` of a schema, an object with the roles by name, and warnings."""
+    roles: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for name, item in read_object(data.get("roles", {}), "roles").items():
+        fields = read_object(item, f"roles.{name}" if name.isidentifier() else "roles")
+        if fields.get("name", name) != name:
+            raise InvalidInput("roles: the name of a role differs from its key")
+        role, role_warnings = read_role({**fields, "name": name}, "roles")
+        roles.append(role)
+        warnings += role_warnings
+    return roles, warnings
 
 
 def read_own_data(data: object, default_expired: int = 0, where: str = "") -> tuple[dict[str, Any], list[str]]:
