@@ -144,12 +144,13 @@ def sealed_columns() -> list[tuple[Table, Column[Any]]]:
 
 
 def _page_statement(table: Table, column: Column[Any], *, has_previous: bool = False) -> Statement:
-    """Returns a statement for the next rows in key order. It counts rows without a value, so all pages cost the same."""
+    """Returns a statement for the next rows in key order, including rows without a value: each page costs the same."""
     key = _key_column(table)
     return Statement(
         f"""WITH page AS (
             SELECT {key.name} AS key, {column.name} AS sealed FROM {table.name}
-            {f"WHERE {key.name} > CAST(:after AS {key.type})" if has_previous else ""} ORDER BY {key.name} LIMIT {PAGE_ROWS}
+            {f"WHERE {key.name} > CAST(:after AS {key.type})" if has_previous else ""}
+            ORDER BY {key.name} LIMIT {PAGE_ROWS}
         )
         SELECT key, CASE WHEN split_part(sealed, '.', 2) <> :first THEN sealed END AS sealed
         FROM page ORDER BY key"""  # noqa: S608 - constant names
