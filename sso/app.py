@@ -30,13 +30,13 @@ from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.web import language, pages
 from sso.web.access_log import AccessLog
+from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
-from sso.web.headers import SecurityHeaders, data_headers
-from sso.web.hosts import AllowedHosts
 from sso.web.middleware import Middleware
 from sso.web.request_rules import RequestRules
-from sso.web.socket import SocketConnection
+from sso.web.security_headers import SecurityHeaders, data_headers
 from sso.web.static_response import StaticResponse
+from sso.web.websocket import WebSocketConnection
 
 BODY_S = 30
 MAX_BODIES_PER_CLIENT = 64  # costly ones that wait to be parsed
@@ -52,7 +52,7 @@ class OrjsonProvider(JSONProvider):
 
 
 class App(FastQuart):
-    asgi_websocket_class = SocketConnection
+    asgi_websocket_class = WebSocketConnection
     prepared: Mapping[str, StaticResponse] = {}
     rules: RequestRules
 
@@ -112,11 +112,13 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         login_pages(visitor, s.password_login, s.factors, s.sessions, s.known_devices, login_flows, life_s)
     )
     account = AccountView(
-        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.sites, life_s
+        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.connected_sites, life_s
     )
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.sites))
+    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
     app.register_blueprint(second_factor_pages(account, s.factors, s.second_factor_changes, TotpEnrolments(s.keyring)))
-    app.register_blueprint(oauth_routes(s.oauth.token, s.oauth.revocation, s.oauth.grants, s.oauth.exchange))
+    app.register_blueprint(
+        oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
+    )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))
     app.register_blueprint(game_routes(s.game))

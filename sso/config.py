@@ -1,7 +1,8 @@
-"""Settings: the one reader of the environment.
+"""Settings. No other module reads the environment.
 
-Every setting is an environment variable ``SSO_*`` or the same name in a TOML file; the environment wins. A wrong or
-unknown one stops the start with a line that names it.
+Every setting is an environment variable ``SSO_*``, or an entry of the same name in a TOML file; the environment takes
+precedence. An invalid or unknown setting ends the program with one line that names it. docs/operations.rst describes
+each setting.
 """
 
 import os
@@ -31,23 +32,23 @@ from sso.core.bind_address import Bind, parse_bind, parse_binds
 from sso.core.net import Network, parse_address, parse_networks
 
 PREFIX = "SSO_"
-MAIL_FROM = "must be an e-mail address such as sso@example.com"
-ADDRESS = re.compile(r"[!\"$->@-~]+")  # printable ASCII but "#" and "?"
+EXPECTED_MAIL_FROM = "must be an e-mail address such as sso@example.com"
+URL_CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "?"
 
 
 class ConfigError(Exception):
-    """One line that names the setting."""
+    """A setting is invalid; the text is one line that names it."""
 
 
 def _networks(value: object) -> tuple[Network, ...]:
     if isinstance(value, list | tuple):
         value = ",".join(str(item) for item in value)
     if not isinstance(value, str):
-        raise ValueError("must be a list of networks")  # noqa: TRY004 - pydantic turns only ValueError into a finding
+        raise ValueError("must be a list of networks")  # noqa: TRY004 - pydantic collects ValueError only
     return parse_networks(value)
 
 
-def _joined(value: object) -> object:
+def _comma_separated(value: object) -> object:
     return ",".join(str(item) for item in value) if isinstance(value, list | tuple) else value
 
 
@@ -59,14 +60,14 @@ def _is_plain_address(url: str, schemes: tuple[str, ...]) -> bool:
         return False
     return (
         url.startswith(tuple(f"{scheme}://" for scheme in schemes))
-        and ADDRESS.fullmatch(url) is not None
+        and URL_CHARACTERS.fullmatch(url) is not None
         and bool(parts.hostname)
         and parts.username is None
     )
 
 
-def _begins(secret: SecretStr, schemes: tuple[str, ...]) -> bool:
-    """Whether it is such a URL; the library's own complaints quote passwords."""
+def _has_scheme(secret: SecretStr, schemes: tuple[str, ...]) -> bool:
+    """Checks the scheme here because error texts of libraries may quote the password."""
     try:
         return urlsplit(secret.get_secret_value()).scheme in schemes
     except ValueError:
@@ -76,7 +77,7 @@ def _begins(secret: SecretStr, schemes: tuple[str, ...]) -> bool:
 def _hosts(value: object) -> tuple[str, ...]:
     items = value if isinstance(value, list | tuple) else str(value).split(",")
     try:
-        binds = [parse_bind(f"{str(item).strip()}:0") for item in items]  # it knows what a host is
+        binds = [parse_bind(f"{str(item).strip()}:0") for item in items]  # parse_bind validates the host
     except ValueError:
         binds = [Bind()]
     if any(not bind.host for bind in binds):
@@ -92,7 +93,7 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
-    bind: Annotated[str, BeforeValidator(_joined)] = "127.0.0.1:8000"
+    bind: Annotated[str, BeforeValidator(_comma_separated)] = "127.0.0.1:8000"
     base_url: str = ""
     ws_url: str = ""
     data_dir: Path = Path("var")
@@ -144,25 +145,25 @@ class Settings(BaseModel):
 
     @field_validator("bind", "metrics_bind")
     @classmethod
-    def _listen_at(cls, value: str | None, info: ValidationInfo) -> str | None:
+    def _check_binds(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and any(bind.path for bind in parse_binds(value)) and info.field_name != "bind":
             raise ValueError("must be host:port")
         return value
 
     @field_validator("user")
     @classmethod
-    def _account(cls, value: str | None) -> str | None:
+    def _check_user(cls, value: str | None) -> str | None:
         try:
             uid = pwd.getpwnam(value).pw_uid if value else None
         except (KeyError, ValueError):
             raise ValueError("must be the name of an account on this machine") from None
         if uid == 0:
-            raise ValueError("must be an account without root's privileges")
+            raise ValueError("must not be root")
         return value
 
     @field_validator("base_url", "ws_url")
     @classmethod
-    def _address(cls, value: str, info: ValidationInfo) -> str:
+    def _check_public_url(cls, value: str, info: ValidationInfo) -> str:
         schemes = ("http", "https") if info.field_name == "base_url" else ("ws", "wss")
         if not _is_plain_address(value, schemes):
             raise ValueError(f"must be an address such as {schemes[1]}://sso.example.com")
@@ -170,14 +171,14 @@ class Settings(BaseModel):
 
     @field_validator("smtp_url")
     @classmethod
-    def _smtp(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not _begins(value, ("smtp", "smtps", "smtp+starttls")):
+    def _check_smtp_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not _has_scheme(value, ("smtp", "smtps", "smtp+starttls")):
             raise ValueError("must be a URL that begins with smtp://, smtp+starttls:// or smtps://")
         return value
 
     @field_validator("smtp_ca_file")
     @classmethod
-    def _smtp_ca(cls, value: Path | None) -> Path | None:
+    def _check_smtp_ca_file(cls, value: Path | None) -> Path | None:
         if value:
             try:
                 ssl.create_default_context(cafile=str(value))
@@ -187,32 +188,32 @@ class Settings(BaseModel):
 
     @field_validator("mail_from")
     @classmethod
-    def _sender(cls, value: str) -> str:
+    def _check_mail_from(cls, value: str) -> str:
         try:
             message = EmailMessage()
             message["From"] = value
             (address,) = message["From"].addresses
-        except Exception:  # the library raises whatever its parser runs into
-            raise ValueError(MAIL_FROM) from None
+        except Exception:  # the parser of the library raises errors of many kinds
+            raise ValueError(EXPECTED_MAIL_FROM) from None
         if not (address.username and address.domain and value.isprintable()):
-            raise ValueError(MAIL_FROM)
+            raise ValueError(EXPECTED_MAIL_FROM)
         return value
 
     @field_validator("database_url")
     @classmethod
-    def _database(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not _begins(value, ("postgresql", "postgres")):
+    def _check_database_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not _has_scheme(value, ("postgresql", "postgres")):
             raise ValueError("must be a URL that begins with postgresql://")
         return value
 
     @model_validator(mode="before")
     @classmethod
-    def _derived(cls, values: Any) -> Any:
-        """The public addresses follow from the first bind unless they are given."""
+    def _derive_defaults(cls, values: Any) -> Any:
+        """Derives the public addresses from the first bind address, and the sender of mail from the base URL."""
         if not isinstance(values, dict):
             return values
         values = {key: value for key, value in values.items() if value != ""}
-        first = str(_joined(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
+        first = str(_comma_separated(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
         values.setdefault("base_url", "http://localhost" if first.startswith("unix:") else f"http://{first}")
         base = str(values["base_url"])
         values.setdefault("ws_url", "ws" + base.removeprefix("http") if base.startswith("http") else base)
@@ -226,12 +227,12 @@ class Settings(BaseModel):
 
     @property
     def public_hosts(self) -> tuple[str, ...]:
-        """The hosts of the public addresses."""
+        """The host names of the base URL and the WebSocket URL."""
         return tuple(urlsplit(url).hostname or "" for url in (self.base_url, self.ws_url))
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the public address can be reached from this machine only."""
+        """Whether the base URL can be reached from this machine only."""
         host = urlsplit(self.base_url).hostname or ""
         if host == "localhost" or host.endswith(".localhost"):
             return True
@@ -270,5 +271,5 @@ def _from_file(path: Path) -> dict[str, Any]:
         if not name.startswith(PREFIX):
             raise ConfigError(f"{path}: {name}: there is no such setting (names begin with {PREFIX})")
         if isinstance(values[name], bool | float | dict):
-            raise ConfigError(f"{name}: must be a text, a whole number or a list")
+            raise ConfigError(f"{name}: must be a string, an integer or a list")
     return values

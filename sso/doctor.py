@@ -1,4 +1,4 @@
-"""Checks of an installation, each with what to do when it fails."""
+"""Checks of an installation, each with advice for the case that it fails."""
 
 import os
 import stat
@@ -18,9 +18,9 @@ from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value
 from sso.services import keyring, open_services
 from sso.web.client_address import peer_address
-from sso.web.forwarding import ADVICE
+from sso.web.forwarding_monitor import ADVICE
 
-CLOCK_OFF_S = 5.0
+MAX_CLOCK_DRIFT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Finding:
     good: bool
     detail: str
     advice: str = ""
-    warning: bool = False  # worth knowing, no reason to fail
+    warning: bool = False  # a failed check is reported, but does not count as a failure
 
 
 def check(settings: Settings, dsn: str) -> Iterator[Finding]:
@@ -46,8 +46,8 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     yield Finding(
         "administration by games",
         denied,
-        "denied" if denied else "a game that an administrator signs in to can administer in their name",
-        "set SSO_GSID_ADMIN=deny, unless tools of yours sign in administrators as games do",
+        "denied" if denied else "a game can administer the service in the name of an administrator who signs in to it",
+        "set SSO_GSID_ADMIN=deny, unless your own tools sign in administrators the way games do",
         warning=True,
     )
 
@@ -69,35 +69,35 @@ def _database(dsn: str) -> Iterator[Finding]:
     yield Finding(
         "durability",
         durable,
-        "what is answered is on disk" if durable else "fsync or synchronous_commit is off",
-        "switch both on: an answered sign-out must survive a crash",
+        "every committed change is on disk" if durable else "fsync or synchronous_commit is off",
+        "switch both on: a confirmed sign-out must survive a crash",
     )
     revision = current(dsn)
-    yield Finding("migrations", revision == HEAD, f"at version {revision}, wanted {HEAD}", "run `sso migrate`")
+    yield Finding("migrations", revision == HEAD, f"at version {revision}, expected {HEAD}", "run `sso migrate`")
     drift = time.time() - float(fetch_value(dsn, "SELECT extract(epoch FROM clock_timestamp())"))
     yield Finding(
         "clock",
-        abs(drift) < CLOCK_OFF_S,
+        abs(drift) < MAX_CLOCK_DRIFT_S,
         f"{abs(drift):.1f} s from the database's",
         "run a time service (chrony, systemd-timesyncd) on both machines",
     )
 
 
 def _keys(settings: Settings, dsn: str) -> Iterator[Finding]:
-    """Looks, and makes nothing: the keys of a new installation are made at its first start."""
+    """Checks the keys without creating any: the first start of the service creates them."""
     in_use = fetch_value(dsn, "SELECT count(*) FROM signing_keys") > 0
-    from_backup = "bring back the master key that sealed what is in the database (secret.key or SSO_SECRET_KEY)"
+    from_backup = "restore the master key that encrypted the secrets in the database (secret.key or SSO_SECRET_KEY)"
     if settings.secret_key is None and not settings.key_file.exists():
-        detail = f"{settings.key_file} is missing" if in_use else "is made at the first start"
+        detail = f"{settings.key_file} is missing" if in_use else "is created at the first start"
         yield Finding("master key", not in_use, detail, from_backup)
         return
     try:
-        yield Finding("master key", True, f"{keyring(settings).keys[0].id} seals")
+        yield Finding("master key", True, f"{keyring(settings).keys[0].id} is in use")
     except SealError as error:
         yield Finding("master key", False, str(error), f"correct it, or {from_backup}")
         return
     try:
-        signer = f"{trio.run(_signer, settings, dsn)} signs" if in_use else "is made at the first start"
+        signer = f"{trio.run(_signer, settings, dsn)} signs" if in_use else "is created at the first start"
         yield Finding("signing key", True, signer)
     except (SealError, DatabaseError) as error:
         yield Finding("signing key", False, str(error), from_backup)
@@ -110,15 +110,17 @@ async def _signer(settings: Settings, dsn: str) -> str:
             return services.keys.signer().kid
         except (SealError, DatabaseError) as error:
             failure = error
-    raise failure  # from here: what passes through a nursery arrives wrapped
+    raise failure  # outside the nursery, which would wrap it in an ExceptionGroup
 
 
 def _files(settings: Settings) -> Iterator[Finding]:
     folder = settings.data_dir
     if folder.exists():
-        yield Finding("data directory", folder.is_dir(), str(folder.resolve()), "move it away: it is no directory")
+        yield Finding(
+            "data directory", folder.is_dir(), str(folder.resolve()), "this path is not a directory: move the file away"
+        )
     else:
-        yield Finding("data directory", True, f"{folder.resolve()} is made at the first start")
+        yield Finding("data directory", True, f"{folder.resolve()} is created at the first start")
     for path in (settings.key_file, settings.data_dir / "mail", *settings.data_dir.glob("keys/*.pem")):
         if path.exists() and (path != settings.key_file or settings.secret_key is None):
             yield _mode(path)
@@ -130,7 +132,7 @@ def _account() -> Finding:
         "account",
         not is_root,
         "this command runs as root" if is_root else f"this command runs as uid {os.geteuid()}",
-        "set SSO_USER to an account of its own: root is needed only to listen on ports below 1024",
+        "set SSO_USER to a dedicated account: root is needed only to listen on ports below 1024",
         warning=True,
     )
 
@@ -146,15 +148,15 @@ def _addresses(settings: Settings) -> Iterator[Finding]:
         "base URL",
         settings.https or settings.is_loopback,
         settings.base_url,
-        "put a proxy with TLS before it and set SSO_BASE_URL to the https address people use",
+        "put a reverse proxy with TLS in front and set SSO_BASE_URL to its https address",
         warning=True,
     )
     if settings.smtp_url is None:
         folder = settings.data_dir / "mail"
-        yield Finding("mail", False, f"is written to {folder}", "set SSO_SMTP_URL to have it sent", warning=True)
+        yield Finding("mail", False, f"is written to {folder}", "set SSO_SMTP_URL to send it", warning=True)
     descriptors = os.sysconf("SC_OPEN_MAX")
     yield Finding(
-        "descriptors", descriptors >= 4096, f"{descriptors} for each process", "raise `ulimit -n`", warning=True
+        "open files", descriptors >= 4096, f"{descriptors} for each process", "raise `ulimit -n`", warning=True
     )
 
 
@@ -163,7 +165,7 @@ def _proxies(settings: Settings, dsn: str | None) -> Iterator[Finding]:
         yield Finding(
             "proxies",
             False,
-            f"forwarding headers were ignored in the last day, from {', '.join(untrusted)}",
+            f"forwarding headers were ignored in the last 24 hours, from {', '.join(untrusted)}",
             ADVICE,
             warning=True,
         )
@@ -171,14 +173,14 @@ def _proxies(settings: Settings, dsn: str | None) -> Iterator[Finding]:
         yield Finding(
             "proxies",
             False,
-            "none is trusted, so every client seems to come from the proxy",
+            "no proxy is trusted, so all clients appear to have the address of the proxy",
             "set SSO_TRUSTED_PROXIES to the proxy's address",
             warning=True,
         )
 
 
 def _untrusted_proxies(settings: Settings, dsn: str) -> list[str]:
-    """What workers have recorded, as far as the present settings would not accept it."""
+    """Returns the peers that workers have recorded and that the current settings still do not trust."""
     latest = "SELECT peer, header FROM untrusted_proxies WHERE expires > now() ORDER BY last_seen DESC LIMIT 5"
     rows = orjson.loads(fetch_value(dsn, f"SELECT coalesce(json_agg(r), '[]')::text FROM ({latest}) r"))  # noqa: S608
     return [f"{row['peer']} ({row['header']})" for row in rows if not _is_trusted(settings, row["peer"], row["header"])]

@@ -6,7 +6,7 @@ from quart import Blueprint, Response
 
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.web.http import reply
+from sso.web.response import reply
 
 
 @dataclass

@@ -17,7 +17,7 @@ class Metrics:
             self._observe(method, route, status, seconds)
 
 
-def prepare() -> Path:
+def prepare_multiprocess_directory() -> Path:
     """Where the processes leave their counts. To be called before the library is imported anywhere."""
     folder = Path(tempfile.mkdtemp(prefix="sso-metrics-"))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)

@@ -1,4 +1,4 @@
-"""What the service is made of, opened in order. The server and the command line share it."""
+"""Builds the services that the server and the command line share."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,14 +28,12 @@ from sso.gsid import wiring as gsid_parts
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
-from sso.oauth import wiring as oauth_parts
-from sso.oauth.live_grants import LiveGrants
-from sso.oauth.wiring import OAuth
+from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.login_rules import LoginRules
 from sso.perm.wiring import Permissions, build_permissions
-from sso.web.client_address import Proxies
-from sso.web.forwarding import ForwardingMonitor
+from sso.web.client_address import TrustedProxies
+from sso.web.forwarding_monitor import ForwardingMonitor
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Services:
     permissions: Permissions
     applications: ApplicationDirectory
     exchange_jwt: ExchangeJwt
-    proxies: Proxies
+    proxies: TrustedProxies
     forwarding: ForwardingMonitor
 
 
@@ -94,7 +92,8 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     outbox = Outbox(ring)
     factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
-    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
+    token_store = build_token_store(settings, database)
+    jwts = UserJwts(keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
     verifications = VerificationPool()
     permissions = build_permissions(
         database,
@@ -110,7 +109,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     wakeups = Notifications(database)
     throttle = Throttle(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
-    proxies = Proxies(settings.trusted_proxies, settings.proxy_header.lower())
+    proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(
@@ -133,7 +132,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         ),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=oauth_parts.build(settings, database, ring, keys, jwts),
+        oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
         game=gsid_parts.build(settings, database, wakeups, authentication_data, applications, verifications),
         permissions=permissions,
         applications=applications,

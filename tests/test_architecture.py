@@ -88,7 +88,7 @@ def test_web_knows_no_endpoint() -> None:
 
 
 def test_the_environment_is_read_in_one_place() -> None:
-    """metrics.py and account.py set variables for libraries; embedded.py makes up the environment of a child."""
+    """metrics.py and privileges.py set variables for libraries; embedded.py makes up the environment of a child."""
     readers = {
         name
         for name, path in FILES.items()
@@ -96,7 +96,7 @@ def test_the_environment_is_read_in_one_place() -> None:
         if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
-    assert readers == {"config.py", "metrics.py", "serve/account.py", "db/embedded/places.py"}
+    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/places.py"}
 
 
 def test_no_module_for_everything() -> None:

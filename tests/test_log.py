@@ -21,7 +21,7 @@ def lines(capsys: Stderr) -> list[dict[str, Any]]:
 
 
 def test_a_line_is_one_json_object_with_time_and_level(capsys: Stderr) -> None:
-    log.set_up("json", "info")
+    log.configure_logging("json", "info")
     structlog.get_logger().info("something\nhappened", user_id="12", nick="Ünï\u2028")
     (line,) = lines(capsys)
     assert line["event"] == "something\nhappened"
@@ -40,7 +40,7 @@ SECRETS = [
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_what_is_named_like_a_secret_is_blanked(capsys: Stderr, form: Any) -> None:
-    log.set_up(form, "info")
+    log.configure_logging(form, "info")
     with structlog.contextvars.bound_contextvars(token="hunter2"):
         structlog.get_logger().bind(cookie="hunter2").info("event", **dict.fromkeys(SECRETS, "hunter2"))
     written = capsys.readouterr().err
@@ -49,14 +49,14 @@ def test_what_is_named_like_a_secret_is_blanked(capsys: Stderr, form: Any) -> No
 
 
 def test_lines_below_the_level_are_left_out(capsys: Stderr) -> None:
-    log.set_up("json", "warning")
+    log.configure_logging("json", "warning")
     structlog.get_logger().info("no")
     structlog.get_logger().warning("yes")
     assert [line["event"] for line in lines(capsys)] == ["yes"]
 
 
 def test_an_exception_is_in_the_same_line(capsys: Stderr) -> None:
-    log.set_up("json", "info")
+    log.configure_logging("json", "info")
     try:
         int("broken")
     except ValueError:
@@ -67,7 +67,7 @@ def test_an_exception_is_in_the_same_line(capsys: Stderr) -> None:
 
 def test_an_exception_shows_no_local_variables(capsys: Stderr) -> None:
     for form in ("json", "console"):
-        log.set_up(form, "info")
+        log.configure_logging(form, "info")
         password = "hunter" + str(2)
         try:
             int(password[:-1])
@@ -89,7 +89,7 @@ INVISIBLE = (
 def test_control_and_invisible_characters_are_escaped(
     capsys: Stderr, monkeypatch: pytest.MonkeyPatch, form: Any, character: str
 ) -> None:
-    log.set_up(form, "info")
+    log.configure_logging(form, "info")
     hostile = f"a{character}b"
     structlog.get_logger().info(hostile, nick=hostile, words=[hostile], **{hostile: "x"})
     try:
@@ -106,14 +106,14 @@ def test_control_and_invisible_characters_are_escaped(
 
 
 def test_visible_characters_are_written_as_they_are(capsys: Stderr) -> None:
-    log.set_up("console", "info")
+    log.configure_logging("console", "info")
     structlog.get_logger().info("Zoë", nick="Жанна 日本 🎮")
     assert "Zoë" in (written := capsys.readouterr().err)
     assert "Жанна 日本 🎮" in written
 
 
 def test_libraries_log_in_the_same_shape_and_without_their_arguments(capsys: Stderr) -> None:
-    log.set_up("json", "info")
+    log.configure_logging("json", "info")
     logging.getLogger("some.package").warning("bad value %s", "hunter2")
     logging.getLogger("some.package").info("chatter")
     (line,) = lines(capsys)
@@ -149,13 +149,14 @@ def broken() -> dict[str, Any]:
 @pytest.mark.parametrize("how", broken())
 def test_a_broken_standard_error_fails_nothing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(sys, "stderr", broken()[how])
-    log.set_up("auto", "info")
+    log.configure_logging("auto", "info")
     structlog.get_logger().error("event")
     logging.getLogger("some.package").error("event")
 
 
 def test_a_process_without_standard_error_can_log() -> None:
-    program = "from sso import log; import structlog; log.set_up('auto', 'info'); structlog.get_logger().error('x')"
+    program = "from sso import log; import structlog; log.configure_logging('auto', 'info')"
+    program += "; structlog.get_logger().error('x')"
     done = subprocess.run(
         ["/bin/sh", "-c", '"$0" -c "$1; print(1)" 2>&-', sys.executable, program],
         stdout=subprocess.PIPE,

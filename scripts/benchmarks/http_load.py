@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import httpx
 import orjson
 
-from sso.serve.process import raise_limit
+from sso.serve.process_tuning import raise_open_file_limit
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POLL_BODY = b'{"gsid":"' + b"a" * 43 + b'"}'
@@ -49,7 +49,7 @@ def busy(port: int, connections: int, seconds: float) -> int:
 
 
 def hold(port: int, count: int) -> None:
-    raise_limit()
+    raise_open_file_limit()
     with ExitStack() as stack, httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
         client.get("/held")
         started = time.monotonic()

@@ -11,12 +11,12 @@ from typing import Any
 import trio
 from quart import Response, request
 
-from sso.serve import hypercorn, process
+from sso.serve import hypercorn, process_tuning
 from sso.serve.http1 import server as lane
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred import DeferredResponse
 from sso.web.fast_quart.app import FastQuart
-from sso.web.http import reply
+from sso.web.response import reply
 
 BODY = b'{"status":"OK"}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
@@ -49,7 +49,7 @@ def quart() -> FastQuart:
         return DeferredResponse(released, client_connection())
 
     async def released(client_connection: ClientConnection) -> Response:
-        with client_connection.watched():
+        with client_connection.cancel_on_disconnect():
             await release.wait()
         return reply({"status": "OK"})
 
@@ -66,7 +66,7 @@ def quart() -> FastQuart:
 
 
 async def main(kind: str, what: str) -> None:
-    process.prepare()
+    process_tuning.tune_process()
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         listener.setblocking(False)
         stop = trio.Event()

@@ -13,10 +13,12 @@ import httpx
 import trio
 
 from scripts.benchmarks.report import arguments, cpu_seconds, progress, show
-from sso.perm.engine.compiled import RoleRecord, Schema, compile_application
-from sso.perm.engine.effective import compute
-from sso.perm.engine.facts import Assignment, OwnRecord, PermissionFacts, UserFacts
+from sso.perm.engine.compiled_application import compile_application
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.facts import PermissionFacts
+from sso.perm.engine.records import Assignment, OwnRecord, RoleRecord, Schema
 from sso.perm.engine.render import as_list_short
+from sso.perm.engine.user_facts import UserFacts
 from tests.kit import postgres
 from tests.kit.server import QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, Studio
@@ -44,10 +46,10 @@ def engine(roles: int, seconds: float) -> dict[str, Any]:
     records = [RoleRecord(**role(number)) for number in range(roles)]
     started = time.process_time()
     application = compile_application(10, 1, Schema(), records)
-    facts = PermissionFacts(UserFacts.of("1", "ann@example.com"), OwnRecord(roles=(Assignment("role3"),)))
-    as_list_short(compute(application, facts, 0))
+    facts = PermissionFacts(UserFacts.from_login("1", "ann@example.com"), OwnRecord(roles=(Assignment("role3"),)))
+    as_list_short(compute_permissions(application, facts, 0))
     cold = time.process_time() - started
-    ours = _repeat(lambda: as_list_short(compute(application, facts, 0)), seconds)
+    ours = _repeat(lambda: as_list_short(compute_permissions(application, facts, 0)), seconds)
     enforcer = _casbin(roles)
     theirs = _repeat(lambda: enforcer.get_implicit_permissions_for_user("ann"), seconds)
     return {"what": "engine", "roles": roles, "cold ms": cold * 1e3, "us": ours * 1e6, "pycasbin us": theirs * 1e6,

@@ -11,7 +11,7 @@ from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.web.language import _
-from sso.web.pages import see_other
+from sso.web.redirects import see_other
 
 NOTICES = {
     "password": _("Your password is changed. You are signed out everywhere else."),

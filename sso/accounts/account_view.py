@@ -17,12 +17,13 @@ from sso.accounts.sessions import Session, SessionEntry, SessionStore
 from sso.accounts.signed_in_games import SignedInGame, SignedInGames
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.language import Text, either
-from sso.web import cookies_csrf
 from sso.web.client_connection import client_connection
-from sso.web.cookies_csrf import SESSION
-from sso.web.http import address
+from sso.web.cookies import SESSION_COOKIE, set_cookie
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
+from sso.web.request import client_address
 
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 1024
 
@@ -73,14 +74,14 @@ class AccountView:
         """Returns the session and the fields of a form, after checking its CSRF token."""
         form = await form_fields()
         session = await self.session()
-        cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+        check_csrf(session.secret, form.get("csrf"))
         return session, form
 
     async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         """Checks the form's password and, if a second factor is on, its code. Returns None if they are correct."""
-        user, origin = session.user, (address(), _device_of(session))
+        user, origin = session.user, (client_address(), _device_of(session))
         try:
-            with client_connection().watched():
+            with client_connection().cancel_on_disconnect():
                 if not await self._password_login.confirm_password(user, form.get("current_password", ""), *origin):
                     return WRONG_PASSWORD
             if user.second_factors:
@@ -98,9 +99,9 @@ class AccountView:
         current, new = form.get("current_password", ""), form.get("new_password", "")
         if problem := password_problem(new, form.get("repeat_password", "")):
             return problem
-        origin = address(), _device_of(session)
+        origin = client_address(), _device_of(session)
         try:
-            with client_connection().watched():
+            with client_connection().cancel_on_disconnect():
                 password_hash = await self._password_login.new_password_hash(session.user, current, new, *origin)
         except RetryLater as error:
             return FormProblem(retry_message(error), error.status, error.headers)
@@ -108,9 +109,9 @@ class AccountView:
 
     async def restart_session(self, session: Session, user: User, auth: str, done: str) -> Response:
         """Redirects to the page with a new session for this browser, after everything issued before was revoked."""
-        new = await self._sessions.start(user, auth, address(), browser_label(), session=session.secret)
+        new = await self._sessions.start(user, auth, client_address(), browser_label(), session=session.secret)
         response = see_other(f"/account?done={done}")
-        cookies_csrf.set_cookie(response, SESSION, new.secret, self._life_s)
+        set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
         return response
 
@@ -133,7 +134,7 @@ class AccountView:
             opened=opened,
             page_title=_("Your account"),
             user=user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             password_min=MIN_PASSWORD_LENGTH,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,

@@ -5,25 +5,26 @@ from typing import Any
 from quart import Response
 
 from sso.accounts.login_flow import LoginFlow
-from sso.web import cookies_csrf
-from sso.web.cookies_csrf import VISIT
-from sso.web.http import address
+from sso.web.cookies import VISIT_COOKIE, set_cookie, visit_secret
+from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
+from sso.web.redirects import safe_next
+from sso.web.request import client_address
 
 
 async def show_login_form(
     flow: LoginFlow | None, next_path: str | None = None, *, status: int = 200, login: str = "", **context: Any
 ) -> Response:
     """``next_path`` is where to go after the login if there is no flow, or if it is no longer known."""
-    secret, is_new = cookies_csrf.visit()
+    secret, is_new = visit_secret()
     if flow:
         next_path = flow.path
         login = login or flow.login_hint
-    details = flow.details(address()) if flow else {}
+    details = flow.details(client_address()) if flow else {}
     own = {
-        "csrf": cookies_csrf.csrf_token(secret),
-        "next": cookies_csrf.safe_next(next_path) if next_path else "",
+        "csrf": csrf_token(secret),
+        "next": safe_next(next_path) if next_path else "",
         "login": login,
     }
     response = await page(
@@ -37,5 +38,5 @@ async def show_login_form(
         **context,
     )
     if is_new:
-        cookies_csrf.set_cookie(response, VISIT, secret)
+        set_cookie(response, VISIT_COOKIE, secret)
     return response

@@ -10,7 +10,7 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
 from sso.core.keys import UnusableKey, load_rsa_public
 from sso.core.net import Address, private_networks
-from sso.web.models import AppId, Flag, RequestModel, Strings
+from sso.web.request_model import AppId, Flag, RequestModel, Strings
 
 ShortText = Annotated[str, StringConstraints(max_length=256)]
 

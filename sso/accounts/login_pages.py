@@ -15,12 +15,14 @@ from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.language import Text, either
-from sso.web import cookies_csrf, language
+from sso.web import language
 from sso.web.client_connection import client_connection
-from sso.web.cookies_csrf import SESSION, VISIT
-from sso.web.http import address
+from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
 
 WRONG_PASSWORD = _("The e-mail address or the password is wrong.")
 WRONG_CODE = _("That code is not right, or it has been used.")
@@ -51,13 +53,13 @@ def login_pages(
     routes = Blueprint("login_pages", __name__)
 
     async def find_flow(next_path: str | None) -> LoginFlow | None:
-        flow = await login_flows.find(cookies_csrf.safe_next(next_path)) if next_path else None
+        flow = await login_flows.find(safe_next(next_path)) if next_path else None
         if flow:
-            language.asked_for(flow.ui_locales)
+            language.use_ui_locales(flow.ui_locales)
         return flow
 
     async def known_device(account: str) -> str:
-        return await devices.recognize_browser(account, cookies_csrf.device_cookie())
+        return await devices.recognize_browser(account, read_device_cookie())
 
     @routes.get("/")
     async def start_page() -> Response:
@@ -66,7 +68,7 @@ def login_pages(
         session = await visitor.session()
         if flow is None:
             return see_other("/account" if session else "/login")
-        language.asked_for(flow.ui_locales)
+        language.use_ui_locales(flow.ui_locales)
         return see_other(flow.continue_path) if session else await show_login_form(flow)
 
     @routes.get("/login")
@@ -75,21 +77,21 @@ def login_pages(
         flow = await find_flow(next_path)
         session = await visitor.session()
         if session and (flow is None or flow.accepts(session)):
-            return see_other(flow.continue_path if flow else cookies_csrf.safe_next(next_path))
+            return see_other(flow.continue_path if flow else safe_next(next_path))
         return await show_login_form(flow, next_path)
 
     @routes.post("/login")
     async def login() -> Response:
         form = await form_fields()
-        cookies_csrf.check_csrf(cookies_csrf.cookie(VISIT), form.get("csrf"))
+        check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
         flow = await find_flow(form.get("next"))
         if flow:
             await flow.report_stage("signing_in")
         login_name, password = form.get("login", ""), form.get("password", "")
         try:
-            with client_connection().watched():  # do not hash a password after the client has disconnected
+            with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
                 device_name = await known_device(login_key(login_name))
-                outcome = await password_login.check_password(login_name, password, address(), device_name)
+                outcome = await password_login.check_password(login_name, password, client_address(), device_name)
         except InvalidCredentials:
             return await show_login_form(flow, form.get("next"), login=login_name, problem=WRONG_PASSWORD, status=401)
         except RetryLater as error:
@@ -107,7 +109,7 @@ def login_pages(
 
     @routes.get("/login/code")
     async def code_form() -> Response:
-        user = await sessions.challenged_user(cookies_csrf.cookie(VISIT))
+        user = await sessions.challenged_user(read_cookie(VISIT_COOKIE))
         if user is None:
             return see_other("/login")
         return await show_code_form(user, request.args.get("next"))
@@ -115,8 +117,8 @@ def login_pages(
     @routes.post("/login/code")
     async def code() -> Response:
         form = await form_fields()
-        secret = cookies_csrf.cookie(VISIT)
-        cookies_csrf.check_csrf(secret, form.get("csrf"))
+        secret = read_cookie(VISIT_COOKIE)
+        check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
             expired = _("This sign-in has expired. Please sign in again.")
@@ -124,7 +126,7 @@ def login_pages(
             return await show_login_form(flow, form.get("next"), problem=expired, status=401)
         try:
             code = form.get("otp", "").replace(" ", "")
-            outcome = await password_login.check_code(user, code, address(), await known_device(user.login_key))
+            outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
         except InvalidCredentials:
             return await show_code_form(user, form.get("next"), problem=WRONG_CODE, status=401)
         except SecondFactorBlocked as error:
@@ -138,8 +140,8 @@ def login_pages(
     @routes.post("/login/code/resend")
     async def resend() -> Response:
         form = await form_fields()
-        secret = cookies_csrf.cookie(VISIT)
-        cookies_csrf.check_csrf(secret, form.get("csrf"))
+        secret = read_cookie(VISIT_COOKIE)
+        check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
             return see_other("/login")
@@ -153,25 +155,25 @@ def login_pages(
         response = see_other("/login" + _next_query(form.get("next")))
         session = await visitor.session()
         if session:
-            cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+            check_csrf(session.secret, form.get("csrf"))
             await sessions.end(session.user.user_id, session.id)
-        elif visit := cookies_csrf.cookie(VISIT):
-            cookies_csrf.check_csrf(visit, form.get("csrf"))
+        elif visit := read_cookie(VISIT_COOKIE):
+            check_csrf(visit, form.get("csrf"))
             await sessions.drop_challenge(visit)
         else:
             return response  # a form of another site is sent without our cookies and must not delete them
-        cookies_csrf.drop_cookie(response, SESSION)
-        cookies_csrf.drop_cookie(response, VISIT)
+        delete_cookie(response, SESSION_COOKIE)
+        delete_cookie(response, VISIT_COOKIE)
         return response
 
     async def ask_for_code(user: User, next_path: str | None) -> Response:
-        language.known_to_read(user.lang)
+        language.use_user_language(user.lang)
         if user.email_2fa:
             await factors.send_code(user)
         if flow := await find_flow(next_path):
             await flow.report_stage("second_factor")
         response = see_other("/login/code" + _next_query(next_path))
-        cookies_csrf.set_cookie(response, VISIT, await sessions.start_challenge(user))
+        set_cookie(response, VISIT_COOKIE, await sessions.start_challenge(user))
         return response
 
     async def show_code_form(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
@@ -181,12 +183,12 @@ def login_pages(
             status=status,
             page_title=_("Second step"),
             site=flow.title if flow else "",
-            **(flow.details(address()) if flow else {}),
+            **(flow.details(client_address()) if flow else {}),
             form_targets=flow.form_targets if flow else (),
-            csrf=cookies_csrf.csrf_token(cookies_csrf.cookie(VISIT)),
+            csrf=csrf_token(read_cookie(VISIT_COOKIE)),
             action="/login/code",
             resend_action="/login/code/resend",
-            next=cookies_csrf.safe_next(next_path) if next_path else "",
+            next=safe_next(next_path) if next_path else "",
             second_factors=user.second_factors,
             email_hint=mask_email(user.login),
             **context,
@@ -197,22 +199,22 @@ def login_pages(
         session = await sessions.start(
             signed_in.user,
             signed_in.auth,
-            address(),
+            client_address(),
             browser_label(),
-            session=cookies_csrf.cookie(SESSION),
-            visit=cookies_csrf.cookie(VISIT),
+            session=read_cookie(SESSION_COOKIE),
+            visit=read_cookie(VISIT_COOKIE),
         )
-        response = see_other(await flow.complete(session) if flow else cookies_csrf.safe_next(next_path))
-        cookies_csrf.set_cookie(response, SESSION, session.secret, life_s)
+        response = see_other(await flow.complete(session) if flow else safe_next(next_path))
+        set_cookie(response, SESSION_COOKIE, session.secret, life_s)
         remember_browser(response, devices, signed_in.user)
-        cookies_csrf.drop_cookie(response, VISIT)
+        delete_cookie(response, VISIT_COOKIE)
         return response
 
     return routes
 
 
 def _next_query(next_path: str | None) -> str:
-    return f"?next={quote(cookies_csrf.safe_next(next_path))}" if next_path else ""
+    return f"?next={quote(safe_next(next_path))}" if next_path else ""
 
 
 def mask_email(login: str) -> str:

@@ -33,9 +33,9 @@ class PasswordLogin:
             user = await self._throttle.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
             if not matches or user is None or user.disabled:
-                await self._throttle.failed(attempt)
+                await self._throttle.record_failure(attempt)
                 raise InvalidCredentials
-            await self._throttle.succeeded(attempt, clears=not user.second_factors)
+            await self._throttle.record_success(attempt, clears=not user.second_factors)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
         return SecondFactorRequired(user) if user.second_factors else SignedIn(user, "login")
@@ -67,9 +67,9 @@ class PasswordLogin:
     async def _confirm(self, user: User, password: str, attempt: Attempt) -> bool:
         await self._throttle.admit(attempt)
         if await self._hasher.matches(user.password_hash, password):
-            await self._throttle.succeeded(attempt, clears=not user.second_factors)
+            await self._throttle.record_success(attempt, clears=not user.second_factors)
             return True
-        await self._throttle.failed(attempt)
+        await self._throttle.record_failure(attempt)
         return False
 
     @asynccontextmanager

@@ -17,7 +17,8 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.core.errors import ApiError
 from sso.web import language
 from sso.web.client_connection import client_connection
-from sso.web.http import address, read, reply
+from sso.web.request import client_address, read_model
+from sso.web.response import reply
 
 
 class LoginRequest(LoginOptionFields):
@@ -39,8 +40,8 @@ def login_routes(
 
     @routes.post("/proxy/api/login")
     async def login() -> Response:
-        form = await read(LoginRequest)
-        peer = address()
+        form = await read_model(LoginRequest)
+        peer = client_address()
         options = await parse_login_options(form, request.headers, peer, request.headers.get("Ip"), applications)
         if form.token:
             source = await tokens.sign_in(form.token, options.address)
@@ -49,12 +50,12 @@ def login_routes(
             raise ApiError("login and password, or token, are required")
         # Attempts are counted for the address of the connection, not for the one that a header claims.
         device = await devices.recognize_factor(login_key(form.login), form.factor)
-        with client_connection().watched():  # do not hash a password after the client has disconnected
+        with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
             outcome = await password_login.check_password(form.login, form.password, peer, device.name)
         if isinstance(outcome, SecondFactorRequired):
             if not form.otp:
                 if "email" in outcome.user.second_factors:
-                    language.known_to_read(outcome.user.lang)
+                    language.use_user_language(outcome.user.lang)
                     await factors.send_code(outcome.user)
                 raise OtpRequired(outcome.user.second_factors)
             outcome = await password_login.check_code(outcome.user, form.otp, peer, device.name)

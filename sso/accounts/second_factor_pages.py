@@ -14,9 +14,10 @@ from sso.accounts.second_factor import SecondFactors
 from sso.accounts.second_factor_changes import SecondFactorChanges
 from sso.accounts.sessions import Session
 from sso.core.encryption import Keyring, SealError
-from sso.web import cookies_csrf
+from sso.web.csrf import csrf_token
 from sso.web.language import _
-from sso.web.pages import page, see_other
+from sso.web.pages import page
+from sso.web.redirects import see_other
 
 SETUP_S = 600
 FORMS = ("totp", "email_2fa")  # forms of the account page that need a code
@@ -69,7 +70,7 @@ def second_factor_pages(
             page_title=_("Set up an authenticator app"),
             user=session.user,
             second_factors=session.user.second_factors,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             qr_svg=str(
                 segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
             ),

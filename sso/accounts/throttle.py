@@ -1,8 +1,8 @@
-"""Failed attempts slow an account and an address down. The counts are in the database, the same for every way in.
+"""Limits login attempts per account and per client network. The counters are in the database, shared by all workers.
 
-An attempt counts when it has failed, and how it ended is told only if nothing was blocked at that moment. So of a
-hundred guesses at the same instant no more are answered than the limits let through, and a hundred right ones do not
-stand in each other's way.
+A failed attempt is counted after the password was checked, and its result is disclosed only if no counter was blocked
+at that moment. So of a hundred concurrent guesses no more are answered than the limits allow, and a hundred concurrent
+correct logins do not hinder each other.
 """
 
 from dataclasses import dataclass
@@ -14,127 +14,117 @@ from sso.accounts.errors import TooManyAttempts
 from sso.accounts.model import User
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, client_networks
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.rate_limit import count_events
 from sso.db.statement import Statement
 
-FREE_FAILURES = 5  # per account, before each further one must wait
-LONGEST_WAIT_S = 60
-FORGET_S = 900
+FREE_FAILURES = 5  # of an account; the fifth and each further one blocks it, for a second at first
 
-# A key is NULL where its limit is off.
-_ADMIT = Statement(
+# A key is NULL if its limit is off.
+_ADMIT = BatchStatement(
     """SELECT item.n, u.*, (
         SELECT extract(epoch FROM max(blocked_until) - now()) FROM throttle
         WHERE key IN (item.account_key, item.logins_key, item.address_key, item.site_key) AND blocked_until > now()
     ) AS wait
-    FROM unnest(CAST(:accounts AS text[]), CAST(:account_keys AS bytea[]), CAST(:logins_keys AS bytea[]),
-            CAST(:address_keys AS bytea[]), CAST(:site_keys AS bytea[]))
-        WITH ORDINALITY AS item (account, account_key, logins_key, address_key, site_key, n)
-    LEFT JOIN users u ON u.login_key = item.account"""
+    FROM {items} LEFT JOIN users u ON u.login_key = item.account""",
+    columns={
+        "account": "text",
+        "account_key": "bytea",
+        "logins_key": "bytea",
+        "address_key": "bytea",
+        "site_key": "bytea",
+    },
 )
-# Rows are locked in the order of their keys, so that nobody waits in a circle.
-_SEEN = "SELECT key, blocked_until FROM throttle WHERE key = ANY ({keys}) ORDER BY key FOR UPDATE"
-# A row that is blocked is not charged again, and neither is the other one of the same attempt. Who was the first at
-# a key together with others finds out by what was not charged.
-_FAILED = Statement(
-    f"""
-    WITH item AS (
-        SELECT * FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[])) AS item (key, most)
+# Rows are locked in key order to avoid deadlocks.
+_LOCKED = "SELECT key, blocked_until FROM throttle WHERE key = ANY ({keys}) ORDER BY key FOR UPDATE"
+_COUNTERS = """SELECT * FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[]), CAST(:backoffs AS bool[]))
+        AS counter (key, max_events, backoff)"""
+# If one counter of the attempt is blocked, none is charged. A counter that has no row yet cannot be locked: if a
+# concurrent attempt creates and blocks it first, the WHERE clause leaves it alone, and this attempt counts as blocked.
+_CHARGE = Statement(
+    f"""WITH counters AS (
+        {_COUNTERS}
     ), blocked AS (
         SELECT extract(epoch FROM max(blocked_until) - now()) AS wait
-        FROM ({_SEEN.format(keys="CAST(:keys AS bytea[])")}) seen WHERE blocked_until > now()
+        FROM ({_LOCKED.format(keys="CAST(:keys AS bytea[])")}) locked WHERE blocked_until > now()
+    ), events AS (
+        SELECT key, 1 AS added, max_events, CAST(NULL AS float) AS block_s, backoff
+        FROM counters WHERE (SELECT wait FROM blocked) IS NULL
     ), charged AS (
-        INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
-        SELECT key, 1, now(), CASE WHEN most = 1 THEN now() + interval '60 s' ELSE '-infinity' END,
-               now() + make_interval(secs => :forget)
-        FROM item WHERE (SELECT wait FROM blocked) IS NULL ORDER BY key
-        ON CONFLICT (key) DO UPDATE SET (failures, since, blocked_until, expires) = (
-            SELECT n, s,
-                CASE WHEN most = 0 AND n >= :free
-                         THEN now() + make_interval(secs => least(:longest, 2.0 ^ least(n - :free, 30)))
-                     WHEN most > 0 AND n >= most THEN s + interval '60 s'
-                     ELSE '-infinity' END,
-                now() + make_interval(secs => :forget)
-            FROM (
-                SELECT most, CASE WHEN fresh THEN 1 ELSE t.failures + 1 END AS n,
-                       CASE WHEN fresh THEN now() ELSE t.since END AS s
-                FROM (SELECT most, t.expires < now() OR (most > 0 AND t.since < now() - interval '60 s') AS fresh
-                      FROM item WHERE item.key = t.key) x
-            ) y
-        ) WHERE t.blocked_until <= now()
-        RETURNING key
+        {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
     )
     SELECT CASE WHEN wait IS NOT NULL THEN wait
-                WHEN (SELECT count(*) FROM charged) < (SELECT count(*) FROM item) THEN 0 END
-    FROM blocked
-    """  # noqa: S608 - the parts are ours
+                WHEN (SELECT count(*) FROM charged) < (SELECT count(*) FROM counters) THEN 0 END
+    FROM blocked"""  # noqa: S608 - the parts are constants
 )
-# The rows were charged before the guess was judged; it was right, and nothing was lost.
+# Takes back the charge of a correct attempt: the counter of the account is deleted, the others lose one event.
 _REFUND = Statement(
-    f"""WITH item AS (
-        SELECT * FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[])) AS item (key, most)
-    ), seen AS (
-        {_SEEN.format(keys="CAST(:keys AS bytea[])")}
-    ), gone AS (
-        DELETE FROM throttle WHERE key = ANY (ARRAY(SELECT key FROM seen JOIN item USING (key) WHERE most = 0))
+    f"""WITH counters AS (
+        {_COUNTERS}
+    ), locked AS (
+        {_LOCKED.format(keys="CAST(:keys AS bytea[])")}
+    ), cleared AS (
+        DELETE FROM throttle WHERE key = ANY (ARRAY(SELECT key FROM locked JOIN counters USING (key) WHERE backoff))
     )
     UPDATE throttle t SET failures = greatest(failures - 1, 0), blocked_until = CASE
-        WHEN failures <= most THEN '-infinity' ELSE blocked_until END
-    FROM item WHERE item.most > 0 AND t.key = item.key
-        AND t.key = ANY (ARRAY(SELECT key FROM seen))"""  # noqa: S608
+        WHEN failures <= max_events THEN '-infinity' ELSE blocked_until END
+    FROM counters WHERE NOT counters.backoff AND t.key = counters.key
+        AND t.key = ANY (ARRAY(SELECT key FROM locked))"""  # noqa: S608 - the parts are constants
 )
-_EVERY_KEY = "CAST(:account_keys AS bytea[]) || CAST(:address_keys AS bytea[]) || CAST(:site_keys AS bytea[])"
-# A right password. It counts as a login of the account, and clears the failures if nothing else is owed.
-_SUCCEEDED = Statement(
+_ALL_KEYS = "CAST(:account_key AS bytea[]) || CAST(:address_key AS bytea[]) || CAST(:site_key AS bytea[])"
+# A correct password: unless a counter is blocked, it counts as a login of the account, and with ``clears`` it deletes
+# the account's counter of failures.
+_SUCCEEDED = BatchStatement(
     f"""WITH item AS (
-        SELECT * FROM unnest(CAST(:account_keys AS bytea[]), CAST(:logins_keys AS bytea[]),
-                CAST(:address_keys AS bytea[]), CAST(:site_keys AS bytea[]),
-                CAST(:clears AS bool[]), CAST(:limits AS int[]))
-            WITH ORDINALITY AS item (account_key, logins_key, address_key, site_key, clears, most, n)
-    ), seen AS (
-        {_SEEN.format(keys=_EVERY_KEY)}
-    ), told AS (
+        SELECT * FROM {{items}}
+    ), locked AS (
+        {_LOCKED.format(keys=_ALL_KEYS)}
+    ), attempts AS (
         SELECT item.*, account.key AS failures_key,
             greatest(account.blocked_until, address.blocked_until, site.blocked_until) AS until
-        FROM item LEFT JOIN seen account ON account.key = account_key
-        LEFT JOIN seen address ON address.key = address_key LEFT JOIN seen site ON site.key = site_key
-    ), gone AS (
-        DELETE FROM throttle t USING told WHERE t.key = told.failures_key AND told.until <= now() AND told.clears
+        FROM item LEFT JOIN locked account ON account.key = account_key
+        LEFT JOIN locked address ON address.key = address_key LEFT JOIN locked site ON site.key = site_key
+    ), cleared AS (
+        DELETE FROM throttle t USING attempts a WHERE t.key = a.failures_key AND a.until <= now() AND a.clears
+    ), logins AS (
+        SELECT logins_key AS key, count(*) AS added, min(max_logins) AS max_events, CAST(NULL AS float) AS block_s,
+            false AS backoff
+        FROM attempts WHERE logins_key IS NOT NULL AND (until > now()) IS NOT TRUE GROUP BY logins_key
     ), counted AS (
-        INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
-        SELECT logins_key, count(*), now(),
-            CASE WHEN count(*) >= min(most) THEN now() + interval '60 s' ELSE '-infinity' END, now() + interval '60 s'
-        FROM told WHERE logins_key IS NOT NULL AND (until > now()) IS NOT TRUE GROUP BY logins_key ORDER BY logins_key
-        ON CONFLICT (key) DO UPDATE SET (failures, since, blocked_until, expires) = (
-            SELECT total, start, CASE WHEN total >= (SELECT min(most) FROM item) THEN start + interval '60 s'
-                ELSE '-infinity' END, start + interval '60 s'
-            FROM (
-                SELECT CASE WHEN fresh THEN 0 ELSE t.failures END + excluded.failures AS total,
-                    CASE WHEN fresh THEN now() ELSE t.since END AS start
-                FROM (SELECT t.since < now() - interval '60 s' AS fresh) x
-            ) y
-        )
+        {count_events("logins")}
     )
-    SELECT n, CASE WHEN until > now() THEN extract(epoch FROM until - now()) END AS wait FROM told"""  # noqa: S608
+    SELECT n, CASE WHEN until > now() THEN extract(epoch FROM until - now()) END AS wait
+    FROM attempts""",  # noqa: S608 - the parts are constants
+    columns={
+        "account_key": "bytea",
+        "logins_key": "bytea",
+        "address_key": "bytea",
+        "site_key": "bytea",
+        "clears": "bool",
+        "max_logins": "int",
+    },
 )
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Somebody tries to sign in to an account. Failures of a known device count apart from those of all others."""
+    """An attempt to log in to an account. Failures of a known device have a counter of their own."""
 
     account: str  # the login key
     address: Address
-    device: str = ""  # names a device that has signed in to this account before
+    device: str = ""  # the name of a device that has logged in to this account before
 
     @property
     def counter(self) -> str:
+        """The counter of failures."""
         return f"device:{self.account}:{self.device}" if self.device else f"account:{self.account}"
 
     @property
     def logins_counter(self) -> str:
-        """Known devices have one of their own: a password without its second factor must not use up the owner's."""
+        """The counter of logins. Known devices have another one, so that an attacker with a stolen password but without
+        the second factor does not use up the owner's logins."""
         return f"known logins:{self.account}" if self.device else f"logins:{self.account}"
 
 
@@ -148,59 +138,69 @@ class Throttle:
 
     async def admit(self, attempt: Attempt) -> User | None:
         """Returns the user of the account, if there is one. Raises TooManyAttempts if a counter is blocked."""
-        logins_key = digest(attempt.logins_counter) if self._logins_per_account else None
-        row = await self._admit(attempt.account, digest(attempt.counter), logins_key, *self._networks(attempt))
+        address_key, site_key = self._network_keys(attempt)
+        row = await self._admit(
+            account=attempt.account,
+            account_key=digest(attempt.counter),
+            logins_key=self._logins_key(attempt),
+            address_key=address_key,
+            site_key=site_key,
+        )
         assert row is not None
-        _refuse(row["wait"])
+        _raise_if_blocked(row["wait"])
         return None if row["user_id"] is None else User.from_row(row)
 
-    async def failed(self, attempt: Attempt) -> None:
-        """Counts a failure. Raises TooManyAttempts if a counter was blocked: then the outcome must not be disclosed."""
-        with trio.CancelScope(shield=True):  # it counts although the client has gone; the database has a deadline
-            wait = await self._database.value(
-                _FAILED,
-                **self._counters(attempt),
-                free=FREE_FAILURES,
-                longest=float(LONGEST_WAIT_S),
-                forget=float(FORGET_S),
-            )
-        _refuse(wait)
+    async def record_failure(self, attempt: Attempt) -> None:
+        """Counts a failure. Raises TooManyAttempts if a counter was blocked: then the result must not be disclosed."""
+        await self.charge(attempt)
 
     async def charge(self, attempt: Attempt) -> None:
-        """Counts a guess before it is judged. Raises TooManyAttempts if it must not be judged at all."""
-        await self.failed(attempt)
+        """Counts an attempt before it is checked. Raises TooManyAttempts if it must not be checked at all."""
+        with trio.CancelScope(shield=True):  # count it even if the client has disconnected; the database has a deadline
+            wait = await self._database.value(_CHARGE, **self._counters(attempt))
+        _raise_if_blocked(wait)
 
     async def refund(self, attempt: Attempt) -> None:
-        """A charged guess was right: the account starts afresh, and the networks have their guess back."""
+        """Takes back the charge of an attempt that was correct, and clears the failures of its account."""
         await self._database.value(_REFUND, **self._counters(attempt))
 
-    async def succeeded(self, attempt: Attempt, *, clears: bool = True) -> None:
-        """Counts a right password. With ``clears``, failures of the account are forgotten.
+    async def record_success(self, attempt: Attempt, *, clears: bool = True) -> None:
+        """Counts a correct password. With ``clears``, deletes the failures of the account.
 
-        Raises TooManyAttempts if a counter is blocked: then it was a guess too many, and no success.
+        Raises TooManyAttempts if a counter is blocked: then the result must not be disclosed.
         """
-        limit = self._logins_per_account
-        logins_key = digest(attempt.logins_counter) if limit else None
-        row = await self._succeeded(digest(attempt.counter), logins_key, *self._networks(attempt), clears, limit)
+        address_key, site_key = self._network_keys(attempt)
+        row = await self._succeeded(
+            account_key=digest(attempt.counter),
+            logins_key=self._logins_key(attempt),
+            address_key=address_key,
+            site_key=site_key,
+            clears=clears,
+            max_logins=self._logins_per_account,
+        )
         assert row is not None
-        _refuse(row["wait"])
+        _raise_if_blocked(row["wait"])
 
-    def _networks(self, attempt: Attempt) -> tuple[bytes | None, bytes | None]:
-        """Returns the keys of the address (an IPv6 address by its /64) and of the /48 of an IPv6 address."""
+    def _logins_key(self, attempt: Attempt) -> bytes | None:
+        return digest(attempt.logins_counter) if self._logins_per_account else None
+
+    def _network_keys(self, attempt: Attempt) -> tuple[bytes | None, bytes | None]:
+        """Returns the keys of the client's network and of its IPv6 site."""
         if not self._per_address:
             return None, None
         network, site = client_networks(attempt.address)
         return digest(f"address:{network}"), digest(f"address:{site}") if site else None
 
     def _counters(self, attempt: Attempt) -> dict[str, list[Any]]:
-        """Returns the keys that a failure counts for, and the limit of each; 0: an account, which is slowed down."""
-        limits = {digest(attempt.counter): 0}
-        for key, limit in zip(self._networks(attempt), (1, SITE_FACTOR), strict=True):
+        """Returns the counters that a failure is charged to: the account's, with backoff, and those of the networks."""
+        counters = [(digest(attempt.counter), FREE_FAILURES, True)]
+        for key, factor in zip(self._network_keys(attempt), (1, SITE_FACTOR), strict=True):
             if key is not None:
-                limits[key] = limit * self._per_address
-        return {"keys": list(limits), "limits": list(limits.values())}
+                counters.append((key, factor * self._per_address, False))
+        keys, limits, backoffs = map(list, zip(*counters, strict=True))
+        return {"keys": keys, "limits": limits, "backoffs": backoffs}
 
 
-def _refuse(wait: float | None) -> None:
+def _raise_if_blocked(wait: float | None) -> None:
     if wait is not None:
         raise TooManyAttempts(max(1, int(wait) + 1))

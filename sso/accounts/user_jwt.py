@@ -195,7 +195,7 @@ class UserJwts:
             digest = base64.urlsafe_b64decode(str(claims.get("jti")).partition(".")[0] + "=")
         except ValueError:
             raise InvalidToken("bad jti") from None
-        if not await self._access_tokens.is_alive(digest, first_party="fac" in claims):
+        if not await self._access_tokens.is_access_token_valid(digest, first_party="fac" in claims):
             raise InvalidToken("its access token has ended")
 
 

@@ -5,9 +5,9 @@ from quart import Response, request
 from sso.accounts.known_devices import COOKIE_S, KnownDevices
 from sso.accounts.model import User
 from sso.accounts.sessions import Session, SessionStore
-from sso.web import cookies_csrf, language
-from sso.web.cookies_csrf import DEVICE, SESSION
-from sso.web.http import address
+from sso.web import language
+from sso.web.cookies import DEVICE_COOKIE, SESSION_COOKIE, read_cookie, read_device_cookie, set_cookie
+from sso.web.request import client_address
 
 _BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
 _SYSTEMS = (
@@ -26,16 +26,16 @@ class Visitor:
 
     async def session(self) -> Session | None:
         """Returns the session of the browser's cookie, if it is valid. Pages are then shown in the user's language."""
-        secret = cookies_csrf.cookie(SESSION)
-        session = await self._sessions.look_up(secret, address()) if secret else None
+        secret = read_cookie(SESSION_COOKIE)
+        session = await self._sessions.look_up(secret, client_address()) if secret else None
         if session:
-            language.known_to_read(session.user.lang)
+            language.use_user_language(session.user.lang)
         return session
 
 
 def remember_browser(response: Response, devices: KnownDevices, user: User) -> None:
     """Sets the device cookie, which makes this browser a known device of the user."""
-    cookies_csrf.set_cookie(response, DEVICE, devices.cookie_for(user, cookies_csrf.device_cookie()), COOKIE_S)
+    set_cookie(response, DEVICE_COOKIE, devices.cookie_for(user, read_device_cookie()), COOKIE_S)
 
 
 def browser_label() -> str:

@@ -1,6 +1,6 @@
-"""The program ``sso``: verbs, one file each.
+"""The program ``sso``: one module for each command.
 
-Exit code 0 on success, 1 on a failure said in one line, 2 on wrong usage.
+The exit code is 0 on success, 1 after a failure (one line on standard error) and 2 on wrong usage.
 """
 
 import gc
@@ -12,39 +12,39 @@ import click
 
 from sso import __version__
 
-VERBS = {
+COMMANDS = {
     "serve": "Start the service.",
-    "play": "Sign in as a game does, to try it out.",
-    "apply": "Load a JSON document of desired state.",
-    "export": "Write the present state as such a document, without secrets.",
-    "migrate": "Bring the database up to this program's version.",
-    "user": "Add, show, disable users; passwords and second factors.",
-    "client": "Add, show, disable web sites that sign their users in here; their secrets.",
-    "app": "Applications: their keys, service JWTs and e-mail secrets.",
-    "project": "Projects and who is in them.",
-    "perm": "What a user may do and why; give and take roles.",
-    "audit": "Who changed what in the permission model.",
-    "why": "Why a request about a game session was refused.",
-    "key": "Signing keys and the master key.",
-    "doctor": "Check the installation and say what to do.",
+    "play": "Log in as a game does, to try the service out.",
+    "apply": "Apply a JSON document of desired state.",
+    "export": "Print the current state as such a document, without secrets.",
+    "migrate": "Upgrade the database schema to this version of the program.",
+    "user": "Manage users, their passwords and second factors.",
+    "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
+    "app": "Manage applications: keys, service JWTs, e-mail secrets.",
+    "project": "Show and remove projects and list their members.",
+    "perm": "Show and explain permissions of a user; grant and revoke roles.",
+    "audit": "Show who changed what in the permission model.",
+    "why": "Show why a request about a game session was refused.",
+    "key": "Manage the signing keys and the master key.",
+    "doctor": "Check the installation and recommend fixes.",
 }
 
 
 class CommandGroup(click.Group):
-    """Loads a verb when it is used: `sso --help` should not wait for a web framework."""
+    """Imports the module of a command when it is used, so that `sso --help` does not import the web framework."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"sso.cli.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("CommandGroup"):
-            formatter.write_dl(list(VERBS.items()))
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,20 +53,27 @@ class CommandGroup(click.Group):
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
-    help='TOML file of settings, named as the environment variables are: SSO_BIND = "0.0.0.0:8000".',
+    help='TOML file with settings, named like the environment variables: SSO_BIND = "0.0.0.0:8000".',
 )
 @click.pass_context
 def program(ctx: click.Context, config_file: Path | None) -> None:
     """Single sign-on and permissions server.
 
-    Settings come from environment variables SSO_* or from the file given with --config; without any, `sso serve`
-    listens on http://127.0.0.1:8000 and keeps everything, its own PostgreSQL included, in the directory "var".
+    Settings are environment variables SSO_*, or entries of the file given with --config. With the defaults, `sso serve`
+    listens on http://127.0.0.1:8000 and stores all data, including an embedded PostgreSQL, in the directory "var".
+
+    \b
+    First steps:
+      sso serve
+      sso user add ann@example.com
+      sso perm grant ann@example.com root
+      sso client add shop --host shop.example.com
     """
     ctx.obj = config_file
 
 
 def main() -> None:
-    gc.disable()  # it only slows imports down; a process that lives switches it on again
+    gc.disable()  # garbage collection slows the imports down; long-running processes enable it again
     try:
         sys.exit(program.main(prog_name="sso", standalone_mode=False) or 0)
     except click.exceptions.Abort:

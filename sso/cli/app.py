@@ -6,7 +6,7 @@ from typing import Any
 import click
 import orjson
 
-from sso.cli.context import CommandFailure, console, with_services
+from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.cli.types import APPLICATION_ID
 from sso.core import keys as material
 from sso.core.encryption import Keyring
@@ -30,9 +30,14 @@ _LIST = Statement(
 
 @click.group()
 def command() -> None:
-    """Applications: their keys, service JWTs and e-mail secrets.
+    """Manage applications: keys, service JWTs, e-mail secrets.
 
-    Schemas, roles and access keys of applications are loaded with `sso apply`, or managed over the API.
+    Schemas, roles and access keys of an application are managed with `sso apply` or over the API.
+
+    \b
+    Example:
+      sso app create Tanks --project red_dawn
+      sso app key add 40 tanks.pem
     """
 
 
@@ -40,7 +45,7 @@ def command() -> None:
 @click.option("--project", "project_id", help="Only applications of this project.")
 @click.pass_context
 def list_applications(ctx: click.Context, project_id: str | None) -> None:
-    """List applications: id, name, project, and whether they are removed."""
+    """List the applications: id, name, project, and "removed" if that is so."""
 
     async def work(services: Services) -> list[Row]:
         return await services.database.rows(_LIST, project_id=project_id)
@@ -54,10 +59,10 @@ def list_applications(ctx: click.Context, project_id: str | None) -> None:
 @APP_ID
 @click.pass_context
 def show(ctx: click.Context, app_id: int) -> None:
-    """Show an application as JSON: record, public keys, access keys without their values."""
+    """Show an application as JSON, with its public keys and its access keys (without their values)."""
 
     async def work(services: Services) -> dict[str, Any]:
-        row = await _found(services.database, app_id)
+        row = await _require_application(services.database, app_id)
         names = ("application_id", "name", "description", "project_id", "removed", "settings", "service_meta")
         return {
             **{name: row[name] for name in names},
@@ -72,16 +77,16 @@ def show(ctx: click.Context, app_id: int) -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("--project", "project_id", help="The id of the project that it shall belong to.")
-@click.option("--description", default="", help="What it is, in a sentence.")
+@click.option("--project", "project_id", help="Id of the project that it belongs to.")
+@click.option("--description", default="", help="One sentence about it.")
 @click.pass_context
 def create(ctx: click.Context, name: str, project_id: str | None, description: str) -> None:
-    """Create an application called NAME; prints its id."""
-    given, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
+    """Create an application with the name NAME and print its id."""
+    fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
 
     async def work(services: Services) -> Row:
         async def make(tx: Transaction) -> Row:
-            return await create_application(tx, console(), services.keyring, given)
+            return await create_application(tx, command_line_actor(), services.keyring, fields)
 
         return await written(services.database, make)
 
@@ -92,19 +97,22 @@ def create(ctx: click.Context, name: str, project_id: str | None, description: s
 @APP_ID
 @click.pass_context
 def service_jwt(ctx: click.Context, app_id: int) -> None:
-    """Print a service JWT of an application, good for an hour.
+    """Print a service JWT of an application, valid for one hour.
 
-    Only for applications whose private key the service holds (service_meta.private_key, with the public key beside it).
-    Others sign their own: header kid, claims typ "service_token", app_id, aud (the base URL), iat, exp.
+    This needs the application's private key in service_meta.private_key, and its public key in
+    service_meta.public_key. Applications that keep their private key sign their own JWTs: header kid, claims typ
+    "service_token", app_id, aud (the base URL), iat, exp.
     """
 
     async def work(services: Services) -> str:
-        row = await _found(services.database, app_id)
+        row = await _require_application(services.database, app_id)
         perm = services.permissions
-        pem = _held_key(services.keyring, row)
+        pem = _stored_private_key(services.keyring, row)
         kid = material.key_id(material.load_private(pem).public_key())
         if await perm.application_keys.find(app_id, kid) is None:
-            raise CommandFailure("the public key of the private key that is held is not among the application's keys")
+            raise CommandFailure(
+                "the public key that belongs to the stored private key is not among the application's keys"
+            )
         return perm.service_jwts.issue(app_id, pem)
 
     click.echo(with_services(ctx, work))
@@ -114,23 +122,23 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
 @APP_ID
 @click.pass_context
 def print_email_secret(ctx: click.Context, app_id: int) -> None:
-    """Print the secret that an application sends as with_email to see login e-mails; made if there is none.
+    """Print the secret that an application sends as with_email to see e-mail addresses; create it if there is none.
 
-    For logins without an application that of the central one, 1, counts.
+    Logins without an application use the secret of the central application, 1.
     """
 
     async def work(services: Services) -> str | None:
-        await _found(services.database, app_id)
-        return await email_secret.make_or_read(services.database, services.keyring, app_id, console())
+        await _require_application(services.database, app_id)
+        return await email_secret.make_or_read(services.database, services.keyring, app_id, command_line_actor())
 
     click.echo(f"email-secret of application {app_id}: {with_services(ctx, work)}")
 
 
 @command.group()
 def key() -> None:
-    """Public keys that an application may sign service JWTs with, besides that of its service_meta.
+    """Manage the public keys that verify service JWTs of an application.
 
-    A file keys/APP_ID.pem in the data directory counts as well.
+    These keys are added to the one in service_meta.public_key and the file keys/APP_ID.pem in the data directory.
     """
 
 
@@ -139,7 +147,7 @@ def key() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_context
 def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
-    """Trust the public key in FILE (PEM; RSA, EC P-256 or Ed25519); prints its id, the kid of what it signs."""
+    """Trust the public key in FILE (PEM; RSA, EC P-256 or Ed25519) and print its kid."""
     try:
         pem = file.read_text()
         material.load_public(pem)
@@ -150,9 +158,9 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
 
     async def work(services: Services) -> str:
         async def add(tx: Transaction) -> str:
-            row = await _found(tx, app_id)
+            row = await _require_application(tx, app_id)
             kid = await services.permissions.application_keys.add_custom(tx, app_id, pem)
-            await _audit(tx, "application.key.add", row, None, kid)
+            await _audit_key_change(tx, "application.key.add", row, None, kid)
             return kid
 
         return await services.database.transaction(add)
@@ -164,10 +172,10 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
 @APP_ID
 @click.pass_context
 def list_keys(ctx: click.Context, app_id: int) -> None:
-    """List the ids and kinds of the keys that are trusted."""
+    """List the trusted keys: kid and algorithm."""
 
     async def work(services: Services) -> list[dict[str, str]]:
-        await _found(services.database, app_id)
+        await _require_application(services.database, app_id)
         return await services.permissions.application_keys.published(app_id)
 
     for item in with_services(ctx, work):
@@ -179,35 +187,35 @@ def list_keys(ctx: click.Context, app_id: int) -> None:
 @click.argument("kid")
 @click.pass_context
 def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
-    """Trust a key that was added with `sso app key add` no longer."""
+    """Stop trusting a key that was added with `sso app key add`."""
 
     async def work(services: Services) -> bool:
         async def remove(tx: Transaction) -> bool:
-            row = await _found(tx, app_id)
-            gone = await services.permissions.application_keys.remove_custom(tx, app_id, kid)
-            if gone:
-                await _audit(tx, "application.key.remove", row, kid, None)
-            return gone
+            row = await _require_application(tx, app_id)
+            removed = await services.permissions.application_keys.remove_custom(tx, app_id, kid)
+            if removed:
+                await _audit_key_change(tx, "application.key.remove", row, kid, None)
+            return removed
 
         return await services.database.transaction(remove)
 
     if not with_services(ctx, work):
-        raise CommandFailure(f"application {app_id} has no key {kid} that was added by hand")
+        raise CommandFailure(f"application {app_id} has no key {kid} that was added with `sso app key add`")
     click.echo(f"{kid} is removed")
 
 
-async def _found(runner: Runner, app_id: int) -> Row:
+async def _require_application(runner: Runner, app_id: int) -> Row:
     row = await read_row(runner, app_id)
     if row is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
     return row
 
 
-def _held_key(keyring: Keyring, row: Row) -> str:
+def _stored_private_key(keyring: Keyring, row: Row) -> str:
     pem = private_key(keyring, row)
     if not pem:
         raise CommandFailure(
-            "the service holds no private key of this application: save it in service_meta.private_key"
+            "the service holds no private key of this application: store it in service_meta.private_key"
         )
     try:
         material.load_private(pem)
@@ -216,7 +224,9 @@ def _held_key(keyring: Keyring, row: Row) -> str:
     return pem
 
 
-async def _audit(tx: Transaction, operation: str, row: Row, old: str | None, new: str | None) -> None:
+async def _audit_key_change(tx: Transaction, operation: str, row: Row, old: str | None, new: str | None) -> None:
     names = {"project_id": row["project_id"], "application_id": row["application_id"]}
     before, after = {"kid": old} if old else None, {"kid": new} if new else None
-    await audit.write(tx, console(), operation, f"{row['application_id']}/{new or old}", before, after, **names)
+    await audit.write(
+        tx, command_line_actor(), operation, f"{row['application_id']}/{new or old}", before, after, **names
+    )

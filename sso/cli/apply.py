@@ -5,30 +5,34 @@ from pathlib import Path
 
 import click
 
-from sso.cli.context import CommandFailure, console, with_services
+from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
 from sso.state.summary import SectionCounts
-from sso.web.body import InvalidBody, read_body
+from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
-SHOW_FROM = 20  # passwords to hash, before it is worth showing how far it is
+MIN_PASSWORDS_FOR_PROGRESS = 20
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.pass_context
 def command(ctx: click.Context, file: Path) -> None:
-    """Load FILE (or - for standard input), a JSON document of desired state.
+    """Apply FILE (or - for standard input), a JSON document of desired state.
 
-    All of it or nothing is applied. What the document does not name is left alone, so applying it again changes
-    nothing. It works while the service runs, which sees the change at once.
+    The document is applied as a whole or not at all. Records and fields that it does not name stay as they are, and
+    applying it again changes nothing. The service may be running; it uses the new state at once.
+
+    \b
+    Example:
+      echo '{"users": [{"login": "ann@example.com", "nick": "Ann"}]}' | sso apply -
     """
     try:
         raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1) if str(file) == "-" else file.read_bytes()
         document = parse(
-            read_body(raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES).fields
+            parse_body(raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES).fields
         )
     except OSError as error:
         raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
@@ -36,7 +40,7 @@ def command(ctx: click.Context, file: Path) -> None:
         raise CommandFailure(f"{file}: {error}") from None
 
     async def apply(services: Services) -> SectionCounts:
-        applier = Applier(services.database, services.hasher, services.keyring, console())
+        applier = Applier(services.database, services.hasher, services.keyring, command_line_actor())
         try:
             return await applier.apply(document, _progress)
         except DocumentError as error:
@@ -49,5 +53,5 @@ def command(ctx: click.Context, file: Path) -> None:
 
 
 def _progress(done: int, total: int) -> None:
-    if total >= SHOW_FROM and sys.stderr.isatty():
+    if total >= MIN_PASSWORDS_FOR_PROGRESS and sys.stderr.isatty():
         click.echo(f"\rhashing passwords: {done} of {total}", err=True, nl=done == total)

@@ -8,7 +8,7 @@ import click
 import orjson
 
 from sso.cli.context import CommandFailure, with_services
-from sso.cli.types import APPLICATION_ID, moment
+from sso.cli.types import APPLICATION_ID, unix_time
 from sso.perm.stores import audit
 from sso.perm.stores.audit import MAX_PAGE, AuditFilter
 from sso.services import Services
@@ -19,9 +19,14 @@ from sso.services import Services
 @click.option("--app", "app_id", type=APPLICATION_ID, help="Only changes that concern this application.")
 @click.option("--user", help="Only changes by this user (id or login).")
 @click.option("--operation", help="Only this operation, such as role.save.")
-@click.option("--since", type=moment, help="Only from then on: Unix seconds, or a date such as 2030-12-31.")
-@click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="How many entries.")
-@click.option("--json", "as_json", is_flag=True, help="Whole entries, before and after included, one per line.")
+@click.option("--since", type=unix_time, help="Only changes since then: Unix seconds, or a date such as 2030-12-31.")
+@click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of entries.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print complete entries as JSON, one per line, with the values before and after.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -33,10 +38,14 @@ def command(
     most: int,
     as_json: bool,
 ) -> None:
-    """Show who changed what in the permission model, the newest first.
+    """Show the audit trail of the permission model, newest entry first.
 
-    A line says when, what was done to what, by whom and from where, and which fields changed. What was done on the
-    command line has no user, but the account of the operating system that ran the command. Secrets are never in it.
+    A line has the time, the operation, its target, the user, the address and the changed fields. Changes made on the
+    command line have the account of the operating system instead of a user. Secrets are never recorded.
+
+    \b
+    Example:
+      sso audit --project red_dawn --operation role.save --since 2030-12-31
     """
 
     async def work(services: Services) -> list[dict[str, Any]]:
@@ -53,19 +62,19 @@ def command(
         )
 
     for entry in with_services(ctx, work):
-        click.echo(orjson.dumps(entry) if as_json else line(entry))
+        click.echo(orjson.dumps(entry) if as_json else format_entry(entry))
 
 
-async def _entries(services: Services, wanted: AuditFilter, most: int) -> list[dict[str, Any]]:
-    """Page by page."""
-    found: list[dict[str, Any]] = []
-    while len(found) < most:
-        page = await audit.read(services.database, replace(wanted, most=min(MAX_PAGE, most - len(found))))
-        found += page
+async def _entries(services: Services, criteria: AuditFilter, most: int) -> list[dict[str, Any]]:
+    """Reads the entries page by page."""
+    entries: list[dict[str, Any]] = []
+    while len(entries) < most:
+        page = await audit.read(services.database, replace(criteria, most=min(MAX_PAGE, most - len(entries))))
+        entries += page
         if not page:
             break
-        wanted = replace(wanted, before_id=page[-1]["id"])
-    return found
+        criteria = replace(criteria, before_id=page[-1]["id"])
+    return entries
 
 
 async def _user_id(services: Services, name: str) -> str:
@@ -75,23 +84,23 @@ async def _user_id(services: Services, name: str) -> str:
     return user.user_id
 
 
-def line(entry: dict[str, Any]) -> str:
-    who = f"user {entry['user_id']}" if entry["user_id"] else "command line"
+def format_entry(entry: dict[str, Any]) -> str:
+    actor = f"user {entry['user_id']}" if entry["user_id"] else "command line"
     if entry["operator"]:
-        who += f" ({entry['operator']})"
+        actor += f" ({entry['operator']})"
     if entry["service_id"] is not None:
-        who += f" through application {entry['service_id']}"
+        actor += f" through application {entry['service_id']}"
     if entry["key_id"] is not None:
-        who += f" with access key {entry['key_id']}"
-    place = f" from {entry['address']}" if entry["address"] else ""
-    changed = ", ".join(_changed(entry["before"], entry["after"]))
-    return f"{entry['at']}  {entry['operation']}  {entry['target']}  by {who}{place}" + (
+        actor += f" with access key {entry['key_id']}"
+    origin = f" from {entry['address']}" if entry["address"] else ""
+    changed = ", ".join(_changed_fields(entry["before"], entry["after"]))
+    return f"{entry['at']}  {entry['operation']}  {entry['target']}  by {actor}{origin}" + (
         f"  ({changed})" if changed else ""
     )
 
 
-def _changed(before: Any, after: Any) -> Iterator[str]:
-    """The fields that differ. For a new or a gone record there is nothing to compare."""
+def _changed_fields(before: Any, after: Any) -> Iterator[str]:
+    """Yields the names of the fields that differ; none for a record that was created or removed."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in sorted(before.keys() | after.keys()):
             if before.get(name) != after.get(name):

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 import click
 import orjson
 
-from sso.cli.context import CommandFailure, console, record, with_services
+from sso.cli.context import CommandFailure, command_line_actor, with_services, write_audit_entry
 from sso.core.ids import secret_token
 from sso.core.keys import CHEAP
 from sso.oauth.model import Client
-from sso.oauth.redirect_uris import redirect_of
+from sso.oauth.redirect_uris import is_redirect_uri
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
@@ -22,43 +22,61 @@ CLIENT_ID = click.argument("client_id")
 
 @click.group()
 def command() -> None:
-    """Web sites that sign their users in here: add, show, disable; secrets."""
+    """Manage OAuth clients (web sites that use this login) and their secrets.
+
+    \b
+    Example:
+      sso client add shop --name "Tank Shop" --host shop.example.com
+      sso client rotate-secret shop
+    """
 
 
 @command.command()
 @CLIENT_ID
-@click.option("--name", default="", help="What people see; the client id without it.")
+@click.option("--name", default="", help="Name shown to people (default: the client id).")
 @click.option(
-    "--host", "hosts", multiple=True, help="Host name of its redirect URIs, or http://host without TLS. Repeatable."
+    "--host",
+    "hosts",
+    multiple=True,
+    help="Host name of its redirect URIs; http://host allows URIs without TLS. Repeatable.",
 )
 @click.option(
-    "--redirect-uri", "uris", multiple=True, help="With these, only exactly these addresses are answered. Repeatable."
+    "--redirect-uri",
+    "uris",
+    multiple=True,
+    help="A complete redirect URI; if any is given, only these are allowed. Repeatable.",
 )
 @click.option(
     "--profile",
     type=click.Choice(["strict", "oidc"]),
     default="strict",
     show_default=True,
-    help="To the letter of the specification, or as standard libraries expect it.",
+    help="strict: as the specification of this service says; oidc: as standard OpenID Connect libraries expect.",
 )
 @click.option(
     "--id-alg",
     type=click.Choice(CHEAP),
-    help="What its id tokens are signed with, which is cheaper than RS256; without it, as everything else.",
+    help="ID token signing algorithm (default: the main key's, RS256 at first).",
 )
-@click.option("--public", is_flag=True, help="No secret, PKCE instead: for programs in their users' hands (oidc).")
-@click.option("--consent", is_flag=True, help="Ask people before it learns anything of them.")
-@click.option("--first-party", is_flag=True, help="One of your own: its exchanged tokens may be bound to a device.")
-@click.option("--secret-stdin", is_flag=True, help="Read the secret from standard input; one is made up without it.")
+@click.option(
+    "--public",
+    is_flag=True,
+    help="No secret, PKCE instead: for programs on devices of their users. Needs --profile oidc.",
+)
+@click.option("--consent", is_flag=True, help="Ask users for consent before the client gets their data.")
+@click.option(
+    "--first-party", is_flag=True, help="The client is your own: tokens that it exchanges may be bound to a device."
+)
+@click.option("--secret-stdin", is_flag=True, help="Read the secret from standard input (default: generate one).")
 @click.pass_context
 def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
-    """Add a client; prints its secret, which is not shown again."""
+    """Add a client and print its secret, which is not shown again."""
     if options["public"] and (options["profile"] != "oidc" or options["secret_stdin"]):
-        raise click.UsageError("--public goes with --profile oidc and without a secret")
+        raise click.UsageError("--public needs --profile oidc and excludes --secret-stdin")
     if not options["hosts"] and not options["uris"]:
-        raise click.UsageError("at least one --host or --redirect-uri is needed")
+        raise click.UsageError("expected at least one --host or --redirect-uri")
     secret = None if options["public"] else _secret(options["secret_stdin"])
-    part = {
+    fields = {
         "client_id": client_id,
         "name": options["name"] or client_id,
         "redirect_hosts": list(options["hosts"]),
@@ -69,7 +87,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
         "first_party": options["first_party"],
     }
     try:
-        document = parse({"clients": [part | ({"client_secret": secret} if secret else {})]})
+        document = parse({"clients": [fields | ({"client_secret": secret} if secret else {})]})
     except DocumentError as error:
         raise CommandFailure(str(error).removeprefix("clients[0].")) from None
 
@@ -78,9 +96,9 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
             raise CommandFailure(f"there is already a client {client_id}")
         any_http = not services.settings.https
         for uri in options["uris"]:
-            if redirect_of(uri, options["hosts"], options["uris"], any_http=any_http) is None:
-                raise CommandFailure(f"{uri} can be no redirect URI of this client")
-        await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
+            if not is_redirect_uri(uri, options["hosts"], options["uris"], any_http=any_http):
+                raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
+        await Applier(services.database, services.hasher, services.keyring, command_line_actor()).apply(document)
 
     with_services(ctx, work)
     click.echo(f"client_id {client_id}")
@@ -91,62 +109,64 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
 @command.command("list")
 @click.pass_context
 def list_clients(ctx: click.Context) -> None:
-    """List clients: id, name, profile, hosts, and what is special about them."""
+    """List the clients: id, name, profile, hosts, and flags such as disabled."""
 
     async def work(services: Services) -> list[Client]:
         return await services.oauth.clients.list()
 
     for client in with_services(ctx, work):
         hosts = ",".join(client.redirect_hosts or client.redirect_uris)
-        click.echo("\t".join([client.client_id, client.name, client.profile, hosts, ",".join(_marks(client))]))
+        click.echo("\t".join([client.client_id, client.name, client.profile, hosts, ",".join(_flags(client))]))
 
 
 @command.command()
 @CLIENT_ID
 @click.pass_context
 def show(ctx: click.Context, client_id: str) -> None:
-    """Show all that is known of a client, as JSON; its secrets stay secret."""
+    """Show a client as JSON, without its secrets."""
 
     async def work(services: Services) -> Client | None:
         return await services.oauth.clients.get(client_id)
 
-    client = _found(with_services(ctx, work), client_id)
-    facts = {name: getattr(client, name) for name in client.__dataclass_fields__ if not name.endswith("_sealed")}
-    facts["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
-    click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
+    client = _require(with_services(ctx, work), client_id)
+    shown = {name: getattr(client, name) for name in client.__dataclass_fields__ if not name.endswith("_sealed")}
+    shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
+    click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2))
 
 
 @command.command("rotate-secret")
 @CLIENT_ID
-@click.option("--finish", is_flag=True, help="End the old secret, once every server of the site has the new one.")
+@click.option(
+    "--finish", is_flag=True, help="Invalidate the old secret, once every server of the site has the new one."
+)
 @click.pass_context
 def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
-    """Make a new secret and print it. The old one stays valid until this is run with --finish."""
+    """Create and print a new secret. The old one stays valid until this is run with --finish."""
 
     async def rotate(services: Services) -> str | None:
-        client = _found(await services.oauth.clients.get(client_id), client_id)
+        client = _require(await services.oauth.clients.get(client_id), client_id)
         if client.is_public:
             raise CommandFailure(f"{client_id} is a public client: it has no secret")
-        await record(services, "client.rotate_secret", client_id, {"client_secret": "new"})
+        await write_audit_entry(services, "client.rotate_secret", client_id, {"client_secret": "new"})
         return await services.oauth.clients.rotate_secret(client_id)
 
     async def end_old(services: Services) -> bool:
-        _found(await services.oauth.clients.get(client_id), client_id)
-        await record(services, "client.finish_rotation", client_id, {"client_secret": "only the newest"})
+        _require(await services.oauth.clients.get(client_id), client_id)
+        await write_audit_entry(services, "client.finish_rotation", client_id, {"client_secret": "only the newest"})
         return await services.oauth.clients.finish_rotation(client_id)
 
     if finish:
-        _must_be(with_services(ctx, end_old), client_id)
+        _require(True if with_services(ctx, end_old) else None, client_id)
         click.echo(f"only the newest secret of {client_id} is valid")
     else:
-        click.echo(f"client_secret {_found(with_services(ctx, rotate), client_id)}")
+        click.echo(f"client_secret {_require(with_services(ctx, rotate), client_id)}")
 
 
 @command.command()
 @CLIENT_ID
 @click.pass_context
 def disable(ctx: click.Context, client_id: str) -> None:
-    """Disable a client: everything it was granted ends at once."""
+    """Disable a client and revoke everything that it was granted, at once."""
     _set_disabled(ctx, client_id, disabled=True)
     click.echo(f"{client_id} is disabled")
 
@@ -155,41 +175,39 @@ def disable(ctx: click.Context, client_id: str) -> None:
 @CLIENT_ID
 @click.pass_context
 def enable(ctx: click.Context, client_id: str) -> None:
-    """Let a disabled client sign its users in again."""
+    """Enable a disabled client again."""
     _set_disabled(ctx, client_id, disabled=False)
     click.echo(f"{client_id} is enabled")
 
 
 def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None:
     async def work(services: Services) -> bool:
-        _found(await services.oauth.clients.get(client_id), client_id)
-        await record(services, "client.disable" if disabled else "client.enable", client_id, {"disabled": disabled})
+        _require(await services.oauth.clients.get(client_id), client_id)
+        await write_audit_entry(
+            services, "client.disable" if disabled else "client.enable", client_id, {"disabled": disabled}
+        )
         return await services.oauth.clients.set_disabled(client_id, disabled)
 
-    _must_be(with_services(ctx, work), client_id)
+    _require(True if with_services(ctx, work) else None, client_id)
 
 
-def _must_be(found: bool, client_id: str) -> None:
-    if not found:
-        raise CommandFailure(f"there is no client {client_id}")
-
-
-def _found(value: T | None, client_id: str) -> T:
+def _require(value: T | None, client_id: str) -> T:
+    """Returns the value, or fails if there is none because the client does not exist."""
     if value is None:
         raise CommandFailure(f"there is no client {client_id}")
     return value
 
 
-def _marks(client: Client) -> list[str]:
+def _flags(client: Client) -> list[str]:
     names = ("disabled", "consent", "first_party")
     return [name for name in names if getattr(client, name)] + (["public"] if client.is_public else [])
 
 
 def _secret(from_stdin: bool) -> str:
-    """Never an argument, where others on the machine could see it."""
+    """Returns the secret. It is never an argument, which other users of the machine could see."""
     if not from_stdin:
         return secret_token()
     secret = sys.stdin.readline().rstrip("\r\n")
     if not secret:
-        raise CommandFailure("standard input holds no secret")
+        raise CommandFailure("expected the secret on standard input")
     return secret

@@ -1,4 +1,4 @@
-"""What the verbs share: settings, a database to speak to, and how a failure is said."""
+"""What the commands share: settings, the connection to the database, and error reporting."""
 
 import os
 import pwd
@@ -20,8 +20,8 @@ from sso.db.errors import DatabaseError, Unavailable
 from sso.db.migrate import migrate
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
-from sso.serve.account import switch_account
 from sso.serve.listeners import BindError
+from sso.serve.privileges import drop_privileges
 
 if TYPE_CHECKING:
     from sso.services import Services
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def console() -> AuditActor:
-    """The actor of changes made on the command line: the account that runs it, and its login name if that differs."""
+def command_line_actor() -> AuditActor:
+    """Returns the actor for audit entries: the account that runs this command, and its login name if that differs."""
     try:
         account = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -43,13 +43,13 @@ def console() -> AuditActor:
 
 
 class CommandFailure(Exception):
-    """One line for the person at the terminal."""
+    """The command failed; the text is one line for the operator."""
 
 
-def text(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """An argument that can be looked for: a terminal may send bytes that are no text."""
+def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Rejects arguments that are not UTF-8 (surrogates), which PostgreSQL cannot store or compare."""
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise click.BadParameter("is not UTF-8")
+        raise click.BadParameter("expected UTF-8")
     return value
 
 
@@ -60,17 +60,17 @@ def settings_of(ctx: click.Context) -> Settings:
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
     serves = ctx.info_name == "serve"
-    log.set_up(settings.log_format, settings.log_level if serves else "error")
-    if not serves:  # which first opens its sockets
-        switch_account(settings.user, settings.data_dir)
+    log.configure_logging(settings.log_format, settings.log_level if serves else "error")
+    if not serves:  # `sso serve` switches after it has opened its sockets
+        drop_privileges(settings.user, settings.data_dir)
     return settings
 
 
 @contextmanager
-def connected(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """The address of a running database: the one of the settings, or the embedded one.
+def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Yields the DSN of a running database: the configured one, or the embedded one, which is started if needed.
 
-    ``meanwhile`` is done while PostgreSQL starts.
+    ``meanwhile`` runs while the embedded PostgreSQL starts.
     """
     if settings.database_url is not None:
         meanwhile()
@@ -87,9 +87,9 @@ def connected(settings: Settings, meanwhile: Callable[[], None] = lambda: None) 
 
 
 @contextmanager
-def database(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """The same, at this program's version."""
-    with connected(settings, meanwhile) as dsn:
+def migrated_database(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Yields the DSN of a running database whose schema is up to date."""
+    with running_database(settings, meanwhile) as dsn:
         _migrate(dsn)
         yield dsn
 
@@ -99,12 +99,12 @@ def _migrate(dsn: str) -> None:
         migrate(dsn)
     except Unavailable as error:
         raise CommandFailure(
-            f"the database cannot be reached ({error}): check SSO_DATABASE_URL and that it runs"
+            f"the database cannot be reached ({error}): check SSO_DATABASE_URL and that the database runs"
         ) from None
 
 
 def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]") -> T:
-    """Run ``work`` with the services open, for a verb that does one thing and ends."""
+    """Opens the services, runs ``work`` with them and returns its result."""
     settings = settings_of(ctx)
 
     async def run(dsn: str) -> T:
@@ -113,19 +113,19 @@ def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]"
 
         async with open_services(settings, dsn) as services:
             try:
-                await seed_central_application(services.database)  # it may be the first thing that is ever done here
+                await seed_central_application(services.database)  # this may be the first command on a new database
                 return await work(services)
             except FAILURES as error:
                 failure = error
-        raise failure  # from here: what passes through a nursery arrives wrapped
+        raise failure  # outside the nursery, which would wrap it in an ExceptionGroup
 
-    with database(settings) as dsn:
+    with migrated_database(settings) as dsn:
         return trio.run(run, dsn)
 
 
-async def record(services: "Services", operation: str, target: str, after: Any) -> None:
-    """Write an audit entry for a change that is about to be made in a transaction of its own.
+async def write_audit_entry(services: "Services", operation: str, target: str, after: Any) -> None:
+    """Writes an audit entry for a change that follows in its own transaction.
 
-    The entry comes first: a command that fails leaves an entry, but no change is left without one.
+    The entry is written first, so that no change goes without an entry; a failed change leaves an entry, too.
     """
-    await audit.write(services.database, console(), operation, target, None, after)
+    await audit.write(services.database, command_line_actor(), operation, target, None, after)

@@ -11,10 +11,13 @@ from sso.state.export import export
 @click.command()
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Write the present state to standard output, as a document that `sso apply` reads.
+    """Print the current state as a document for `sso apply`.
 
-    Passwords, client secrets, second-factor secrets, private keys and access keys are not in it, nor is anything that
-    was removed.
+    Passwords, client secrets, second-factor secrets, private keys, access keys and removed records are left out.
+
+    \b
+    Example:
+      sso export > state.json
     """
 
     async def read(services: Services) -> bytes:

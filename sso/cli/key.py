@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from sso.cli.context import CommandFailure, record, text, with_services
+from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.config import Settings
 from sso.core.encryption import MasterKey
 from sso.core.keys import ALGORITHMS, CHEAP
@@ -12,27 +12,31 @@ from sso.keys.reseal import Reseal
 from sso.keys.store import LEAD_S, LastKey, StoredKey
 from sso.services import Services
 
-PROGRESS_EVERY = 10_000  # values, where the output is no terminal
+PROGRESS_EVERY = 10_000  # values between progress lines if the output is not a terminal
 
 
 @click.group()
 def command() -> None:
-    """Signing keys and the master key."""
+    """Manage the signing keys and the master key.
+
+    Signing keys sign tokens; their public keys are published at /proxy/oauth/keys. The master key encrypts the secrets
+    in the database.
+    """
 
 
 @command.command("list")
 @click.pass_context
 def list_keys(ctx: click.Context) -> None:
-    """List the signing keys: id, algorithm, and what each is good for now."""
+    """List the signing keys: kid, algorithm and state."""
 
     async def work(services: Services) -> list[StoredKey]:
         await services.key_store.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
         return await services.key_store.all()
 
     keys = with_services(ctx, work)
-    signing = {_chain(key): key.kid for key in keys if key.published and key.starts_in <= 0}
+    signing = {_key_series(key): key.kid for key in keys if key.published and key.starts_in <= 0}
     for key in keys:
-        click.echo("\t".join([key.kid, key.algorithm, _state(key, signing=signing.get(_chain(key)) == key.kid)]))
+        click.echo("\t".join([key.kid, key.algorithm, _state(key, signing=signing.get(_key_series(key)) == key.kid)]))
 
 
 @command.command()
@@ -42,41 +46,42 @@ def list_keys(ctx: click.Context) -> None:
     type=click.Choice(ALGORITHMS),
     default=ALGORITHMS[0],
     show_default=True,
-    help="What it signs with.",
+    help="Signing algorithm.",
 )
-@click.option("--side", is_flag=True, help="The key beside the main one that signs where this algorithm is asked for.")
+@click.option("--side", is_flag=True, help="Rotate the side key of this algorithm instead of the main key.")
 @click.pass_context
 def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
-    """Make a new signing key. It is published at once and signs a little later, without a pause.
+    """Create a new signing key. It is published at once and signs 15 seconds later, without interruption.
 
-    The old one stays published until every token it signed has expired, and 30 days more. Beside the main key there
-    is one for ES256 and one for EdDSA: they sign refresh tokens, and id tokens of clients that ask for it.
+    The old key stays published until every token that it signed has expired, and for 30 days more. Besides the main
+    key there are two side keys, for ES256 and EdDSA. They sign refresh tokens, and ID tokens of clients with that
+    id_alg.
     """
     if side and algorithm not in CHEAP:
-        raise click.UsageError(f"--side goes with --alg {' or '.join(CHEAP)}")
+        raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP)}")
 
     async def work(services: Services) -> str:
-        await record(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
+        await write_audit_entry(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
         return await services.key_store.rotate(algorithm, _longest_token(services.settings), side=side)
 
     click.echo(f"{with_services(ctx, work)} is published and signs in {LEAD_S} seconds")
 
 
 @command.command()
-@click.argument("kid", callback=text)
+@click.argument("kid", callback=utf8_argument)
 @click.pass_context
 def retire(ctx: click.Context, kid: str) -> None:
-    """Take a signing key out of use at once, for instance because it leaked: what it signed is refused."""
+    """Retire a signing key at once, for example because it leaked. Every token that it signed becomes invalid."""
 
     async def work(services: Services) -> bool:
         if kid not in {key.kid for key in await services.key_store.all()}:
             return False
-        await record(services, "signing_key.retire", kid, {"retired": True})
+        await write_audit_entry(services, "signing_key.retire", kid, {"retired": True})
         try:
             return await services.key_store.retire(kid)
         except LastKey:
             raise CommandFailure(
-                "this is the key that signs: make another first, with `sso key rotate [--side]`"
+                "this is the key that signs: create another one first, with `sso key rotate [--side]`"
             ) from None
 
     if not with_services(ctx, work):
@@ -86,35 +91,38 @@ def retire(ctx: click.Context, kid: str) -> None:
 
 @command.command()
 def master() -> None:
-    """Print a new master key, for SSO_SECRET_KEY."""
+    """Print a new random master key for SSO_SECRET_KEY. Nothing is changed."""
     click.echo(MasterKey.generate().text())
 
 
 @command.command()
-@click.option("--drop-old", is_flag=True, help="Only forget master keys that seal nothing any more.")
+@click.option(
+    "--drop-old", is_flag=True, help="Only remove old master keys from the file; fails if they are still in use."
+)
 @click.pass_context
 def reseal(ctx: click.Context, drop_old: bool) -> None:
-    """Change the master key: make a new one and seal every secret in the database with it.
+    """Change the master key: create a new one and encrypt every secret in the database with it.
 
-    The service goes on meanwhile. If this is interrupted, run it again: it goes on with the same new key. The old key
-    stays in the file until `sso key reseal --drop-old` finds that nothing needs it. With SSO_SECRET_KEY, set it to
-    "new,old", restart, and run this to seal everything with the new one.
+    The service keeps running. If the command is interrupted, run it again; it continues with the same new key. The old
+    key stays in the file until `sso key reseal --drop-old` has checked that nothing needs it.
+
+    If the key is in SSO_SECRET_KEY: set it to "new,old", restart the service, run this command, then set it to "new".
     """
 
     async def work(services: Services) -> str:
-        change = Reseal(services.database, services.keyring)
+        resealing = Reseal(services.database, services.keyring)
         first = services.keyring.keys[0].id
-        left = await change.count_outdated()
+        remaining = await resealing.count_outdated()
         if drop_old:
-            if left:
-                raise CommandFailure(f"{left} values are still sealed with an old key: run `sso key reseal` first")
-            await record(services, "master_key.drop_old", first, {"kept": first})
+            if remaining:
+                raise CommandFailure(f"{remaining} values are still sealed with an old key: run `sso key reseal` first")
+            await write_audit_entry(services, "master_key.drop_old", first, {"kept": first})
             services.keyring.keep_only_first()
             return "only the newest master key is kept"
-        if services.keyring.source is not None and not left:  # otherwise a change was begun and not finished
+        if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
             services.keyring.put_first(MasterKey.generate(), instead_of=first)
-        await record(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
-        return f"{await change.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
+        await write_audit_entry(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
+        return f"{await resealing.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
 
     click.echo(with_services(ctx, work))
 
@@ -130,7 +138,7 @@ def _longest_token(settings: Settings) -> int:
     return max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)
 
 
-def _chain(key: StoredKey) -> str:
+def _key_series(key: StoredKey) -> str:
     return key.algorithm if key.side else ""
 
 

@@ -2,16 +2,16 @@
 
 import click
 
-from sso.cli.context import database, settings_of
+from sso.cli.context import migrated_database, settings_of
 from sso.db.migrate import HEAD
 
 
 @click.command()
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Bring the database up to this program's version.
+    """Upgrade the database schema to this version of the program.
 
-    `sso serve` does this by itself; use this verb to do it beforehand, for instance before a rolling update.
+    `sso serve` does this when it starts. Use this command to do it beforehand, for example before a rolling update.
     """
-    with database(settings_of(ctx)):
+    with migrated_database(settings_of(ctx)):
         click.echo(f"the database is at version {HEAD}")

@@ -8,20 +8,19 @@ import click
 import orjson
 
 from sso.accounts.model import User
-from sso.cli.context import CommandFailure, console, with_services
-from sso.cli.perm_format import explained
-from sso.cli.types import APPLICATION_ID, moment
+from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.perm_format import format_explanation
+from sso.cli.types import APPLICATION_ID, unix_time
 from sso.db.transaction import Transaction
-from sso.perm.engine.answer import TYPES, answer
-from sso.perm.engine.decode import assignments
-from sso.perm.engine.effective import compute
-from sso.perm.engine.explain import explain_rule
-from sso.perm.engine.facts import Assignment
-from sso.perm.engine.render import EVERYTHING
+from sso.perm.engine.decode import decode_assignments
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.records import Assignment
+from sso.perm.engine.render import DEFAULT_OPTIONS, TYPES, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment
 from sso.perm.input.roles import stored
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.user_data import read_record, save_record
@@ -34,17 +33,17 @@ APP = click.option(
     type=APPLICATION_ID,
     default=CENTRAL_APPLICATION_ID,
     show_default=True,
-    help="The application; 1 is the central one.",
+    help="Application id; 1 is the central application.",
 )
 Change = Callable[[list[Assignment]], list[Assignment]]
 
 
 @click.group()
 def command() -> None:
-    """What a user may do and why; give and take roles. USER is a user id or a login.
+    """Show and explain permissions of a user; grant and revoke roles. USER is a user id or a login.
 
-    The central application, 1, holds the rights over the whole service and over projects. To make the first
-    administrator: sso perm grant ann@example.com root
+    The central application, 1, holds the permissions for the whole service and for projects. To create the first
+    administrator, run `sso perm grant ann@example.com root`.
     """
 
 
@@ -52,19 +51,19 @@ def command() -> None:
 @USER
 @APP
 @click.option(
-    "--type", "kind", type=click.Choice(TYPES), default="list_short", show_default=True, help="How to show them."
+    "--type", "kind", type=click.Choice(TYPES), default="list_short", show_default=True, help="Output format."
 )
 @click.pass_context
 def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> None:
-    """List what a user may do at an application: a line for each rule or role, or the tree as JSON.
+    """List the permissions of a user at an application: one rule or role per line, or the tree as JSON.
 
-    Conditions on addresses do not hold here: there is no request.
+    Conditions on the client's address count as not met, because there is no request.
     """
 
     async def work(services: Services) -> Any:
-        found = await _loaded(services, await _user(services, user), app_id)
-        effective = compute(found.application, found.facts, int(time.time()))
-        return answer(kind, found.application, found.facts, effective, EVERYTHING)
+        loaded = await _load_facts(services, await _require_user(services, user), app_id)
+        effective = compute_permissions(loaded.application, loaded.facts, int(time.time()))
+        return render(kind, loaded.application, loaded.facts, effective, DEFAULT_OPTIONS)
 
     shown = with_services(ctx, work)
     if kind == "tree":
@@ -78,25 +77,30 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> N
 @USER
 @click.argument("rule")
 @APP
-@click.option("--json", "as_json", is_flag=True, help="All there is to know, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print the complete explanation as JSON.")
 @click.pass_context
 def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool) -> None:
-    """Say why a user has a rule, or the nearest reasons why not.
+    """Explain why a user has a rule, or the most likely reasons why not.
 
-    RULE as the lists show it: can_create_projects, private_data.chat.mute, red_dawn/project.can_view_project.
+    RULE is written as in `sso perm list`: can_create_projects, private_data.chat.mute,
+    red_dawn/project.can_view_project.
+
+    \b
+    Example:
+      sso perm explain ann@example.com can_create_projects
     """
 
     async def work(services: Services) -> tuple[User, dict[str, Any]]:
-        found_user = await _user(services, user)
-        found = await _loaded(services, found_user, app_id)
-        effective = compute(found.application, found.facts, int(time.time()))
-        return found_user, explain_rule(found.application, found.facts, effective, rule)
+        account = await _require_user(services, user)
+        loaded = await _load_facts(services, account, app_id)
+        effective = compute_permissions(loaded.application, loaded.facts, int(time.time()))
+        return account, explain_rule(loaded.application, loaded.facts, effective, rule)
 
-    found_user, found = with_services(ctx, work)
+    account, explanation = with_services(ctx, work)
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        click.echo(orjson.dumps(explanation, option=orjson.OPT_INDENT_2))
     else:
-        for line in explained(found_user.login, found):
+        for line in format_explanation(account.login, explanation):
             click.echo(line)
 
 
@@ -104,11 +108,11 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
 @USER
 @click.argument("role")
 @APP
-@click.option("--ttl", type=click.IntRange(0), default=0, help="Seconds of validity from each look at the permissions.")
-@click.option("--expired", type=moment, help="When it ends: Unix seconds, or a date such as 2030-12-31.")
+@click.option("--ttl", type=click.IntRange(0), default=0, help="Seconds that the role stays valid after each read.")
+@click.option("--expired", type=unix_time, help="When the assignment ends: Unix seconds, or a date such as 2030-12-31.")
 @click.pass_context
 def grant(ctx: click.Context, user: str, role: str, app_id: int, ttl: int, expired: int | None) -> None:
-    """Assign ROLE to a user; one that is assigned already gets the new limits."""
+    """Assign ROLE to a user. If it is assigned already, --ttl and --expired replace the old values."""
     name = _role_name(role)
     new = Assignment(name, expired or 0, ttl)
 
@@ -117,8 +121,8 @@ def grant(ctx: click.Context, user: str, role: str, app_id: int, ttl: int, expir
             return [new if item.name == name else item for item in old]
         return [*old, new]
 
-    found, changed = _change(ctx, user, app_id, change)
-    click.echo(f"{found.login} has the role {name} at application {app_id}{'' if changed else ', as before'}")
+    account, changed = _change(ctx, user, app_id, change)
+    click.echo(f"{account.login} has the role {name} at application {app_id}{'' if changed else ', as before'}")
 
 
 @command.command()
@@ -127,35 +131,35 @@ def grant(ctx: click.Context, user: str, role: str, app_id: int, ttl: int, expir
 @APP
 @click.pass_context
 def revoke(ctx: click.Context, user: str, role: str, app_id: int) -> None:
-    """Take an assigned ROLE from a user. Roles by default, condition or group are not assigned, and stay."""
+    """Remove an assigned ROLE from a user. Roles from defaults, conditions or groups are not affected."""
     name = _role_name(role)
-    found, changed = _change(ctx, user, app_id, lambda old: [item for item in old if item.name != name])
+    account, changed = _change(ctx, user, app_id, lambda old: [item for item in old if item.name != name])
     if not changed:
-        raise CommandFailure(f"{found.login} has no role {name} assigned at application {app_id}")
-    click.echo(f"{found.login} has no longer the role {name} at application {app_id}")
+        raise CommandFailure(f"{account.login} has no role {name} assigned at application {app_id}")
+    click.echo(f"{account.login} no longer has the role {name} at application {app_id}")
 
 
 def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple[User, bool]:
-    """Change the assigned roles, as a save over the API would."""
+    """Changes the assigned roles with the same checks as the API."""
 
     async def work(services: Services) -> tuple[User, bool]:
-        found_user = await _user(services, user)
-        found = await _loaded(services, found_user, app_id)
-        if found.gone:
+        account = await _require_user(services, user)
+        loaded = await _load_facts(services, account, app_id)
+        if loaded.gone:
             raise CommandFailure(f"application {app_id}, or its project, is removed")
 
         async def save(tx: Transaction) -> bool:
             row = await role_store.lock_application(tx, app_id)
             known = await role_store.read_roles(tx, app_id)
-            old = await read_record(tx, found_user.user_id, app_id)
-            wanted = stored(change(list(assignments(old["roles"]))))
-            new = await save_record(tx, console(), found_user.user_id, row, known, {}, wanted, 0)
+            old = await read_record(tx, account.user_id, app_id)
+            new_roles = stored(change(list(decode_assignments(old["roles"]))))
+            new = await save_record(tx, command_line_actor(), account.user_id, row, known, {}, new_roles, 0)
             return new != old
 
         try:
-            return found_user, await services.database.transaction(save)
+            return account, await services.database.transaction(save)
         except InvalidInput as error:
-            known = ", ".join(sorted(found.application.roles)) or "none"
+            known = ", ".join(sorted(loaded.application.roles)) or "none"
             raise CommandFailure(f"{error.message}; the roles of application {app_id}: {known}") from None
 
     return with_services(ctx, work)
@@ -168,15 +172,15 @@ def _role_name(role: str) -> str:
         raise click.UsageError(error.message) from None
 
 
-async def _user(services: Services, name: str) -> User:
+async def _require_user(services: Services, name: str) -> User:
     user = await services.users.find(name)
     if user is None:
         raise CommandFailure(f"there is no user {name}")
     return user
 
 
-async def _loaded(services: Services, user: User, app_id: int) -> LoadedFacts:
-    found = await services.permissions.facts.load(user.user_id, app_id, None)
-    if found is None:
+async def _load_facts(services: Services, user: User, app_id: int) -> LoadedFacts:
+    loaded = await services.permissions.facts.load(user.user_id, app_id, None)
+    if loaded is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
-    return found
+    return loaded

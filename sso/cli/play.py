@@ -21,7 +21,7 @@ def _address(value: str, *schemes: str) -> str:
     except ValueError:
         good = False
     if not good or parts.query or parts.fragment or not value.isascii() or not value.isprintable() or " " in value:
-        raise click.BadParameter(f"is no address such as {schemes[0]}://127.0.0.1:8000")
+        raise click.BadParameter(f"expected an address such as {schemes[0]}://127.0.0.1:8000")
     return value.rstrip("/")
 
 
@@ -35,16 +35,16 @@ def _ws_url(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str
 
 @click.command()
 @click.argument("base_url", metavar="BASE_URL", callback=_base_url)
-@click.option("--factor", default="", help="Device factor; without it there is no JWT.")
+@click.option("--factor", default="", help="Device factor; without it the result has no JWT.")
 @click.option("--distr", default="", help="Distributor tag.")
-@click.option("--app-id", type=click.IntRange(0), default=0, help="Central application.")
-@click.option("--gapp-id", type=click.IntRange(0), default=0, help="Game application.")
+@click.option("--app-id", type=click.IntRange(0), default=0, help="Application id (app_id).")
+@click.option("--gapp-id", type=click.IntRange(0), default=0, help="Game application id (gapp_id).")
 @click.option("--key", "key_file", type=click.Path(path_type=Path), help="RSA private key (PEM) to sign requests with.")
-@click.option("--no-socket", is_flag=True, help="Only poll: no WebSocket, no stages.")
-@click.option("--ws-url", default="", callback=_ws_url, help="WebSocket address; BASE_URL with ws without it.")
+@click.option("--no-socket", is_flag=True, help="Only poll; open no WebSocket, so that no stages are shown.")
+@click.option("--ws-url", default="", callback=_ws_url, help="WebSocket address (default: BASE_URL with ws).")
 @click.option("--open", "open_browser", is_flag=True, help="Open the link in the browser of this machine.")
-@click.option("--qr", is_flag=True, help="Draw the QR code also where there is no terminal.")
-@click.option("--json", "as_json", is_flag=True, help="Print the service's answer as it is, secrets included.")
+@click.option("--qr", is_flag=True, help="Print the QR code even if the output is not a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print the response of the service unchanged, including secrets.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -60,14 +60,18 @@ def command(
     qr: bool,
     as_json: bool,
 ) -> None:
-    """Sign in as a game does: show a link, wait until somebody has signed in in a browser, print who it was.
+    """Log in as a game does: show a link, wait until a user has signed in with a browser, print the user.
 
-    BASE_URL is the service's address. Needs nothing of its settings or its database.
+    BASE_URL is the address of the service. The command needs neither its settings nor its database.
+
+    \b
+    Example:
+      sso play http://127.0.0.1:8000 --open
     """
     out = sys.stderr if as_json else sys.stdout
     fields: dict[str, str | int] = {"factor": factor, "distr": distr, "app_id": app_id, "gapp_id": gapp_id}
     try:
-        wish = GameLoginOptions(
+        options = GameLoginOptions(
             base_url=base_url,
             ws_url=ws_url or "ws" + base_url.removeprefix("http"),
             key=SigningKey.read(key_file) if key_file else None,
@@ -77,7 +81,7 @@ def command(
             open=webbrowser.open if open_browser else lambda _link: None,
         )
         screen = Screen(out)
-        result = trio.run(log_in, wish, screen)
+        result = trio.run(log_in, options, screen)
     except (BadKey, GameLoginError) as error:
         raise click.ClickException(str(error)) from None
     except Interrupted:

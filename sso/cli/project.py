@@ -5,7 +5,7 @@ from typing import Any
 import click
 import orjson
 
-from sso.cli.context import CommandFailure, console, with_services
+from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.db.statement import Statement
 from sso.db.transaction import Row
 from sso.perm.membership import read_membership
@@ -25,16 +25,16 @@ _LIST = Statement(
 
 @click.group()
 def command() -> None:
-    """Projects and who is in them. PROJECT is an id or an alias.
+    """Show and remove projects and list their members. PROJECT is an id or an alias.
 
-    Projects are created with `sso apply`, or published over the API.
+    Projects are created with `sso apply` or over the API.
     """
 
 
 @command.command("list")
 @click.pass_context
 def list_projects(ctx: click.Context) -> None:
-    """List projects: id, title, and how much belongs to them."""
+    """List the projects: id, title, number of applications, groups and members."""
 
     async def work(services: Services) -> list[Row]:
         return await services.database.rows(_LIST)
@@ -49,10 +49,10 @@ def list_projects(ctx: click.Context) -> None:
 @PROJECT
 @click.pass_context
 def show(ctx: click.Context, project: str) -> None:
-    """Show a project's record as JSON."""
+    """Show a project as JSON."""
 
     async def work(services: Services) -> dict[str, Any]:
-        return shown(await _found(services, project))
+        return shown(await _require_project(services, project))
 
     click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
 
@@ -61,15 +61,15 @@ def show(ctx: click.Context, project: str) -> None:
 @PROJECT
 @click.pass_context
 def members(ctx: click.Context, project: str) -> None:
-    """List the members of a project: user id, login, and their roles, with where they have them."""
+    """List the members of a project: user id, login and roles."""
 
     async def work(services: Services) -> list[tuple[str, str, list[str]]]:
-        row = await _found(services, project)
-        found = []
+        row = await _require_project(services, project)
+        members = []
         for member in (await read_membership(services.database, row["id"]))["users"]:
             user = await services.users.get(member["user_id"])
-            found.append((member["user_id"], user.login if user else "-", _roles(member["roles"])))
-        return found
+            members.append((member["user_id"], user.login if user else "-", _roles(member["roles"])))
+        return members
 
     for user_id, login, roles in with_services(ctx, work):
         click.echo("\t".join([user_id, login, ", ".join(roles)]))
@@ -77,27 +77,27 @@ def members(ctx: click.Context, project: str) -> None:
 
 @command.command()
 @PROJECT
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def remove(ctx: click.Context, project: str, yes: bool) -> None:
-    """Remove a project: its members, and the keys and service JWTs of its applications, have no access any more.
+    """Remove a project. Its members, and the keys and service JWTs of its applications, lose their access.
 
-    The records stay, marked as removed.
+    The records are kept and marked as removed.
     """
     if not yes:
         click.confirm(f"Remove the project {project}?", abort=True)
 
     async def work(services: Services) -> str:
-        row = await _found(services, project)
+        row = await _require_project(services, project)
         if row["removed"]:
-            raise CommandFailure(f"{row['id']} is removed already")
-        await services.database.transaction(lambda tx: remove_project(tx, console(), row["id"]))
+            raise CommandFailure(f"{row['id']} is already removed")
+        await services.database.transaction(lambda tx: remove_project(tx, command_line_actor(), row["id"]))
         return str(row["id"])
 
     click.echo(f"{with_services(ctx, work)} is removed")
 
 
-async def _found(services: Services, name: str) -> Row:
+async def _require_project(services: Services, name: str) -> Row:
     row = await read_row(services.database, await services.permissions.projects.resolve(name))
     if row is None:
         raise CommandFailure(f"there is no project {name}; `sso project list` shows them")
@@ -105,13 +105,13 @@ async def _found(services: Services, name: str) -> Row:
 
 
 def _roles(roles: dict[str, Any]) -> list[str]:
-    """``admin``, ``app_admin at applications.10``."""
-    found = [_name(role) for role in roles.get("project", [])]
+    """Returns texts such as ``admin`` and ``app_admin at applications.10``."""
+    texts = [_role_name(role) for role in roles.get("project", [])]
     for level in ("applications", "services", "groups"):
-        for resource, given in roles.get(level, {}).items():
-            found += [f"{_name(role)} at {level}.{resource}" for role in given]
-    return found
+        for resource, assigned in roles.get(level, {}).items():
+            texts += [f"{_role_name(role)} at {level}.{resource}" for role in assigned]
+    return texts
 
 
-def _name(role: Any) -> str:
+def _role_name(role: Any) -> str:
     return role if isinstance(role, str) else str(role["name"])

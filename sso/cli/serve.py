@@ -18,19 +18,19 @@ import structlog
 import trio
 
 from sso import metrics
-from sso.cli.context import FAILURES, database, settings_of
+from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.config import ConfigError, Settings, load
 from sso.core.bind_address import Bind, parse_binds
 from sso.core.encryption import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
 from sso.serve import metrics_server
-from sso.serve.account import switch_account
-from sso.serve.child import ChildRole, ReadyPipe
+from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.http1.balance import WorkerSlots
 from sso.serve.listeners import listening
+from sso.serve.privileges import drop_privileges
 from sso.serve.supervisor import Supervisor
 
-LOOK_EVERY_S = 0.3
+DATABASE_CHECK_SECONDS = 0.3
 log = structlog.get_logger()
 
 
@@ -39,15 +39,19 @@ log = structlog.get_logger()
     "--apply",
     "document",
     type=click.Path(path_type=Path),
-    help="Load this document of desired state first, as `sso apply` does.",
+    help="First apply this document of desired state, like `sso apply`.",
 )
 @click.pass_context
 def command(ctx: click.Context, document: Path | None) -> int:
     """Start the service and keep it running.
 
     \b
-    SIGTERM, Ctrl-C   stop taking requests, finish those in flight, exit 0
+    SIGTERM, Ctrl-C   stop accepting requests, finish those in progress, exit with code 0
     SIGHUP            read the settings again and replace the workers one by one
+
+    \b
+    Example:
+      SSO_BIND=0.0.0.0:8000 SSO_BASE_URL=https://sso.example.com sso serve
     """
     settings = settings_of(ctx)
     if settings.http == "lane":
@@ -59,18 +63,20 @@ def command(ctx: click.Context, document: Path | None) -> int:
             raise ConfigError(f"SSO_BIND: {error}") from None
         sockets = stack.enter_context(listening(binds))
         settings = _with_real_port(settings, binds[0].bound(sockets[0]))
-        meters = stack.enter_context(listening(parse_binds(settings.metrics_bind))) if settings.metrics_bind else ()
-        switch_account(settings.user, settings.data_dir, binds)
-        if meters:
-            stack.callback(shutil.rmtree, metrics.prepare(), ignore_errors=True)
-        dsn = stack.enter_context(database(settings, meanwhile=_import_worker))
+        metrics_sockets = (
+            stack.enter_context(listening(parse_binds(settings.metrics_bind))) if settings.metrics_bind else ()
+        )
+        drop_privileges(settings.user, settings.data_dir, binds)
+        if metrics_sockets:
+            stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
+        dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker))
         if document is not None:
             _apply_first(ctx, document)
-        return _supervise(settings, ctx.find_root().obj, dsn, sockets, meters)
+        return _supervise(settings, ctx.find_root().obj, dsn, sockets, metrics_sockets)
 
 
 def _apply_first(ctx: click.Context, document: Path) -> None:
-    """In a process of its own: hashing takes threads, and from a process with threads no worker may be forked."""
+    """Applies the document in a child process: hashing starts threads, and a process with threads must not fork."""
     from sso.cli import apply, fail
 
     pid = os.fork()
@@ -89,32 +95,32 @@ def _apply_first(ctx: click.Context, document: Path) -> None:
 
 
 def _import_worker() -> None:
-    """Once, before the workers are forked: each is then there in no time and shares the memory of what it imports."""
-    importlib.import_module("sso.server")
+    """Imports the worker's modules before the fork, so that workers start quickly and share the memory."""
+    importlib.import_module("sso.worker")
     importlib.import_module("sso.cli.apply")
     gc.freeze()
 
 
 def _supervise(
-    settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket], meters: Sequence[socket]
+    settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket], metrics_sockets: Sequence[socket]
 ) -> int:
-    from sso.server import run_worker
     from sso.services import keyring
+    from sso.worker import run_worker
 
-    places = WorkerSlots()
-    keyring(settings)  # made now if there is none, and a bad one is said before anything starts
+    slots = WorkerSlots()
+    keyring(settings)  # creates the master key if there is none; an invalid one is reported before anything starts
 
     def workers(current: Settings) -> ChildRole:
         def run(ready: ReadyPipe, number: int) -> None:
             gc.enable()
-            _leave_on_sigterm()  # before it serves, and after: a further signal must not change its exit code
-            for listener in meters:
+            _exit_on_sigterm()  # while the worker starts and after it has stopped: the exit code stays 0
+            for listener in metrics_sockets:
                 listener.close()
-            place = places.place(number, current.workers)
+            slot = slots.place(number, current.workers)
             try:
-                trio.run(partial(run_worker, current, dsn, sockets, ready, place))
+                trio.run(partial(run_worker, current, dsn, sockets, ready, slot))
             except* SealError as group:
-                raise SystemExit(str(_first(group))) from None
+                raise SystemExit(str(_innermost(group))) from None
 
         return ChildRole("worker", run, current.workers)
 
@@ -124,10 +130,10 @@ def _supervise(
 
     def stop_listening() -> None:
         close_sockets()
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a further one must not change the exit code
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not change the exit code
 
-    def aside(name: str, work: Callable[[ReadyPipe], None]) -> ChildRole:
-        """It answers no requests, so it must not hold the listeners open when those who do have closed them."""
+    def helper_role(name: str, work: Callable[[ReadyPipe], None]) -> ChildRole:
+        """Returns the role of a process that serves no requests. It closes the listeners, which only workers keep."""
 
         def run(ready: ReadyPipe, _: int) -> None:
             close_sockets()
@@ -136,9 +142,9 @@ def _supervise(
         return ChildRole(name, run)
 
     def roles(current: Settings) -> list[ChildRole]:
-        minder = [] if current.database_url else [aside("database", partial(_mind_database, current.data_dir))]
-        meter = [aside("metrics", partial(_serve_metrics, meters))] if meters else []
-        return [*minder, *meter, workers(current)]
+        watched = [] if current.database_url else [helper_role("database", partial(_keep_database, current.data_dir))]
+        measured = [helper_role("metrics", partial(_serve_metrics, metrics_sockets))] if metrics_sockets else []
+        return [*watched, *measured, workers(current)]
 
     def announce() -> None:
         click.echo(f"sso is ready at {settings.base_url} ({settings.workers} worker{'s'[: settings.workers > 1]})")
@@ -149,32 +155,32 @@ def _supervise(
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """An error itself, from under the nurseries that it passed through."""
+def _innermost(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Returns the error inside the groups that the nurseries wrapped around it."""
     error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return _innermost(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _with_real_port(settings: Settings, bind: Bind) -> Settings:
-    """With port 0 the public address follows the port that was given."""
+    """If the bind address has port 0, the public addresses get the port that the system assigned."""
     if not settings.base_url.endswith(":0"):
         return settings
     address = bind.url_host()
     return settings.model_copy(update={"base_url": f"http://{address}", "ws_url": f"ws://{address}"})
 
 
-def _mind_database(data_dir: Path, ready: ReadyPipe) -> None:
-    """Start the embedded PostgreSQL again whenever it dies."""
-    _leave_on_sigterm()
+def _keep_database(data_dir: Path, ready: ReadyPipe) -> None:
+    """Starts the embedded PostgreSQL again whenever it stops."""
+    _exit_on_sigterm()
     embedded = join(data_dir)
     ready()
     while True:
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(DATABASE_CHECK_SECONDS)
         if not embedded.is_alive():
-            _revive(embedded)
+            _restart(embedded)
 
 
-def _revive(embedded: Embedded) -> None:
+def _restart(embedded: Embedded) -> None:
     log.error("embedded_postgres.stopped")
     try:
         embedded.ensure()
@@ -185,10 +191,10 @@ def _revive(embedded: Embedded) -> None:
 
 
 def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:
-    _leave_on_sigterm()
+    _exit_on_sigterm()
     metrics_server.serve(sockets, ready)
 
 
-def _leave_on_sigterm() -> None:
+def _exit_on_sigterm() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))

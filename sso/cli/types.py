@@ -1,4 +1,4 @@
-"""What people type: moments and application ids."""
+"""Types of command-line arguments: times and application ids."""
 
 from datetime import UTC, datetime
 
@@ -9,12 +9,12 @@ from sso.core.ids import MAX_APPLICATION_ID
 APPLICATION_ID = click.IntRange(1, MAX_APPLICATION_ID)
 
 
-def moment(typed: str) -> int:
-    """Unix seconds, or a date or time as in ISO 8601; without a zone it is UTC."""
+def unix_time(typed: str) -> int:
+    """Converts Unix seconds, or an ISO 8601 date or time (UTC unless it has a zone), to Unix seconds."""
     if typed.isascii() and typed.isdigit():
         return int(typed)
     try:
-        found = datetime.fromisoformat(typed)
+        time = datetime.fromisoformat(typed)
     except ValueError:
-        raise click.BadParameter("must be Unix seconds, or a date such as 2030-12-31 or 2030-12-31T18:00Z") from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+        raise click.BadParameter("expected Unix seconds, or a date such as 2030-12-31 or 2030-12-31T18:00Z") from None
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())

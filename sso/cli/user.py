@@ -10,59 +10,74 @@ import orjson
 from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.users import exportable_fields
-from sso.cli.context import CommandFailure, console, record, text, with_services
+from sso.cli.context import CommandFailure, command_line_actor, utf8_argument, with_services, write_audit_entry
 from sso.core.passwords import LONGEST
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
 
-ID_OR_LOGIN = click.argument("id_or_login", callback=text)
+ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
 
 
 @click.group()
 def command() -> None:
-    """Add, show, disable users; passwords and second factors."""
+    """Manage users, their passwords and second factors. ID_OR_LOGIN is a user id or an e-mail address.
+
+    \b
+    Example:
+      sso user add ann@example.com --verified
+      sso user show ann@example.com
+    """
 
 
 @command.command()
 @click.argument("login")
-@click.option("--nick", default="", help="Nickname; the part of the login before the @ without it.")
-@click.option("--user-id", help="A decimal number; generated without it.")
+@click.option("--nick", default="", help="Nickname (default: the part of the login before the @).")
+@click.option("--user-id", help="User id, a decimal number (default: generated).")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
-@click.option("--verified", is_flag=True, help="The e-mail address is known to be theirs.")
+@click.option("--verified", is_flag=True, help="Mark the e-mail address as verified.")
 @click.pass_context
 def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password_stdin: bool, verified: bool) -> None:
-    """Add a user with the e-mail address LOGIN; prints the user id, and the password if it was made up."""
-    password, made_up = _password(password_stdin, confirm=True)
-    part = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
+    """Add a user with the e-mail address LOGIN and print the user id.
+
+    The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
+    generated and printed.
+    """
+    password, generated = _password(password_stdin, confirm=True)
+    fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     try:
-        document = parse({"users": [part | ({"user_id": user_id} if user_id else {})]})
+        document = parse({"users": [fields | ({"user_id": user_id} if user_id else {})]})
     except DocumentError as error:
         raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
     async def work(services: Services) -> User | None:
         if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
-            raise CommandFailure("there is already such a user")
-        await Applier(services.database, services.hasher, services.keyring, console()).apply(document)
+            raise CommandFailure("there is already a user with this login or user id")
+        await Applier(services.database, services.hasher, services.keyring, command_line_actor()).apply(document)
         return await services.users.get_by_login(login)
 
     user = with_services(ctx, work)
     assert user is not None
-    if made_up:
+    if generated:
         click.echo(f"password {password}")
     click.echo(f"user_id {user.user_id}")
 
 
 @command.command("list")
-@click.option("--search", default="", callback=text, help="Part of the login, or a user id.")
 @click.option(
-    "--most", type=click.IntRange(0, MAX_LISTED_USERS), default=100, show_default=True, help="How many at most."
+    "--search",
+    default="",
+    callback=utf8_argument,
+    help="Only users whose login contains this text, or whose user id it is.",
 )
-@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="How many to leave out first.")
+@click.option(
+    "--most", type=click.IntRange(0, MAX_LISTED_USERS), default=100, show_default=True, help="Maximum number of users."
+)
+@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Number of users to skip.")
 @click.pass_context
 def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
-    """List users: id, login, nickname, and what is special about them."""
+    """List the users: id, login, nickname, and flags (disabled, second factors)."""
 
     async def work(services: Services) -> list[User]:
         return await services.users.list(search, most, skip)
@@ -76,13 +91,13 @@ def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def show(ctx: click.Context, id_or_login: str) -> None:
-    """Show all that is known of a user, as JSON."""
+    """Show a user as JSON."""
     blocked: list[str] = []
 
     async def work(services: Services, user: User) -> None:
         blocked.extend(sorted(await SecondFactorAttempts(services.database).blocked(user.user_id)))
 
-    user = _change(ctx, id_or_login, work)
+    user = _with_user(ctx, id_or_login, work)
     more = {
         "second_factors": list(user.second_factors),
         "reg_time": int(user.reg_time.timestamp()),
@@ -97,7 +112,7 @@ def show(ctx: click.Context, id_or_login: str) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def disable(ctx: click.Context, id_or_login: str) -> None:
-    """Disable a user: sessions and tokens end at once."""
+    """Disable a user. All sessions and tokens end at once."""
     user = _set_disabled(ctx, id_or_login, disabled=True)
     click.echo(f"{user.login} is disabled")
 
@@ -106,7 +121,7 @@ def disable(ctx: click.Context, id_or_login: str) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def enable(ctx: click.Context, id_or_login: str) -> None:
-    """Let a disabled user sign in again."""
+    """Allow a disabled user to sign in again."""
     user = _set_disabled(ctx, id_or_login, disabled=False)
     click.echo(f"{user.login} is enabled")
 
@@ -116,16 +131,16 @@ def enable(ctx: click.Context, id_or_login: str) -> None:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.pass_context
 def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> None:
-    """Set a new password; sessions and tokens end at once."""
-    password, made_up = _password(password_stdin, confirm=True)
+    """Set a new password. All sessions and tokens end at once."""
+    password, generated = _password(password_stdin, confirm=True)
 
     async def work(services: Services, user: User) -> None:
         password_hash = await services.hasher.hash(password)
-        await record(services, "user.set_password", user.user_id, {"password": password_hash})
+        await write_audit_entry(services, "user.set_password", user.user_id, {"password": password_hash})
         await services.users.set_password(user.user_id, password_hash)
 
-    user = _change(ctx, id_or_login, work)
-    if made_up:
+    user = _with_user(ctx, id_or_login, work)
+    if generated:
         click.echo(f"password {password}")
     click.echo(f"the password of {user.login} is set")
 
@@ -134,13 +149,13 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
 @ID_OR_LOGIN
 @click.pass_context
 def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
-    """Remove all second factors of a user who has lost theirs; sessions and tokens end, and the user gets a mail."""
+    """Remove all second factors of a user who lost them. All sessions and tokens end, and the user gets a mail."""
 
     async def work(services: Services, user: User) -> None:
-        await record(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
+        await write_audit_entry(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
         await services.second_factor_changes.reset(user)
 
-    user = _change(ctx, id_or_login, work)
+    user = _with_user(ctx, id_or_login, work)
     click.echo(f"{user.login} signs in with the password alone")
 
 
@@ -148,13 +163,13 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
-    """Accept codes again for a user whose second factors are blocked after 20 wrong codes in a row."""
+    """Accept codes again after the second factors were blocked by 20 wrong codes in a row."""
 
     async def work(services: Services, user: User) -> None:
-        await record(services, "user.unblock_2fa", user.user_id, {"blocked": False})
+        await write_audit_entry(services, "user.unblock_2fa", user.user_id, {"blocked": False})
         await clear_attempts(services.database, user.user_id)
 
-    user = _change(ctx, id_or_login, work)
+    user = _with_user(ctx, id_or_login, work)
     click.echo(f"codes of {user.login} are accepted again")
 
 
@@ -162,59 +177,64 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def end_sessions(ctx: click.Context, id_or_login: str) -> None:
-    """End all sessions and tokens of a user at once; the password stays."""
+    """End all sessions and tokens of a user at once. The password stays valid."""
 
     async def work(services: Services, user: User) -> None:
-        await record(services, "user.end_sessions", user.user_id, {"signed_in": False})
+        await write_audit_entry(services, "user.end_sessions", user.user_id, {"signed_in": False})
         await services.users.revoke_all(user.user_id)
 
-    user = _change(ctx, id_or_login, work)
+    user = _with_user(ctx, id_or_login, work)
     click.echo(f"{user.login} is signed out everywhere")
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> User:
     async def work(services: Services, user: User) -> None:
-        await record(services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled})
+        await write_audit_entry(
+            services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled}
+        )
         await services.users.set_disabled(user.user_id, disabled=disabled)
 
-    return _change(ctx, id_or_login, work)
+    return _with_user(ctx, id_or_login, work)
 
 
-def _change(ctx: click.Context, id_or_login: str, change: Callable[[Services, User], Awaitable[None]]) -> User:
+def _with_user(ctx: click.Context, id_or_login: str, action: Callable[[Services, User], Awaitable[None]]) -> User:
     async def work(services: Services) -> User:
         user = await services.users.find(id_or_login)
         if user is None:
             raise CommandFailure(f"there is no user {id_or_login}")
-        await change(services, user)
+        await action(services, user)
         return user
 
     return with_services(ctx, work)
 
 
 def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
-    """The password, and whether it was made up: never an argument, where others on the machine could see it."""
+    """Returns the password, and whether it was generated.
+
+    A password is never an argument, which other users of the machine could see.
+    """
     if from_stdin:
         try:
             password = sys.stdin.buffer.readline().decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            raise CommandFailure("the password is not UTF-8") from None
+            raise CommandFailure("the password on standard input is not UTF-8") from None
         if not password:
-            raise CommandFailure("standard input holds no password")
-        return _not_too_long(password), False
+            raise CommandFailure("expected the password on standard input")
+        return _check_length(password), False
     if sys.stdin.isatty():
         typed: str = click.prompt(
-            "Password (empty: make one up)",
+            "Password (empty: generate one)",
             default="",
             show_default=False,
             hide_input=True,
             confirmation_prompt=confirm,
         )
         if typed:
-            return _not_too_long(typed), False
+            return _check_length(typed), False
     return secrets.token_urlsafe(12), True
 
 
-def _not_too_long(password: str) -> str:
+def _check_length(password: str) -> str:
     if len(password) > LONGEST:
-        raise CommandFailure(f"a password has at most {LONGEST} characters")
+        raise CommandFailure(f"password: expected at most {LONGEST} characters")
     return password

@@ -2,19 +2,19 @@
 
 import click
 
-from sso.cli.context import CommandFailure, text, with_services
+from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.gsid.violations import ViolationRecord
 from sso.services import Services
 
 
 @click.command()
-@click.argument("record_id", metavar="ID", callback=text)
+@click.argument("record_id", metavar="ID", callback=utf8_argument)
 @click.pass_context
 def command(ctx: click.Context, record_id: str) -> None:
-    """Tell why a request about a game session was refused.
+    """Show why a request about a game session was refused.
 
-    ID is what the client got as `error` of a 403. It says which binding failed, and both values; of secrets and keys
-    only the beginning of a digest. Records are kept for a week.
+    ID is the value of `error` in the client's 403 response. The record shows which check failed, with the expected and
+    the actual value (for secrets and keys only the beginning of a digest). Records are kept for a week.
     """
 
     async def work(services: Services) -> ViolationRecord | None:
@@ -28,7 +28,7 @@ def command(ctx: click.Context, record_id: str) -> None:
 
 
 def lines(record: ViolationRecord) -> list[tuple[str, str]]:
-    # In the place of a gsid anything may have been sent: it must not write lines of its own, nor move the cursor.
+    # The client chose the gsid: escape control characters, which could fake lines or move the cursor.
     gsid = record.gsid if record.gsid.isprintable() else ascii(record.gsid)
     return [
         ("when", record.created.isoformat(timespec="seconds")),

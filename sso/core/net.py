@@ -80,12 +80,21 @@ def intersection(first: Iterable[Network], second: Iterable[Network]) -> tuple[N
     return tuple(found)
 
 
-def client_networks(address: Address) -> tuple[Address | Network, Network | None]:
-    """Returns what counts as one client, an IPv4 address or an IPv6 /64, and the /48 around an IPv6 address."""
+def client_network(address: Address) -> Address | Network:
+    """Returns the network that counts as one client: an IPv4 address or an IPv6 /64.
+
+    A host with one IPv6 address commonly has all addresses of its /64.
+    """
     plain = _unmapped(address)
-    if isinstance(plain, IPv4Address):
-        return plain, None
-    return IPv6Network((plain, 64), strict=False), IPv6Network((plain, 48), strict=False)
+    return plain if isinstance(plain, IPv4Address) else IPv6Network((plain, 64), strict=False)
+
+
+def client_networks(address: Address) -> tuple[Address | Network, Network | None]:
+    """Returns the network of a client and its site: the /48 around an IPv6 address, None for IPv4."""
+    network = client_network(address)
+    if isinstance(network, IPv6Network):
+        return network, network.supernet(new_prefix=48)
+    return network, None
 
 
 def private_networks(values: Sequence[str]) -> tuple[Network, ...]:

@@ -1,4 +1,9 @@
-"""Events counted by the minute in the database, the same for all workers; concurrent counts share a statement."""
+"""Rate limits: counters in the database, the same for all workers.
+
+A counter is a row of ``throttle``. Every statement that counts uses :func:`count_events`, so that all counters follow
+the same rules: :class:`EventCounter` and :class:`RateLimiter` here, and logins (:mod:`sso.accounts.throttle`). Logins
+have statements of their own around it, because they check and lock several counters in the statement that counts.
+"""
 
 from typing import NamedTuple
 
@@ -8,36 +13,61 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 
-NEVER = 2**31 - 1
+NO_LIMIT = 2**31 - 1
+MAX_BACKOFF_S = 60
+FORGET_BACKOFF_S = 900  # a backoff counter starts again after as long without an event
+
+
+def _blocked_until(count: str, start: str, previous: str) -> str:
+    """Returns SQL: when a counter with ``count`` events in the window that began at ``start`` is free again."""
+    return f"""CASE WHEN {count} < max_events THEN {previous}
+        WHEN backoff THEN now() + make_interval(secs => least({MAX_BACKOFF_S}, 2.0 ^ least({count} - max_events, 30)))
+        ELSE greatest({previous}, coalesce(now() + make_interval(secs => block_s), {start} + interval '60 s')) END"""
+
+
+_LIFE_S = f"CASE WHEN backoff THEN {FORGET_BACKOFF_S} ELSE 60 + coalesce(block_s, 0) END"
+_EXPIRES = f"now() + make_interval(secs => {_LIFE_S})"
+
+
+def count_events(events: str) -> str:
+    """Returns the INSERT that counts events; the caller may add WHERE and RETURNING.
+
+    ``events`` is a CTE with one row for each counter: ``key``, ``added`` (how many events happened), ``max_events``
+    (the number that blocks the counter), ``block_s`` and ``backoff``. A counter counts the events of a minute. It is
+    blocked for ``block_s``, or until the minute ends if that is NULL. With ``backoff`` it counts without end, and each
+    event from ``max_events`` on doubles the time for which it is blocked. Rows are locked in key order to avoid
+    deadlocks.
+    """
+    return f"""INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
+        SELECT key, added, now(), {_blocked_until("added", "now()", "'-infinity'")}, {_EXPIRES}
+        FROM {events} ORDER BY key
+        ON CONFLICT (key) DO UPDATE SET (failures, since, blocked_until, expires) = (
+            SELECT count, start, {_blocked_until("count", "start", "t.blocked_until")}, {_EXPIRES}
+            FROM (
+                SELECT max_events, block_s, backoff,
+                    CASE WHEN is_over THEN 0 ELSE t.failures END + excluded.failures AS count,
+                    CASE WHEN is_over THEN now() ELSE t.since END AS start
+                FROM (
+                    SELECT *, CASE WHEN backoff THEN t.expires ELSE t.since + interval '60 s' END < now() AS is_over
+                    FROM {events} WHERE key = t.key
+                ) counter
+            ) counted
+        )"""  # noqa: S608 - the parts are constants
+
 
 _COUNT = BatchStatement(
-    """
-    WITH item AS (
-        SELECT *, count(*) OVER (PARTITION BY key) AS together, row_number() OVER (PARTITION BY key ORDER BY n) AS place
-        FROM {items}
+    f"""WITH item AS (
+        SELECT *, count(*) OVER (PARTITION BY key) AS added, row_number() OVER (PARTITION BY key ORDER BY n) AS position
+        FROM {{items}}
+    ), events AS (
+        SELECT DISTINCT ON (key) key, added, max_events, block_s, false AS backoff FROM item ORDER BY key
     ), counted AS (
-        INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
-        SELECT DISTINCT ON (key) key, together, now(),
-            CASE WHEN together >= most THEN now() + make_interval(secs => block) ELSE '-infinity' END,
-            now() + make_interval(secs => 60 + block)
-        FROM item ORDER BY key
-        ON CONFLICT (key) DO UPDATE SET (failures, since, blocked_until, expires) = (
-            SELECT n, s, CASE WHEN n >= most THEN greatest(t.blocked_until, now() + make_interval(secs => block))
-                ELSE t.blocked_until END, excluded.expires
-            FROM (
-                SELECT most, block,
-                    CASE WHEN t.since < now() - interval '60 s' THEN 0 ELSE t.failures END + excluded.failures AS n,
-                    CASE WHEN t.since < now() - interval '60 s' THEN now() ELSE t.since END AS s
-                FROM item WHERE item.key = excluded.key LIMIT 1
-            ) x
-        )
-        RETURNING key, failures, since
+        {count_events("events")} RETURNING key, failures, since
     )
-    SELECT item.n, c.failures - item.together + item.place AS count,
+    SELECT item.n, c.failures - item.added + item.position AS count,
         CAST(ceil(extract(epoch FROM c.since + interval '60 s' - now())) AS int) AS left_s
-    FROM item JOIN counted c USING (key)
-    """,
-    columns={"key": "bytea", "most": "int", "block": "float"},
+    FROM item JOIN counted c USING (key)""",  # noqa: S608 - the parts are constants
+    columns={"key": "bytea", "max_events": "int", "block_s": "float"},
 )
 
 
@@ -47,20 +77,22 @@ class Count(NamedTuple):
 
 
 class EventCounter:
+    """Counts events per key and minute. Concurrent calls share a statement."""
+
     def __init__(self, database: Database) -> None:
         self._count = Batch(database, _COUNT)
 
-    async def add(self, key: bytes, block_after: int = NEVER, block_s: float = 0.0) -> Count:
-        """Counts an event, and blocks the key for ``block_s`` if it is the ``block_after``-th within a minute."""
-        row = await self._count(key=key, most=block_after, block=block_s)
+    async def add(self, key: bytes, max_events: int = NO_LIMIT, block_s: float = 0.0) -> Count:
+        """Counts an event. The ``max_events``-th event within a minute blocks the key for ``block_s``."""
+        row = await self._count(key=key, max_events=max_events, block_s=block_s)
         assert row is not None
         return Count(row["count"], max(1, row["left_s"]))
 
 
 class RateLimiter:
-    """So many events of one kind per minute and client: an IPv4 address or an IPv6 /64. 0 means no limit.
+    """Limits events of one kind per minute and client: an IPv4 address or an IPv6 /64. A limit of 0 means no limit.
 
-    All the /64 of one IPv6 /48 have ``SITE_FACTOR`` times as many.
+    All the /64 networks of one IPv6 /48 together have ``SITE_FACTOR`` times the limit.
     """
 
     def __init__(self, database: Database, name: str, per_minute: int) -> None:

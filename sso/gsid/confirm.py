@@ -7,7 +7,7 @@ from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
-from sso.core.net import Address, client_networks, parse_address
+from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.link import EMPTY, Link
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
@@ -33,7 +33,7 @@ class ConfirmationView:
 
     def same_network(self, address: Address) -> bool:
         """Whether the browser and the game have the same address (IPv6: the same /64)."""
-        return client_networks(parse_address(self.address))[0] == client_networks(address)[0]
+        return client_network(parse_address(self.address)) == client_network(address)
 
 
 class Confirmation:

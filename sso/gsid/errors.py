@@ -25,11 +25,11 @@ class BadLink(ApiError):
     """A link to a game login has an invalid parameter."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(_("The link from the game has a wrong value for “%(name)s”.", name=name))
+        super().__init__(_("The link from the game has an invalid value for “%(name)s”.", name=name))
 
 
 class NoSession(ApiError):
     """The session does not exist or has ended; shown to the user in the browser."""
 
     status = 410
-    message = _("It has expired or was used. Go back to the game and start again.")
+    message = _("The link has expired or was already used. Go back to the game and start again.")

@@ -12,8 +12,8 @@ from sso.accounts.login_options import ShortText
 from sso.core.language import TAG
 from sso.gsid.errors import BadLink
 from sso.gsid.model import GameSessionData, LinkValues
-from sso.web.body import InvalidBody, ParsedBody, read_body
-from sso.web.models import AppId, Flag, RequestModel, validate
+from sso.web.body import InvalidBody, ParsedBody, parse_body
+from sso.web.request_model import AppId, Flag, RequestModel, validate
 
 NAMES = ("app_id", "gapp_id", "distr", "meta", "lang")
 _FORM = "application/x-www-form-urlencoded"
@@ -77,7 +77,7 @@ EMPTY = Link({})
 
 def _decode(pair: str, name: str) -> str | None:
     try:
-        text = read_body(pair.encode(), _FORM).fields.get(name)
+        text = parse_body(pair.encode(), _FORM).fields.get(name)
     except (InvalidBody, UnicodeEncodeError):
         return None
     return text if isinstance(text, str) else None

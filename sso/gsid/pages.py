@@ -7,10 +7,12 @@ from sso.accounts.visitor import Visitor
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.link import Link
 from sso.gsid.login_flow import decision_path, session_path
-from sso.web import cookies_csrf, language
-from sso.web.http import address
+from sso.web import language
+from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page, see_other
+from sso.web.pages import form_fields, page
+from sso.web.redirects import see_other
+from sso.web.request import client_address
 
 PATH = "/game/<gsid>"
 REFRESH_S = "2"
@@ -18,7 +20,7 @@ TITLES = {
     "done": _("Back to your game"),
     "waiting": _("Back to your game"),
     "gone": _("Back to your game"),
-    "used": _("Used already"),
+    "used": _("Already used"),
     "stopped": _("Stopped"),
 }
 
@@ -33,7 +35,7 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
         if session is None:
             return see_other(session_path(gsid, link.unchecked))
         view = await confirmation.view(gsid, link)
-        language.asked_for(link.lang)
+        language.use_ui_locales(link.lang)
         if not view.pending:
             return await show_result(view, session)
         allowed = await confirmation.is_allowed(gsid, session.user, link)
@@ -41,11 +43,11 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             "game.html",
             page_title=_("Continue to your game"),
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             game=view,
-            same_network=view.same_network(address()),
+            same_network=view.same_network(client_address()),
             allowed=allowed,
-            administrator=allowed and await confirmation.grants_admin_rights(session.user, address()),
+            administrator=allowed and await confirmation.grants_admin_rights(session.user, client_address()),
             action=decision_path(gsid),
             next=session_path(gsid, view.parameters),
         )
@@ -72,9 +74,9 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
         form = await form_fields()
         session = await visitor.session()
         if session:
-            cookies_csrf.check_csrf(session.secret, form.get("csrf"))
+            check_csrf(session.secret, form.get("csrf"))
         link = Link.from_form(form)
-        language.asked_for(link.lang)
+        language.use_ui_locales(link.lang)
         return session, link
 
     async def show_result(view: ConfirmationView, session: Session) -> Response:
@@ -90,11 +92,11 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             "game_result.html",
             page_title=TITLES[outcome],
             user=session.user,
-            csrf=cookies_csrf.csrf_token(session.secret),
+            csrf=csrf_token(session.secret),
             headers={"Refresh": REFRESH_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,
-            administrator=signed_in and await confirmation.grants_admin_rights(session.user, address()),
+            administrator=signed_in and await confirmation.grants_admin_rights(session.user, client_address()),
         )
 
     return routes

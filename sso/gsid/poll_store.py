@@ -10,6 +10,7 @@ from collections.abc import Collection
 import trio
 
 from sso.accounts.model import User
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -22,14 +23,13 @@ MAX_SCAN = 5000  # polls in one statement
 # Every poll gets its own number, also if several polls of one session are in the same batch. Rows are locked in key
 # order to avoid deadlocks. An older poll that may still be held is notified. A poll with an address is authenticated
 # here, as session_auth.py would: the session is bound to that address and has no key.
-_START = """
+_START = BatchStatement(
+    """
     WITH locked AS ( -- the sessions, one row per poll
         SELECT item.n, s.gsid, s.status, s.ends > now() AS alive,
             s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_open,
             coalesce(s.held_until > now(), false) AS held, coalesce(s.retry_at > now(), false) AS early
-        FROM unnest(CAST(:gsids AS text[]), CAST(:addresses AS text[]), CAST(:early_poll_keys AS bytea[]))
-            WITH ORDINALITY AS item (gsid, address, early_poll_key, n)
-        JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
         WHERE s.ends > now() - {retention} AND (item.address IS NULL OR (
             s.public_key IS NULL AND s.address = item.address
             AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = item.early_poll_key) IS NOT TRUE))
@@ -56,13 +56,15 @@ _START = """
     FROM extended, unnest(items) WITH ORDINALITY AS item (n, batch_position)
     UNION ALL
     SELECT n, false, 0, 0, early, NULL, status, alive, 0, 0, 0, 0, 0 FROM locked WHERE NOT is_open
-"""
+    """,
+    columns={"gsid": "text", "address": "text", "early_poll_key": "bytea"},
+)
 # A login can be claimed once, by the newest poll; by the same poll again if it does not know whether it succeeded.
 # An older poll of the same session may be in the same batch: only the newest one gets the claim.
-_CLAIM = Statement(
+_CLAIM = BatchStatement(
     f"""
     WITH item AS (
-        SELECT * FROM unnest(CAST(:gsids AS text[]), CAST(:numbers AS int[])) WITH ORDINALITY AS item (gsid, number, n)
+        SELECT * FROM {{items}}
     ), claimable AS ( -- the sessions, locked in key order
         SELECT item.n, s.gsid FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
         WHERE s.status = 'confirmed' OR (s.status = 'delivered' AND s.claimed_poll = item.number)
@@ -83,7 +85,8 @@ _CLAIM = Statement(
         ) IS NOT TRUE, NULL
     FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) LEFT JOIN users no_user ON false
     WHERE item.n NOT IN (SELECT n FROM claimed)
-    """  # noqa: S608 - fixed texts
+    """,  # noqa: S608 - fixed texts
+    columns={"gsid": "text", "number": "int"},
 )
 # The poll's number is used up, so that a claim which may still be running finds nothing. A session that the game has
 # closed meanwhile stays closed.
@@ -100,16 +103,15 @@ _DENY_CLAIMED = Statement(
     """UPDATE game_sessions SET status = 'denied'
     WHERE gsid = :gsid AND status = 'delivered' AND claimed_poll = :number"""
 )
-_SET_RETRY_TIME = Statement(
+_SET_RETRY_TIME = BatchStatement(
     """UPDATE game_sessions s SET retry_at = now() + make_interval(secs => locked.delay)
     FROM (
         SELECT s.gsid, item.delay, item.n
-        FROM unnest(CAST(:gsids AS text[]), CAST(:numbers AS int[]), CAST(:delays AS float[]))
-            WITH ORDINALITY AS item (gsid, number, delay, n)
-        JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
+        FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
         ORDER BY item.gsid FOR UPDATE OF s
     ) locked
-    WHERE s.gsid = ANY (ARRAY[locked.gsid]) RETURNING locked.n"""
+    WHERE s.gsid = ANY (ARRAY[locked.gsid]) RETURNING locked.n""",
+    columns={"gsid": "text", "number": "int", "delay": "float"},
 )
 _FIND_CHANGED = Statement(
     """SELECT item.gsid
@@ -123,7 +125,7 @@ _FIND_CHANGED = Statement(
 class PollStore:
     def __init__(self, database: Database, ttl_s: int, max_s: int, hold_s: int) -> None:
         self._database = database
-        start = _START.format(
+        start = _START.substitute(
             ttl_s=float(ttl_s),
             max_s=float(max_s),
             hold_s=float(hold_s),
@@ -132,7 +134,7 @@ class PollStore:
             notify_poll=NOTIFY_POLL,
             max_polls=MAX_POLLS_PER_SECOND,
         )
-        self._start = Batch(database, Statement(start))
+        self._start = Batch(database, start)
         self._claim = Batch(database, _CLAIM)
         self._set_retry_time = Batch(database, _SET_RETRY_TIME)
 
@@ -142,7 +144,7 @@ class PollStore:
         Returns None if the session does not exist. With an ``address`` also if the session is bound to another address
         or has a key, or if ``early_poll_key``, the counter of early polls from the address, is blocked.
         """
-        row = await self._start(gsid, address, early_poll_key)
+        row = await self._start(gsid=gsid, address=address, early_poll_key=early_poll_key)
         if row is None:
             return None
         snapshot = SessionSnapshot.from_row(row)
@@ -156,7 +158,7 @@ class PollStore:
         It cannot be cancelled: other polls of the same batch depend on it, and the caller must know the result.
         """
         with trio.CancelScope(shield=True):  # the database has a deadline
-            row = await self._claim(poll.gsid, poll.number)
+            row = await self._claim(gsid=poll.gsid, number=poll.number)
         if row is None:
             return None
         snapshot = SessionSnapshot.from_row(row)
@@ -176,7 +178,7 @@ class PollStore:
 
     async def set_retry_time(self, poll: Poll, delay_s: float) -> None:
         """A poll before this delay has passed counts as early."""
-        await self._set_retry_time(poll.gsid, poll.number, delay_s)
+        await self._set_retry_time(gsid=poll.gsid, number=poll.number, delay=delay_s)
 
     async def find_changed(self, polls: Collection[Poll]) -> list[str]:
         """Returns the gsids of those polls whose session is no longer pending, was cancelled or has a newer poll."""

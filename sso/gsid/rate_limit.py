@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sso.core.ids import digest
-from sso.core.net import Address, client_networks
+from sso.core.net import Address, client_network
 from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.gsid.errors import TooManySessions
@@ -54,5 +54,5 @@ class AddressKeys:
     @classmethod
     @lru_cache(MAX_CACHED_ADDRESSES)
     def of(cls, address: Address) -> "AddressKeys":
-        network, _ = client_networks(address)
+        network = client_network(address)
         return cls(digest(f"poll:{network}"), digest(f"refused:{network}"))

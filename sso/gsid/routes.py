@@ -21,11 +21,19 @@ from sso.gsid.session_request import (
     single_address,
 )
 from sso.gsid.wiring import BASE, GameLogin
-from sso.web import http
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred import DeferredResponse
-from sso.web.http import MAX_BODY, UnknownClient, address, body, read, reply
-from sso.web.models import RequestModel, validate
+from sso.web.request import (
+    MAX_BODY,
+    UnknownClient,
+    client_address,
+    current_request,
+    ignored_forwarding_header,
+    read_body,
+    read_model,
+)
+from sso.web.request_model import RequestModel, validate
+from sso.web.response import reply
 
 Key = Annotated[str, StringConstraints(max_length=4096)]
 
@@ -51,10 +59,10 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     @routes.post(f"{BASE}/getGsid")
     async def get_gsid() -> Response:
-        fields = await read(GetGsidRequest)
-        headers = http.asked().headers
+        fields = await read_model(GetGsidRequest)
+        headers = current_request().headers
         key_text = public_key(headers, fields.public_key)
-        origin = await client_address("")
+        origin = await require_client_address("")
         await game.rate_limiter.count_new_session(origin)
         try:
             claimed = single_address(claimed_addresses(headers))
@@ -85,14 +93,14 @@ def game_routes(game: GameLogin) -> Blueprint:
     async def result(
         gsid: str, early_poll_key: bytes, origin: Address, authenticated: bool, client_connection: ClientConnection
     ) -> Response:
-        with client_connection.watched():
+        with client_connection.cancel_on_disconnect():
             try:
                 outcome = await game.polls.wait_for_result(gsid, early_poll_key, None if authenticated else origin)
             except AlreadyDelivered:
                 failure = ProofFailure("repeated attempt to obtain the data", "one delivery", "another poll")
                 raise await game.violations.refuse(gsid, failure, origin) from None
             if isinstance(outcome, LoginReady):
-                client_connection.undo = partial(game.polls.release_claim, outcome.poll)
+                client_connection.on_undelivered = partial(game.polls.release_claim, outcome.poll)
         return reply(envelope(gsid, outcome))
 
     @routes.post(f"{BASE}/closeGsid")
@@ -106,7 +114,7 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/info")
     async def info() -> Response:
         request, _ = await read_session_request(GsidRequest)
-        ignored = http.ignored_forwarding_header()
+        ignored = ignored_forwarding_header()
         if ignored or not contains(game.info_allow, request.origin):
             found = f"{request.origin} with {ignored}, not in SSO_TRUSTED_PROXIES" if ignored else str(request.origin)
             failure = ProofFailure("info", "an address of SSO_INFO_ALLOW", found)
@@ -126,21 +134,21 @@ def game_routes(game: GameLogin) -> Blueprint:
 
     async def read_session_request(model: type[A]) -> tuple[SessionRequest, A]:
         """Returns the parsed request about a session, and its body as a model."""
-        current, content = http.asked(), await body()
+        current, content = current_request(), await read_body()
         fields = validate(model, content)
         request = parse_session_request(
             fields.gsid,
             current.headers,
             current.args.getlist("Location") if current.query_string else (),
-            await client_address(fields.gsid),
+            await require_client_address(fields.gsid),
             body_key=fields.public_key,
             signed=content.raw,
         )
         return request, fields
 
-    async def client_address(gsid: str) -> Address:
+    async def require_client_address(gsid: str) -> Address:
         try:
-            return address()
+            return client_address()
         except UnknownClient:
             raise await game.violations.unknown_address(gsid) from None
 

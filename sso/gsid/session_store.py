@@ -5,6 +5,7 @@ from typing import Any
 
 from sso.accounts.model import LoginOptions, User
 from sso.core.ids import digest
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -28,16 +29,16 @@ NOTIFY_BOTH = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
 
 # Early polls block a client by its key if it signs, otherwise by its address. A public key is no secret: a client that
 # registers the key of another one and polls with other evidence must not get that key blocked.
-_FIND = Statement(
+_FIND = BatchStatement(
     f"""SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, (
         SELECT t.blocked_until > now() FROM throttle t
         WHERE t.key = CASE WHEN item.signs AND s.public_key IS NOT NULL THEN sha256(s.public_key)
             ELSE item.early_poll_key END
         ) IS TRUE AS blocked
-    FROM unnest(CAST(:gsids AS text[]), CAST(:early_poll_keys AS bytea[]), CAST(:signs AS boolean[]))
-        WITH ORDINALITY AS item (gsid, early_poll_key, signs, n)
+    FROM {{items}}
     LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
-        AND s.ends > now() - {RETENTION}"""  # noqa: S608 - fixed texts
+        AND s.ends > now() - {RETENTION}""",  # noqa: S608 - fixed texts
+    columns={"gsid": "text", "early_poll_key": "bytea", "signs": "boolean"},
 )
 _CREATE = Statement(
     """INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
@@ -147,7 +148,7 @@ class GameSessionStore:
 
     async def find(self, gsid: str, early_poll_key: bytes, *, signs: bool) -> SessionLookup:
         """``early_poll_key``: the counter of early polls from the client's address. ``signs``: it sent a signature."""
-        row = await self._find(gsid, early_poll_key, signs)
+        row = await self._find(gsid=gsid, early_poll_key=early_poll_key, signs=signs)
         assert row is not None  # the statement returns a row for every item
         if row["gsid"] is None:
             return SessionLookup(row["blocked"], None, None, "")

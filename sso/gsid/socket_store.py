@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -17,10 +18,10 @@ _ATTACH = Statement(
         RETURNING s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
     ) SELECT *, {NOTIFY_SOCKET} FROM attached"""  # noqa: S608 - fixed texts
 )
-_READ = Statement(
+_READ = BatchStatement(
     f"""SELECT item.n, s.stage, s.socket, {SNAPSHOT_COLUMNS}
-    FROM unnest(CAST(:gsids AS text[])) WITH ORDINALITY AS item (gsid, n)
-    JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])"""  # noqa: S608 - fixed texts
+    FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])""",  # noqa: S608 - fixed texts
+    columns={"gsid": "text"},
 )
 _HEARTBEAT = Statement(
     f"""WITH locked AS ( -- the sessions of all sockets; a replaced socket or an ended session is not current
@@ -78,7 +79,7 @@ class SocketStore:
 
     async def read(self, gsid: str) -> SocketSession | None:
         """Returns None if the session does not exist."""
-        row = await self._read(gsid)
+        row = await self._read(gsid=gsid)
         return SocketSession.from_row(row) if row else None
 
     async def heartbeat(self, sockets: Iterable[tuple[str, str]]) -> dict[str, SocketSession]:

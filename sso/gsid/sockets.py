@@ -16,8 +16,8 @@ from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.session_request import RepeatedEvidence, parse_session_request
 from sso.gsid.socket_registry import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, SocketClient, SocketClose
 from sso.gsid.wiring import GameLogin
-from sso.web.http import UnknownClient, address
-from sso.web.socket import MAX_MESSAGE_BYTES, client_floods, client_has_left
+from sso.web.request import UnknownClient, client_address
+from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left
 
 MAX_MESSAGES, MESSAGES_WINDOW_S = 20, 5.0  # a client need not send any
 log = structlog.get_logger()
@@ -47,7 +47,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 client.gsid,
                 websocket.headers,
                 websocket.args.getlist("Location"),
-                address(),
+                client_address(),
                 signed=client.gsid.encode(),
             )
             await game.authenticator.authenticate(request, address_suffices=True)
@@ -101,7 +101,7 @@ async def discard_messages(client: SocketClient) -> None:
         message = await websocket.receive() or b""  # an empty message is None
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
             client.send(SocketClose(TOO_LARGE, "message too large"))
-        if client_floods() or messages.exceeded(trio.current_time()):
+        if client_has_flooded() or messages.exceeded(trio.current_time()):
             client.send(SocketClose(FLOOD, "too many messages"))
 
 

@@ -9,6 +9,7 @@ import structlog
 
 from sso.core.ids import record_id
 from sso.core.net import Address
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
@@ -26,17 +27,16 @@ TOO_EARLY = ProofFailure("blocked", "a poll after the delay of the last RETRY", 
 TOO_MANY = ProofFailure("blocked", f"at most {MAX_RECORDED_REFUSALS} refused requests in a minute", "more")
 UNKNOWN_ADDRESS = ProofFailure("unknown address", "an address", "none")
 
-_RECORD = Statement(
+_RECORD = BatchStatement(
     f"""WITH item AS (
-        SELECT * FROM unnest(CAST(:ids AS text[]), CAST(:gsids AS text[]), CAST(:reasons AS text[]),
-            CAST(:expected AS text[]), CAST(:found AS text[]), CAST(:addresses AS text[]))
-            WITH ORDINALITY AS item (id, gsid, reason, expected, found, address, n)
+        SELECT * FROM {{items}}
     ), recorded AS (
         INSERT INTO game_violations (id, gsid, reason, expected, found, address, expires)
         SELECT id, gsid, reason, expected, found, address, now() + interval '{RETENTION_DAYS} days'
         FROM item RETURNING id
     )
-    SELECT item.n FROM item JOIN recorded USING (id)"""  # noqa: S608 - fixed texts
+    SELECT item.n FROM item JOIN recorded USING (id)""",  # noqa: S608 - fixed texts
+    columns={"id": "text", "gsid": "text", "reason": "text", "expected": "text", "found": "text", "address": "text"},
 )
 _READ = Statement("SELECT * FROM game_violations WHERE id = :id AND expires > now()")
 log = structlog.get_logger()
@@ -109,7 +109,14 @@ class Violations:
             address=address,
         )
         try:
-            await self._record(record, gsid, failure.reason, failure.expected, failure.found, address)
+            await self._record(
+                id=record,
+                gsid=gsid,
+                reason=failure.reason,
+                expected=failure.expected,
+                found=failure.found,
+                address=address,
+            )
         except DatabaseError as error:  # the log has it; the request is refused all the same
             log.warning("gsid.violation_write_failed", record=record, reason=str(error))
         return record

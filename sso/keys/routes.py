@@ -6,7 +6,7 @@ from quart import Blueprint, Response
 
 from sso.keys.keyset import KeySet
 from sso.web.access_log import AccessLog
-from sso.web.http import JSON_TYPE, reply_bytes
+from sso.web.response import JSON_TYPE, reply_json_bytes
 from sso.web.static_response import StaticResponse
 
 PATHS = ("/proxy/oauth/keys", "/api/permissions/keys")
@@ -20,7 +20,7 @@ def key_routes(keys: KeySet) -> Blueprint:
     @routes.get(PATHS[0])
     @routes.get(PATHS[1])
     async def jwks() -> Response:
-        return reply_bytes(keys.jwks, headers=HEADERS)
+        return reply_json_bytes(keys.jwks, headers=HEADERS)
 
     return routes
 

@@ -84,7 +84,7 @@ class KeyStore:
         return [_stored(row) for row in await self._database.rows(_ALL)]
 
     async def ensure_signing_keys(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
-        """Creates the main key, and a side key for each algorithm of ``sides``, if missing. Concurrent calls are safe."""
+        """Creates the main key, and a side key for each algorithm of ``sides``, if missing. May run concurrently."""
 
         async def work(tx: Transaction) -> None:
             await tx.value(_LOCK)

@@ -1,4 +1,4 @@
-"""Why a request is refused, in the words of OAuth."""
+"""The errors of the OAuth endpoints, with their codes of RFC 6749 and RFC 6750."""
 
 from sso.core.errors import ApiError
 from sso.core.language import Text
@@ -29,7 +29,7 @@ class InvalidClient(ApiError):
 
 
 class InvalidAccessToken(ApiError):
-    """No access token, or not a good one."""
+    """The request has no access token, or an invalid one."""
 
     status = 401
     code = "invalid_token"
@@ -41,7 +41,7 @@ class InvalidAccessToken(ApiError):
 
 
 class InvalidRedirectUri(ApiError):
-    """An authorization that must not be answered anywhere but here: nobody knows whose address it is."""
+    """The client or the redirect URI is not known, so the error is shown on a page here and not sent by a redirect."""
 
     message = Text(
         "The site that sent you here is not known to us, or it wants the answer at an address that is not its own. "
@@ -53,7 +53,9 @@ class InvalidRedirectUri(ApiError):
         self.reason = reason
 
 
-class Finished(ApiError):
+class AuthorizationFinished(ApiError):
+    """The pending authorization does not exist: it has expired or was already answered."""
+
     message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
 
 
@@ -68,7 +70,7 @@ class TooManyAuthorizations(ApiError):
 
 
 class AuthorizationError(Exception):
-    """Told to the client by a redirect: ``error`` and ``error_description``."""
+    """An error that is sent to the client by a redirect, as ``error`` and ``error_description``."""
 
     def __init__(self, error: str, description: str) -> None:
         super().__init__(description)

@@ -1,49 +1,53 @@
-"""POST /proxy/oauth/token/revoke: as §4.2 has it, and for standard clients as RFC 7009 has it."""
+"""POST /proxy/oauth/token/revoke: by §4.2, and for oidc clients also by RFC 7009."""
 
-from sso.oauth.client_auth import ClientCredentials, proof
+from sso.oauth.client_auth import ClientCredentials, authenticate_client
 from sso.oauth.client_store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
 from sso.oauth.model import Client
 from sso.oauth.token_store import TokenStore
 from sso.oauth.tokens import TokenIssuer
 
-WAYS = frozenset({"body"})  # §4.2 has every client send its secret in the body, here
+STRICT_METHODS = frozenset({"body"})  # §4.2: at this endpoint a strict client sends its secret in the body
 
 
 class Revocation:
-    def __init__(self, clients: ClientStore, grants: TokenStore, tokens: TokenIssuer) -> None:
+    def __init__(self, clients: ClientStore, token_store: TokenStore, token_issuer: TokenIssuer) -> None:
         self._clients = clients
-        self._grants = grants
-        self._tokens = tokens
+        self._token_store = token_store
+        self._token_issuer = token_issuer
 
-    async def revoke(self, given: ClientCredentials, refresh_token: str, token: str) -> None:
-        """From now on the refresh token and the access tokens of its grant are refused everywhere."""
-        client = await self._client(given)
+    async def revoke(self, credentials: ClientCredentials, refresh_token: str, token: str) -> None:
+        """Revokes the grant of a refresh token with all its access tokens, or a single access token."""
+        client = await self._authenticate(credentials)
         if refresh_token and token:
             raise InvalidRequest("refresh_token and token: expected one of them")
         if refresh_token:
-            if not await self._end(refresh_token, client, newest=True):
+            if not await self._revoke_grant(refresh_token, client, only_current=True):
                 raise InvalidRequest("the refresh token is not valid or already revoked")
         elif token and client.profile == "oidc":
-            # RFC 7009 section 2.2: a token that is not valid is as good as revoked. An older one of the grant ends it
-            # all the same: a thief may have made the newest.
-            if not await self._end(token, client, newest=False):
-                await self._grants.revoke_access(token, client.client_id)
+            # RFC 7009 section 2.2: an invalid token is no error. An old refresh token revokes the grant as well,
+            # because a thief may have obtained the current one.
+            if not await self._revoke_grant(token, client, only_current=False):
+                await self._token_store.revoke_access_token(token, client.client_id)
         else:
             raise InvalidRequest("refresh_token is required")
 
-    async def _client(self, given: ClientCredentials) -> Client:
-        client = await self._clients.get(given.client_id) if given.client_id else None
-        if client is None or client.disabled or given.bearer:
-            raise InvalidClient(given.scheme)
-        if proof(client, self._clients.secrets(client), given, "", strict_ways=WAYS) is None:
-            raise InvalidClient(given.scheme)
+    async def _authenticate(self, credentials: ClientCredentials) -> Client:
+        client = await self._clients.get(credentials.client_id) if credentials.client_id else None
+        if client is None or client.disabled or credentials.bearer:
+            raise InvalidClient(credentials.scheme)
+        secrets = self._clients.secrets(client)
+        if authenticate_client(client, secrets, credentials, "", strict_methods=STRICT_METHODS) is None:
+            raise InvalidClient(credentials.scheme)
         return client
 
-    async def _end(self, token: str, client: Client, *, newest: bool) -> bool:
-        presented = self._tokens.read_refresh(token)
+    async def _revoke_grant(self, token: str, client: Client, *, only_current: bool) -> bool:
+        """Returns False if the token is not a refresh token of this client, or its grant does not exist."""
+        presented = self._token_issuer.read_refresh_token(token)
         if presented is None or presented.client_id != client.client_id:
             return False
-        if newest:
-            return await self._grants.revoke(presented.grant_id, presented.client_id, presented.head)
-        return await self._grants.revoke_grant(presented.grant_id, presented.client_id)
+        if only_current:
+            return await self._token_store.revoke_refresh_token(
+                presented.grant_id, presented.client_id, presented.token_id
+            )
+        return await self._token_store.revoke_grant(presented.grant_id, presented.client_id)

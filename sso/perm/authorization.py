@@ -9,10 +9,10 @@ import trio
 from sso.core.errors import Forbidden, NotFound
 from sso.db.errors import DatabaseError
 from sso.perm.caller import Caller
-from sso.perm.engine.effective import compute
-from sso.perm.engine.operations import Operation, allowed, any_of, missing_rights
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 
@@ -47,7 +47,7 @@ class CallerRights:
             raise self.missing(operation)
 
     def may(self, operation: Operation, **target: Any) -> bool:
-        return allowed(operation, self.rights, **target)
+        return is_allowed(operation, self.rights, **target)
 
     def require_here(self, operation: Operation) -> None:
         """For an operation on the application of the call. What is removed, or in a removed project, is refused."""
@@ -88,7 +88,7 @@ class Authorizer:
             raise failed[0]
         central = found[CENTRAL_APPLICATION_ID]
         assert central is not None
-        effective = compute(central.application, central.facts, caller.now)
+        effective = compute_permissions(central.application, central.facts, caller.now)
         at = found.get(application_id) if application_id is not None else None
         _check_credentials(caller, application_id, at)
         if at is None:
@@ -101,7 +101,7 @@ class Authorizer:
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
     """The refusal to read or write these sections of a user's schema; none means any of them would do."""
     words = dict.fromkeys(word for section, word in META_WORDS.items() if not sections or section in sections)
-    return Forbidden(f"{right} of {', '.join(words) if sections else any_of(list(words))} is required")
+    return Forbidden(f"{right} of {', '.join(words) if sections else join_alternatives(list(words))} is required")
 
 
 def _check_credentials(caller: Caller, application_id: int | None, at: LoadedFacts | None) -> None:

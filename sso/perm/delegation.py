@@ -11,16 +11,16 @@ from sso.core.errors import Forbidden
 from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.engine import rules
-from sso.perm.engine.compiled import Application, Role
-from sso.perm.engine.effective import Effective, compute
-from sso.perm.engine.facts import UserFacts
-from sso.perm.engine.groups import closed
-from sso.perm.engine.holdings import Held, Holdings, includes, until
+from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.held_roles import ASSIGNMENT
+from sso.perm.engine.held_rules import HeldRule, HeldRules, assignment_end, covers
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.project_exclusion import project_exclusion
 from sso.perm.engine.rights import ALL, Rights, secret_rights
-from sso.perm.engine.roles import ASSIGNMENT
 from sso.perm.engine.rules import RuleSource
+from sso.perm.engine.user_facts import UserFacts
 from sso.perm.errors import PermissionConflict
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.administrators import (
     NONE_LASTING,
@@ -53,9 +53,9 @@ class Delegation:
     tx: Transaction
     caller: Caller
     project_id: str
-    central: Application
+    central: CompiledApplication
     rights: Rights
-    holdings: Holdings
+    holdings: HeldRules
     before: ProjectState
     administered: Administration = Administration.NONE  # before the write
     judged: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
@@ -74,10 +74,10 @@ class Delegation:
         facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.own_address)
         assert central is not None
         assert facts is not None
-        rights = Rights(compute(central, facts, caller.now))
+        rights = Rights(compute_permissions(central, facts, caller.now))
         access = next((item for item in rights.central.projects if item.project.id == project_id), None)
         before = (await read_states(tx, [project_id]))[project_id]
-        found = cls(tx, caller, project_id, central, rights, Holdings(central, access), before)
+        found = cls(tx, caller, project_id, central, rights, HeldRules(central, access), before)
         await found._look(applications)
         return found
 
@@ -104,8 +104,8 @@ class Delegation:
         regular = {name: role for name, role in application.roles.items() if not role.protected}
         if administers(self.central, self.holdings):
             return frozenset(regular)
-        effective = compute(application, facts, self.caller.now)
-        self_written = Rights(self.rights.central, secret).writable(own=True)
+        effective = compute_permissions(application, facts, self.caller.now)
+        self_written = Rights(self.rights.central, secret).writable_sections(own=True)
         return frozenset(name for name, role in regular.items() if _holds(effective, role, self_written))
 
     def _foreign_members(self) -> frozenset[str]:
@@ -131,7 +131,7 @@ class Delegation:
             if not self._may_take(member):
                 raise Forbidden(NOT_HELD % member.role)
         for member in after.members - self.before.members:
-            if not self._holds(member, until(member.assignment)):
+            if not self._holds(member, assignment_end(member.assignment)):
                 raise Forbidden(NOT_HELD % member.role)
 
     def _may_take(self, member: Member) -> bool:
@@ -143,7 +143,7 @@ class Delegation:
             return True  # it gives nothing
         place = (member.role, member.level, member.resource, lasting)
         if place not in self.judged:  # once for all members with the same role
-            self.judged[place] = self.holdings.include_role(role, member.level, member.resource, lasting)
+            self.judged[place] = self.holdings.cover_role(role, member.level, member.resource, lasting)
         return self.judged[place]
 
     def _judge_actions(self, after: ProjectState) -> None:
@@ -163,10 +163,10 @@ class Delegation:
 
 
 def _lets_in(state: ProjectState, people: dict[str, KnownUser], user_id: str) -> bool:
-    return closed(state.facts, people[user_id].facts if user_id in people else UserFacts(user_id)) is None
+    return project_exclusion(state.facts, people[user_id].facts if user_id in people else UserFacts(user_id)) is None
 
 
-def _holds(effective: Effective, role: Role, self_written: frozenset[str]) -> bool:
+def _holds(effective: EffectivePermissions, role: CompiledRole, self_written: frozenset[str]) -> bool:
     """Whether the caller has every rule of an application's role, for good; also those that the role denies.
 
     Data and roles that the caller may write itself prove nothing.
@@ -174,16 +174,18 @@ def _holds(effective: Effective, role: Role, self_written: frozenset[str]) -> bo
     for rule in role.rules:
         section = rule.path.partition(".")[0]
         held = [
-            Held(source.params, source.ends)
+            HeldRule(source.params, source.ends)
             for source in effective.rules.get(rule.path, ())
             if not _is_self_written(effective, source, section, self_written)
         ]
-        if not (includes(held, rule.source.params, 0) if rule.listed else held):
+        if not (covers(held, rule.source.params, 0) if rule.listed else held):
             return False
     return True
 
 
-def _is_self_written(effective: Effective, source: RuleSource, section: str, self_written: frozenset[str]) -> bool:
+def _is_self_written(
+    effective: EffectivePermissions, source: RuleSource, section: str, self_written: frozenset[str]
+) -> bool:
     """Whether a source of a rule is one that the caller may have made itself."""
     if source.layer == rules.ROLE:
         origins = effective.roles[source.role].origins

@@ -9,6 +9,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
+from sso.perm.engine.names import PROJECT_TAG
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
@@ -16,7 +17,6 @@ from sso.perm.input.conditions import read_group_conditions
 from sso.perm.input.names import read_group_id, read_title
 from sso.perm.input.project import MAX_GROUP_USERS, read_group_users
 from sso.perm.input.service import read_tags
-from sso.perm.names import PROJECT_TAG
 from sso.perm.projects import ProjectEndpoint
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit

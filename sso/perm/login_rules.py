@@ -11,12 +11,12 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.credentials import email_secret
-from sso.perm.engine.effective import compute
-from sso.perm.engine.login import may_log_in
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.login_permission import login_allowed
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rights import Rights
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.wiring import Permissions
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
@@ -60,9 +60,9 @@ class LoginRules:
                 raise LoginNotAllowed
             facts, application = loaded.facts, loaded.application
             restricted = loaded.settings.get("restricted_domains") or ()
-            if not may_log_in(application.schema, facts.own, facts.user.domain, restricted, now):
+            if not login_allowed(application.schema, facts.own, facts.user.domain, restricted, now):
                 raise LoginNotAllowed
-            found[str(application_id)] = as_list_short(compute(application, facts, now))
+            found[str(application_id)] = as_list_short(compute_permissions(application, facts, now))
         return found
 
     async def is_email_secret(self, application_id: int, secret: str) -> bool:
@@ -74,8 +74,8 @@ class LoginRules:
         """By the role root, a root rule, access to a project, or secret data of their own at an application."""
         central = await self._permissions.facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None
-        rights = Rights(compute(central.application, central.facts, int(time.time())))
-        if rights.is_root or rights.central.projects or any(map(rights.root_rule, ROOT_RULES)):
+        rights = Rights(compute_permissions(central.application, central.facts, int(time.time())))
+        if rights.is_root or rights.central.projects or any(map(rights.has_root_rule, ROOT_RULES)):
             return True
         return bool(await self._database.value(_HAS_SECRET_DATA, user_id=user.user_id))
 

@@ -9,13 +9,13 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.delegation import Delegation
-from sso.perm.engine.compiled import Application
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_group_id
 from sso.perm.input.project import ProjectResources, read_group_list, read_member_roles
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.projects import ProjectEndpoint
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
@@ -166,7 +166,7 @@ def _member(user_id: str, roles: list[list[Any]]) -> dict[str, Any]:
     return {"user_id": user_id, "roles": _shown(member_roles(roles))}
 
 
-def _read_users(value: object, has: ProjectResources, central: Application, warnings: list[str]) -> list[_Row]:
+def _read_users(value: object, has: ProjectResources, central: CompiledApplication, warnings: list[str]) -> list[_Row]:
     rows: list[_Row] = []
     seen: set[str] = set()
     for at, item in enumerate(validators.an_array(value, "users", MAX_MEMBERS)):

@@ -11,13 +11,13 @@ from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.credentials.access_keys import rfc3339
 from sso.perm.delegation import Delegation
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, project_key
 from sso.perm.engine.operations import Operation
-from sso.perm.engine.project_quota import project_limit
+from sso.perm.engine.project_quota import project_quota
 from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title, read_aliases, read_segment
 from sso.perm.input.project import check_services, read_project_settings
-from sso.perm.names import CENTRAL_APPLICATION_ID, project_key
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
@@ -88,7 +88,7 @@ class ProjectEndpoint:
         target_name = validators.text(call.fields["user"], "user", 320, least=1) if "user" in call.fields else None
         standing = await self._desk.standing(call.caller)
         standing.require(Operation.PUBLISH)
-        limit = None if standing.rights.is_root else project_limit(standing.rights.central)
+        limit = None if standing.rights.is_root else project_quota(standing.rights.central)
         target = await self._target(target_name) if target_name is not None else None
         admins = [call.caller.user_id, *([target.user_id] if target else [])]
         author = call.caller.user_id

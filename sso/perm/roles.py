@@ -7,13 +7,13 @@ from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer, CallerRights
-from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.operations import Operation
+from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.names import read_segment
 from sso.perm.input.protected import check_role, includes_protected
 from sso.perm.input.roles import read_role
-from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores import roles as role_store

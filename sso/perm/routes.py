@@ -17,8 +17,9 @@ from sso.perm.input.names import read_application_key
 from sso.perm.request import PermissionRequest
 from sso.perm.wiring import Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, MAX_VALUES
-from sso.web.http import address, body, read, reply, text_header
-from sso.web.models import RequestModel, at_most
+from sso.web.request import client_address, read_body, read_model, text_header
+from sso.web.request_model import RequestModel, at_most
+from sso.web.response import reply
 
 Handler = Callable[[PermissionRequest], Awaitable[dict[str, Any]]]
 
@@ -37,7 +38,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     routes = Blueprint("permissions", __name__, url_prefix="/api/permissions")
 
     async def answer(path: str, handler: Handler, limit: BodyLimit) -> Response:
-        fields = (await body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
+        fields = (await read_body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
         rule = ENDPOINTS[path]
         caller = await perm.callers.identify(await evidence(rule, fields), rule, fields)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
@@ -47,7 +48,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     async def evidence(rule: EndpointRule, fields: dict[str, Any]) -> PresentedCredentials:
         """The address is the connection's, or one signed with an access key of the application of the call."""
         found = PresentedCredentials.collect(
-            address(),
+            client_address(),
             request.headers.get("Authorization", ""),
             text_header("Factor"),
             request.headers.get("Service-Jwt"),
@@ -106,10 +107,10 @@ def exchange_routes(exchange: ExchangeJwt) -> Blueprint:
 
     @routes.post("/proxy/oauth/exchangeJwt")
     async def exchange_jwt() -> Response:
-        form = await read(ExchangeRequest)
+        form = await read_model(ExchangeRequest)
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         access_key = key.strip() if scheme.lower() == "bearer" else ""
-        return reply({"status": "OK", "jwt": await exchange.renew(access_key, form.jwt, form.factor, address())})
+        return reply({"status": "OK", "jwt": await exchange.renew(access_key, form.jwt, form.factor, client_address())})
 
     return routes
 

@@ -6,8 +6,8 @@ from typing import Any
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
-from sso.perm.engine.compiled import RoleRecord, Schema
 from sso.perm.engine.operations import Operation
+from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.protected import check_schema

@@ -12,20 +12,16 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.endpoints.explain import explained
-from sso.perm.engine.answer import TYPES
-from sso.perm.engine.answer import answer as rendered
-from sso.perm.engine.compiled import RoleRecord, Schema
-from sso.perm.engine.decode import assignments, own_record
-from sso.perm.engine.effective import compute
-from sso.perm.engine.facts import Assignment
-from sso.perm.engine.render import Options, expired
-from sso.perm.engine.tree import as_tree
+from sso.perm.engine.decode import decode_assignments, decode_own_record
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.records import Assignment, RoleRecord, Schema
+from sso.perm.engine.render import TYPES, Options, as_tree, earliest_role_end, render
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.protected import shadows
 from sso.perm.input.roles import read_assignments, stored
 from sso.perm.input.schema import read_own_data
-from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores import roles as role_store
@@ -92,13 +88,13 @@ class UserDataEndpoint:
             raise NotFound("user not found")
         if here.gone:
             raise Forbidden("removed")
-        effective = compute(found.application, found.facts, caller.now)
+        effective = compute_permissions(found.application, found.facts, caller.now)
         shown = replace(options, sections=sections)
         if kind == "roles" and "roles" not in sections:
             raise missing_sections("canRead", ("roles",))
-        parts: dict[str, Any] = {"data": rendered(kind, found.application, found.facts, effective, shown)}
+        parts: dict[str, Any] = {"data": render(kind, found.application, found.facts, effective, shown)}
         parts |= explained(explain, standing, found, effective, shown, short=kind == "list_short")
-        return call.answer(**parts, user_id=user_id, expired=expired(effective, shown))
+        return call.answer(**parts, user_id=user_id, expired=earliest_role_end(effective, shown))
 
     def _options(self, call: PermissionRequest) -> tuple[Options, bool | str]:
         options = call.options
@@ -115,7 +111,7 @@ class UserDataEndpoint:
         return Options(project_id=project_id, **flags), explain
 
     def _readable(self, call: PermissionRequest, standing: CallerRights, *, own: bool) -> frozenset[str]:
-        sections = standing.rights.readable(own=own)
+        sections = standing.rights.readable_sections(own=own)
         if not call.caller.user_id:
             # A service, or a holder of the application's key, asks for roles: that is its own application's matter.
             sections = frozenset(("roles",)) if call.caller.key or standing.rights.service else frozenset()
@@ -138,9 +134,9 @@ class UserDataEndpoint:
         sections = {name for name in (*SECTIONS, "roles") if name in data}
         here = _application(standing, "canWrite", sections)
         own = user_id == call.caller.user_id
-        writable = standing.rights.writable(own=own)
-        if not writable or not sections <= writable:
-            raise missing_sections("canWrite", sections - writable)
+        writable_sections = standing.rights.writable_sections(own=own)
+        if not writable_sections or not sections <= writable_sections:
+            raise missing_sections("canWrite", sections - writable_sections)
         if not own and not await self._known(user_id):
             raise NotFound("user not found")
         if here.gone:
@@ -152,19 +148,21 @@ class UserDataEndpoint:
             row = await role_store.lock_application(tx, wanted, judged_in)
             roles = await role_store.read_roles(tx, wanted)
             schema = Schema(row["public_data"], row["private_data"], row["secret_data"], row["login"])
-            if "public_data" in given and "private_data" not in writable:
+            if "public_data" in given and "private_data" not in writable_sections:
                 _refuse_shadows(given["public_data"], schema, roles)
             if wanted == CENTRAL_APPLICATION_ID and "roles" in data and not standing.rights.is_root:
                 await _refuse_root(tx, user_id, read_assignments(data["roles"], roles, ends)[0])
             return await save_record(tx, call.caller.actor, user_id, row, roles, given, data.get("roles"), ends)
 
-        saved = own_record(await self._database.transaction(work))
+        saved = decode_own_record(await self._database.transaction(work))
         found = await self._desk.facts.load(user_id, wanted, call.caller.address)
         assert found is not None
-        effective = compute(found.application, replace(found.facts, own=saved), call.caller.now)
-        readable = standing.rights.readable(own=own)
-        tree = as_tree(found.application.schema, saved, readable)
-        return call.answer(data=tree, user_id=user_id, expired=expired(effective, Options(sections=readable)))
+        effective = compute_permissions(found.application, replace(found.facts, own=saved), call.caller.now)
+        readable_sections = standing.rights.readable_sections(own=own)
+        tree = as_tree(found.application.schema, saved, readable_sections)
+        return call.answer(
+            data=tree, user_id=user_id, expired=earliest_role_end(effective, Options(sections=readable_sections))
+        )
 
     async def _known(self, user_id: str) -> bool:
         found = await self._desk.facts.load(user_id, CENTRAL_APPLICATION_ID, None)
@@ -203,7 +201,7 @@ def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str
 
 async def _refuse_root(tx: Transaction, user_id: str, given: tuple[Assignment, ...]) -> None:
     """Every right everywhere is root's alone to give and to take: the right to write roles is less than that."""
-    held = own_record(await read_record(tx, user_id, CENTRAL_APPLICATION_ID)).roles
+    held = decode_own_record(await read_record(tx, user_id, CENTRAL_APPLICATION_ID)).roles
     if {item for item in held if item.name == ROOT_ROLE} != {item for item in given if item.name == ROOT_ROLE}:
         raise Forbidden("the role root is required")
 
@@ -212,7 +210,7 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
     row = await runner.row(_READ, user_id=user_id, application_id=application_id)
     roles = await runner.rows(_ROLES, user_id=user_id, application_id=application_id)
     record = dict(row) if row else {name: {} for name in SECTIONS}
-    return record | {"roles": stored(assignments([dict(role) for role in roles]))}
+    return record | {"roles": stored(decode_assignments([dict(role) for role in roles]))}
 
 
 async def save_record(
@@ -232,7 +230,7 @@ async def save_record(
     if assigned is not None:
         wished, _ = read_assignments(assigned, roles, ends)
         now = int(time.time())
-        held = {item.name for item in assignments(old["roles"]) if not item.ended(now)}
+        held = {item.name for item in decode_assignments(old["roles"]) if not item.ended(now)}
         for assignment in wished:
             await _check_limit(tx, wanted, roles[assignment.name], user_id, held)
         new["roles"] = stored(wished)

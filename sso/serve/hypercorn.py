@@ -8,7 +8,7 @@ import trio
 
 from sso.serve.http1 import server
 from sso.serve.http1.balance import WorkerSlot
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 
 
 async def serve(

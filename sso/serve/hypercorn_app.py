@@ -13,19 +13,19 @@ from hypercorn.config import Config
 
 from sso.serve.http1.disconnects import has_left
 from sso.serve.hypercorn_connection import MAX_MESSAGE, HypercornConnection, present
-from sso.serve.limits import ServerLimits
-from sso.web.client_connection import KEY
+from sso.serve.server_limits import ServerLimits
+from sso.web.client_connection import CONNECTION_EXTENSION
 
 CLOSE = (b"connection", b"close")
 _log = structlog.get_logger()
 
 
-def configuration(limits: ServerLimits) -> Config:
+def hypercorn_config(limits: ServerLimits) -> Config:
     config = Config()
     config.include_server_header = False
     config.keep_alive_timeout = limits.keep_alive_s
     config.graceful_timeout = limits.drain_s
-    config.h11_max_incomplete_size = limits.head_most
+    config.h11_max_incomplete_size = limits.max_head_bytes
     config.websocket_max_message_size = MAX_MESSAGE
     config.errorlog = logging.getLogger("hypercorn.error")
     return config
@@ -35,13 +35,13 @@ class HypercornClientConnection:
     """What a handler knows of its client (`sso.web.client_connection`)."""
 
     def __init__(self, connection: HypercornConnection) -> None:
-        self.undo: Callable[[], Awaitable[None]] | None = None
+        self.on_undelivered: Callable[[], Awaitable[None]] | None = None
         self.gone = False
         self._connection = connection
         self._left: int | None = None
         self._written = False
 
-    def watched(self) -> AbstractContextManager[None]:
+    def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return nullcontext()  # Quart hears of a client that left, and cancels its handler
 
     def has_left(self) -> bool:
@@ -58,15 +58,15 @@ class HypercornClientConnection:
         self._written = self._written or ((last or self._left == 0) and not self._connection.lost)
 
     async def end(self, undo_s: float) -> None:
-        if self.undo is not None and not self._written:
+        if self.on_undelivered is not None and not self._written:
             with trio.move_on_after(undo_s, shield=True):
                 try:
-                    await self.undo()
+                    await self.on_undelivered()
                 except Exception:
                     _log.exception("an answer that was not written could not be undone")
 
 
-def ending_well(app: Any, stop: trio.Event) -> Any:
+def wrap_app(app: Any, stop: trio.Event) -> Any:
     """The application, such that no connection is left open that nobody reads, nor closed without a word.
 
     Hypercorn says "disconnected" to the application while it still sends the end of the answer. Quart then cancels
@@ -82,7 +82,7 @@ def ending_well(app: Any, stop: trio.Event) -> Any:
             return
         connection = present.get()
         wire = HypercornClientConnection(connection)
-        scope["extensions"][KEY] = wire
+        scope["extensions"][CONNECTION_EXTENSION] = wire
 
         async def receive_on() -> Any:
             connection.want_body()
@@ -92,7 +92,7 @@ def ending_well(app: Any, stop: trio.Event) -> Any:
             match message["type"]:
                 case _ if wire.gone:
                     pass  # nobody would get it
-                case "http.response.start" if wire.undo is not None and wire.has_left():
+                case "http.response.start" if wire.on_undelivered is not None and wire.has_left():
                     wire.gone = True
                 case "http.response.start":
                     wire.announced(message["headers"])

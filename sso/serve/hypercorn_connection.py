@@ -23,15 +23,15 @@ from hypercorn.typing import AppWrapper, ConnectionState
 from wsproto.events import Ping
 from wsproto.utilities import ProtocolError
 
-from sso.log import present_request
-from sso.serve.http1.body import body_of
+from sso.log import current_request_id
+from sso.serve.http1.body import request_body
 from sso.serve.http1.head import RequestHead
-from sso.serve.http1.refusals import RequestRejected
+from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import CONTINUE
 from sso.serve.hypercorn_request import RequestReader, request_head
-from sso.serve.limits import ServerLimits
+from sso.serve.hypercorn_websocket import HypercornWebSocket
 from sso.serve.rate_limited_log import RateLimitedLog
-from sso.serve.websocket import HypercornWebSocket
+from sso.serve.server_limits import ServerLimits
 
 MAX_RECEIVE = 64 * 1024
 MAX_MESSAGE = 64 * 1024  # of a WebSocket, whatever its route allows
@@ -89,7 +89,7 @@ class HypercornConnection(TCPServer):
 
     async def run(self) -> None:
         present.set(self)
-        present_request.set(None)  # of an earlier request on the same connection
+        current_request_id.set(None)  # of an earlier request on the same connection
         try:
             await super().run()
         except* _CLIENT_ERRORS as group:
@@ -172,7 +172,7 @@ class HypercornConnection(TCPServer):
     async def _hand_on_body(self, head: RequestHead, exchange: HypercornExchange) -> bool:
         """Reads as much of the body as the application asks for. Returns False if the client left, or the
         application has answered without all of it."""
-        body = body_of(head.length, self._rules.limits)
+        body = request_body(head.length, self._rules.limits)
         assert body is not None
         due = 0.0
         while not body.done:
@@ -207,7 +207,7 @@ class HypercornConnection(TCPServer):
 
     async def _linger(self) -> None:
         """A socket that is closed while its client still sends loses the answer on the way."""
-        left = self._rules.limits.linger_most
+        left = self._rules.limits.max_linger_bytes
         with trio.move_on_after(self._rules.limits.linger_s), suppress(OSError, trio.BrokenResourceError):
             await self.stream.send_eof()
             while left > 0 and (data := await self._receive(MAX_RECEIVE)):

@@ -6,9 +6,9 @@ import trio
 
 from sso.serve.http1.body import ChunkedBody, RequestBody
 from sso.serve.http1.head import Header, RequestHead, head_end, read_head
-from sso.serve.http1.refusals import RequestRejected
+from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import LAST_CHUNK, chunk
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 
 MAX_HEAD_READ = 16 * 1024
 MAX_BODY_READ = 64 * 1024
@@ -47,12 +47,12 @@ class RequestReader:
 
     async def _head(self) -> RequestHead | None:
         searched = 0
-        while (end := head_end(self._rest, searched, self._limits.head_most)) < 0:
+        while (end := head_end(self._rest, searched, self._limits.max_head_bytes)) < 0:
             searched = len(self._rest)
             if not await self._more(MAX_HEAD_READ):
                 return None
         raw, self._rest = self._rest[:end], self._rest[end:]
-        return read_head(raw, self._limits.headers_most)
+        return read_head(raw, self._limits.max_headers)
 
     async def body_piece(self, body: RequestBody, due: float) -> bytes:
         """Returns the next piece of a body, framed anew; nothing if the client has left."""

@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from sso.serve.http1 import server
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 
 MAX_CONNECTIONS = 64  # per address
 FRESH_S = 1.0

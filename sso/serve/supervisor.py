@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from sso.serve.child import HEARD, Child, ChildRole, ReadyPipe, flush, live
+from sso.serve.child_process import SUPERVISOR_SIGNALS, ChildProcess, ChildRole, ReadyPipe, flush_output, run_child
 
 WORKER = "worker"  # the role that SIGHUP replaces
 
@@ -37,7 +37,7 @@ class _Seat:
 
     role: ChildRole
     number: int
-    child: Child | None = None
+    child: ChildProcess | None = None
     due: float = 0.0  # when an empty seat is filled
     short_lives: int = 0
     refusals: int = 0
@@ -75,14 +75,14 @@ class Supervisor:
         self._on_ready = on_ready
         self._on_stop = on_stop
         self._read_roles = reload
-        self._children: dict[int, Child] = {}  # by pid; all that run, seated or not
+        self._children: dict[int, ChildProcess] = {}  # by pid; all that run, seated or not
         self._seats: list[_Seat] = []
         self._started = False
         self._reload_wanted = False
 
     def run(self) -> int:
         """Returns the exit code: 0 if it was told to stop and every child then left by itself with 0."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SUPERVISOR_SIGNALS)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would hide how children ended
         asked = False
         try:
@@ -100,7 +100,7 @@ class Supervisor:
         try:
             return 0 if self._shut_down() and asked else 1
         finally:
-            while signal.sigtimedwait(HEARD, 0):  # one signal too many must not change the exit code
+            while signal.sigtimedwait(SUPERVISOR_SIGNALS, 0):  # one signal too many must not change the exit code
                 pass
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -159,7 +159,7 @@ class Supervisor:
             self._dismiss(old)
         return not new.gone
 
-    def _dismiss(self, child: Child) -> None:
+    def _dismiss(self, child: ChildProcess) -> None:
         child.tell(signal.SIGTERM)
         if not self._wait(lambda: child.gone, self._drain_s + 1.0):
             self._kill([child])
@@ -185,7 +185,7 @@ class Supervisor:
             self._kill(everyone)
         return all(child.left_well for child in everyone)
 
-    def _kill(self, children: Iterable[Child]) -> None:
+    def _kill(self, children: Iterable[ChildProcess]) -> None:
         left = [child for child in children if not child.gone]
         for child in left:
             _log.error("killing a process that did not leave", child=child.name, pid=child.pid)
@@ -195,14 +195,14 @@ class Supervisor:
 
     # Waiting
 
-    def _wait_gone(self, children: Sequence[Child], timeout: float, hear: frozenset[signal.Signals]) -> bool:
+    def _wait_gone(self, children: Sequence[ChildProcess], timeout: float, hear: frozenset[signal.Signals]) -> bool:
         return self._wait(lambda: all(child.gone for child in children), timeout, hear)
 
     def _wait(
         self,
         done: Callable[[], bool],
         timeout: float | None = None,
-        hear: frozenset[signal.Signals] = HEARD,
+        hear: frozenset[signal.Signals] = SUPERVISOR_SIGNALS,
     ) -> bool:
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
         while not done():
@@ -242,7 +242,7 @@ class Supervisor:
                 child.look()  # its last word may have come after the previous look
                 self._bury(child)
 
-    def _bury(self, child: Child) -> None:
+    def _bury(self, child: ChildProcess) -> None:
         tell = _log.info if child.told and child.left_well else _log.error
         tell("process left" if child.told else "process died", child=child.name, pid=child.pid, how=_how(child.exit))
         seat = next((seat for seat in self._seats if seat.child is child), None)
@@ -275,12 +275,12 @@ class Supervisor:
                     _log.exception("cannot start a process")
                     self._back_off(seat)
 
-    def _fork(self, role: ChildRole, number: int) -> Child:
+    def _fork(self, role: ChildRole, number: int) -> ChildProcess:
         name = role.name_of(number)
         supervisor = os.getpid()
         hears, speaks = os.pipe()
         os.set_blocking(hears, False)
-        flush()  # or what is buffered would be written twice
+        flush_output()  # or what is buffered would be written twice
         try:
             pid = os.fork()
         except OSError:
@@ -289,9 +289,9 @@ class Supervisor:
             raise
         if pid == 0:
             pipes = [child.pipe for child in self._children.values() if child.pipe is not None]
-            live(role, number, supervisor, ReadyPipe(speaks), [hears, *pipes])
+            run_child(role, number, supervisor, ReadyPipe(speaks), [hears, *pipes])
         os.close(speaks)
-        child = self._children[pid] = Child(role, name, pid, hears)
+        child = self._children[pid] = ChildProcess(role, name, pid, hears)
         _log.info("process started", child=name, pid=pid)
         return child
 

@@ -17,10 +17,10 @@ from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
-from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
+from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import Client
 from sso.perm.credentials.access_keys import AccessKeys
-from sso.perm.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
@@ -201,9 +201,9 @@ class Applier:
         before = {name: old[name] for name in changed}
         await self._record(tx, "client.save", part.client_id, _audited_client(before), _audited_client(changed))
         if changed.get("disabled"):
-            await end_grants(tx, part.client_id)
+            await revoke_grants(tx, part.client_id)
         elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
-            await end_grants_elsewhere(tx, Client.from_row(old), Client.from_row({**old, **changed}))
+            await revoke_grants_at_removed_uris(tx, Client.from_row(old), Client.from_row({**old, **changed}))
         return "changed"
 
 

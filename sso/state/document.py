@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from sso.accounts.model import login_key, stored_login
 from sso.core.ids import is_user_id
 from sso.core.mail_address import check_mail_address
+from sso.oauth.model import CLIENT_ID
 from sso.state.location import DocumentError
 from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
 
@@ -17,7 +18,6 @@ __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
 
 HOST = re.compile(r"(?:http://)?(?:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:.]{2,45}\])", re.ASCII)
 BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
-CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:

@@ -67,7 +67,7 @@ def is_cheap(raw: bytes) -> bool:
     return len(raw) <= CHEAP_BYTES and sum(map(raw.count, _PARTS)) <= CHEAP_PARTS
 
 
-def read_body(
+def parse_body(
     raw: bytes,
     content_type: str | None,
     *,

@@ -38,7 +38,7 @@ class UnknownAddress(ValueError):
 
 
 @dataclass(frozen=True)
-class Proxies:
+class TrustedProxies:
     """Who is believed, and which one header is read of them (in lower case)."""
 
     networks: tuple[Network, ...] = ()
@@ -49,7 +49,7 @@ class Proxies:
             raise ValueError(f"header must be one of: {', '.join(HEADERS)}")
 
 
-def client_address(peer: str | None, headers: Callable[[str], list[str]], proxies: Proxies) -> Address:
+def resolve_client_address(peer: str | None, headers: Callable[[str], list[str]], proxies: TrustedProxies) -> Address:
     """Tell the client's address; `headers` gives all values of a header by its lower-case name, in order."""
     address = peer_address(peer)
     if not proxies.networks or not contains(proxies.networks, address):

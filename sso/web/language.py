@@ -9,7 +9,7 @@ from jinja2 import Environment
 from quart import g
 
 from sso.core.language import SOURCE, Text, first_of, in_accept_language, in_ui_locales, reader, translate
-from sso.web.http import asked
+from sso.web.request import current_request
 
 _ = Text
 
@@ -22,19 +22,19 @@ def install(environment: Environment) -> None:
     )
 
 
-def asked_for(ui_locales: str) -> None:
+def use_ui_locales(ui_locales: str) -> None:
     """By the site on whose behalf somebody is here."""
     _reads()["site"] = first_of(in_ui_locales(ui_locales)) or _reads()["site"]
-    choose()
+    select_language()
 
 
-def known_to_read(language: str) -> None:
+def use_user_language(language: str) -> None:
     """Of the user who is here."""
     _reads()["user"] = first_of([language])
-    choose()
+    select_language()
 
 
-def choose() -> None:
+def select_language() -> None:
     """For this request, by what is known so far. Most requests come from programs, which do not read."""
     reader.set(next(filter(None, _reads().values()), SOURCE))
 
@@ -43,6 +43,6 @@ def _reads() -> dict[str, str | None]:
     """Who reads what, in the order in which it counts."""
     found: dict[str, str | None] | None = g.get("reads")
     if found is None:
-        browser = first_of(in_accept_language(asked().headers.get("Accept-Language", "")))
+        browser = first_of(in_accept_language(current_request().headers.get("Accept-Language", "")))
         found = g.reads = {"site": None, "browser": browser, "user": None}
     return found

@@ -13,16 +13,17 @@ from werkzeug.exceptions import HTTPException
 from sso.core.errors import ApiError
 from sso.core.ids import record_id
 from sso.db.errors import DatabaseError
-from sso.log import present_request
+from sso.log import current_request_id
 from sso.web.access_log import AccessLog
 from sso.web.body import InvalidBody
 from sso.web.deferred import DeferredResponse
+from sso.web.error_format import ErrorFormat, error_body, error_format_for
 from sso.web.error_page import error_page
-from sso.web.errors import Family, error_body, family_of
-from sso.web.forwarding import ForwardingMonitor
-from sso.web.headers import SecurityHeaders
-from sso.web.http import asked, reply
+from sso.web.forwarding_monitor import ForwardingMonitor
+from sso.web.request import current_request
 from sso.web.request_rules import RequestRules, check_path
+from sso.web.response import reply
+from sso.web.security_headers import SecurityHeaders
 
 log = structlog.get_logger()
 
@@ -43,17 +44,17 @@ class ResponseFinisher:
     __slots__ = ("_family", "_method", "_request_id", "_route", "_security", "_started", "_told")
 
     def __init__(self, security: SecurityHeaders, told: AccessLog) -> None:
-        here, what = _cv_app.get().g, asked()
+        here, what = _cv_app.get().g, current_request()
         self._security = security
         self._told = told
         self._method = what.method
         self._route = what.url_rule.rule if what.url_rule else "-"
-        self._family = family_of(what.path)
+        self._family = error_format_for(what.path)
         self._request_id = here.request_id
         self._started = here.started
 
     def __call__(self, outcome: Response | Exception) -> Response:
-        response = shown(problem_of(outcome), self._family) if isinstance(outcome, Exception) else outcome
+        response = render_error(to_error_response(outcome), self._family) if isinstance(outcome, Exception) else outcome
         self._security.add(response.headers)
         response.headers.add("X-Request-Id", self._request_id)
         self._told.request(self._method, self._route, response.status_code, self._started)
@@ -87,8 +88,8 @@ class Middleware:
         here = _cv_app.get().g
         here.started = time.perf_counter()
         here.request_id = record_id()
-        present_request.set(here.request_id)
-        request = asked()
+        current_request_id.set(here.request_id)
+        request = current_request()
         self._forwarding.observe(request.scope)
         if problem := self._rules.problem(request.scope):
             raise problem
@@ -108,13 +109,13 @@ class Middleware:
     async def show(self, error: Exception) -> Response:
         if isinstance(error, HTTPException) and 300 <= (error.code or 0) < 400:
             return Response(b"", error.code, _kept(error))
-        family = family_of(asked().path)
-        problem = problem_of(error)
-        if family is Family.PAGE and has_request_context():  # whoever wants a socket is a program
+        family = error_format_for(current_request().path)
+        problem = to_error_response(error)
+        if family is ErrorFormat.PAGE and has_request_context():  # whoever wants a socket is a program
             return await error_page(
                 problem.status, problem.message, g.request_id, problem.headers, self._reason_shown(error)
             )
-        return shown(problem, family)
+        return render_error(problem, family)
 
     def _reason_shown(self, error: Exception) -> str:
         """Why a page refuses something: always logged, and shown where operators try out their own service."""
@@ -124,7 +125,7 @@ class Middleware:
         return reason if self._show_reasons else ""
 
 
-def problem_of(error: Exception) -> ErrorResponse:
+def to_error_response(error: Exception) -> ErrorResponse:
     match error:
         case ApiError():
             return ErrorResponse(error.status, error.code, error.message, error.headers, error.extra)
@@ -142,7 +143,7 @@ def problem_of(error: Exception) -> ErrorResponse:
             return ErrorResponse(500, "server_error", "internal error", {}, {})
 
 
-def shown(problem: ErrorResponse, family: Family) -> Response:
+def render_error(problem: ErrorResponse, family: ErrorFormat) -> Response:
     """For a program."""
     return reply(error_body(family, problem.code, problem.message, problem.extra), problem.status, problem.headers)
 

@@ -9,8 +9,8 @@ from quart import Response, current_app
 from sso.core.language import reader
 from sso.web import language, template_cache
 from sso.web.body import InvalidBody
-from sso.web.headers import page_policy
-from sso.web.http import body
+from sso.web.request import read_body
+from sso.web.security_headers import page_policy
 
 MAX_FORM = 32 * 1024
 
@@ -35,12 +35,12 @@ async def page(
     ``form_targets``: origins to which the forms of this page may lead in the end, besides our own. ``own``: what of
     the context is this reader's alone, if the rest is the same for many (``stencil.py``).
     """
-    language.choose()
+    language.select_language()
     names = {"lang": reader.get(), "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
     # Not by Quart's own way, which asks a thread for what our templates do not use.
     found = current_app.jinja_env.get_template(template)
-    text = found.render(names) if own is None else template_cache.filled(found, names, own)
+    text = found.render(names) if own is None else template_cache.render_cached(found, names, own)
     response = Response(text, status, content_type="text/html; charset=utf-8")
     response.headers.update({"Content-Language": reader.get(), "Vary": "Accept-Language", **(headers or {})})
     if form_targets:
@@ -50,13 +50,8 @@ async def page(
 
 async def form_fields() -> dict[str, str]:
     """The fields of a form of ours: text only."""
-    language.choose()
-    sent = await body(max_bytes=MAX_FORM)
+    language.select_language()
+    sent = await read_body(max_bytes=MAX_FORM)
     if not sent.is_form and sent.raw:
         raise InvalidBody("a form is expected", status=415)
     return {name: value for name, value in sent.fields.items() if isinstance(value, str)}
-
-
-def see_other(path: str) -> Response:
-    """After a form: 303, so that the browser asks with GET and never sends the form again."""
-    return Response(b"", 303, {"Location": path}, content_type="text/plain; charset=utf-8")

@@ -10,7 +10,7 @@ from quart.wrappers.base import BaseRequestWebsocket
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from sso.core.errors import ApiError
-from sso.web.hosts import AllowedHosts
+from sso.web.allowed_hosts import AllowedHosts
 
 # Headers that show who a client is, or whom it speaks for.
 CREDENTIALS = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from sso.core.ids import record_id
 from sso.web.access_log import AccessLog
-from sso.web.client_connection import Usual, answered
+from sso.web.client_connection import SharedHeaders, send_response
 
 _METHODS = frozenset({"GET", "HEAD"})
 
@@ -29,8 +29,8 @@ class StaticResponse:
         self._told = told
         self._data: bytes | None = None
         self._etag = b""
-        self._whole: Usual = ()
-        self._unchanged: Usual = ()
+        self._whole: SharedHeaders = ()
+        self._unchanged: SharedHeaders = ()
 
     def answers(self, scope: Any) -> bool:
         """Whether the request is for this address, literally."""
@@ -46,7 +46,7 @@ class StaticResponse:
         request_id = record_id()
         self._told.request(scope["method"], self._route, status, started, request=request_id)
         named = [(b"x-request-id", request_id.encode())]
-        await answered(scope, send, status, named, b"" if known else data, headers)
+        await send_response(scope, send, status, named, b"" if known else data, headers)
 
     def _prepare(self, data: bytes) -> None:
         self._data = data

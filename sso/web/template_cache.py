@@ -18,7 +18,7 @@ _MARK = secrets.token_hex(16)
 Names = tuple[tuple[str, type, object], ...]
 
 
-def filled(template: Template, names: Mapping[str, object], own: Mapping[str, str]) -> str:
+def render_cached(template: Template, names: Mapping[str, object], own: Mapping[str, str]) -> str:
     """What the template renders with all of the names. ``own``: those that are the reader's alone.
 
     They may stand where they are shown, and be asked for whether they are empty; nothing else may depend on them.
@@ -27,14 +27,14 @@ def filled(template: Template, names: Mapping[str, object], own: Mapping[str, st
     empty = dict.fromkeys(own.keys() - given.keys(), "")
     # With their types: what is translated and what is not may be equal as strings.
     key = tuple((name, type(value), value) for name, value in {**names, **empty}.items())
-    pieces = list(_stencil(template, key, tuple(given)))
+    pieces = list(_render_pieces(template, key, tuple(given)))
     for at in range(1, len(pieces), 2):
         pieces[at] = escape(given[pieces[at]])
     return "".join(pieces)
 
 
 @lru_cache(MAX_PAGES)
-def _stencil(template: Template, names: Names, holes: tuple[str, ...]) -> tuple[str, ...]:
+def _render_pieces(template: Template, names: Names, holes: tuple[str, ...]) -> tuple[str, ...]:
     """Text, the name of a hole, text, the name of a hole, ..., text."""
     text = template.render({name: value for name, _, value in names} | {name: _mark(name) for name in holes})
     return tuple(text.split(_MARK))

@@ -68,7 +68,7 @@ async def counted(database: Database) -> set[bytes]:
 
 async def test_successes_of_one_account_do_not_stand_in_each_others_way(throttle: Throttle, database: Database) -> None:
     await has_failed(database, "account:ann")
-    assert await together([throttle.succeeded(Attempt("ann", HERE)) for _ in range(MANY)]) == [None] * MANY
+    assert await together([throttle.record_success(Attempt("ann", HERE)) for _ in range(MANY)]) == [None] * MANY
     assert await counted(database) == set()
 
 
@@ -77,7 +77,7 @@ async def test_a_blocked_account_holds_up_no_other(throttle: Throttle, database:
     for number in range(MANY):
         await has_failed(database, f"account:free{number}")
     accounts = [f"{kind}{number}" for number in range(MANY) for kind in ("blocked", "free", "new")]
-    calls = [throttle.succeeded(Attempt(account, HERE)) for account in accounts]
+    calls = [throttle.record_success(Attempt(account, HERE)) for account in accounts]
     assert await together(calls) == [TooManyAttempts, None, None] * MANY
     assert await counted(database) == blocked  # who succeeded starts afresh, the others have succeeded in nothing
 
@@ -88,8 +88,8 @@ async def test_a_blocked_address_makes_only_its_own_wait(throttle: Throttle, dat
     kept = {await has_failed(database, f"account:here{number}") for number in range(MANY)}
     for number in range(MANY):
         await has_failed(database, f"account:there{number}")
-    calls = [throttle.succeeded(Attempt(f"here{number}", HERE)) for number in range(MANY)]
-    calls += [throttle.succeeded(Attempt(f"there{number}", THERE)) for number in range(MANY)]
+    calls = [throttle.record_success(Attempt(f"here{number}", HERE)) for number in range(MANY)]
+    calls += [throttle.record_success(Attempt(f"there{number}", THERE)) for number in range(MANY)]
     assert await together(calls) == [TooManyAttempts] * MANY + [None] * MANY
     assert await counted(database) == kept | {address, other}  # a success clears an account, never an address
 
@@ -97,7 +97,7 @@ async def test_a_blocked_address_makes_only_its_own_wait(throttle: Throttle, dat
 async def test_the_longer_wait_of_account_and_address_counts(throttle: Throttle, database: Database) -> None:
     await has_failed(database, "account:ann", wait=20)
     await has_failed(database, f"address:{HERE}", wait=40)
-    for attempt in (throttle.admit, throttle.succeeded):
+    for attempt in (throttle.admit, throttle.record_success):
         for address, least in ((HERE, 38), (THERE, 18)):
             with pytest.raises(TooManyAttempts) as refused:
                 await attempt(Attempt("ann", address))
@@ -118,7 +118,7 @@ async def test_a_success_counts_only_if_the_failure_before_it_has_blocked_nothin
 
     async def succeed_meanwhile() -> None:
         await failing.wait()
-        outcomes.extend(await together([throttle.succeeded(Attempt("ann", HERE)) for _ in range(MANY)]))
+        outcomes.extend(await together([throttle.record_success(Attempt("ann", HERE)) for _ in range(MANY)]))
 
     failing = trio.Event()
     async with trio.open_nursery() as nursery:

@@ -132,7 +132,7 @@ def test_every_page_of_somebody_who_is_signed_in(
     change(server, "UPDATE game_sessions SET address = '127.0.0.1' WHERE gsid = $1", gsid)
 
     page.get_by_role("button", name="Continue as Ann Wanderer").click()
-    heading(page, "The game has gone")
+    heading(page, "The game is not responding")
     shot("gone")
     change(server, "UPDATE game_sessions SET held_until = now() + interval '1 min' WHERE gsid = $1", gsid)
     page.reload()
@@ -148,12 +148,12 @@ def test_every_page_of_somebody_who_is_signed_in(
     other.page.get_by_role("button", name="Continue as Bob").click()
     other.context.close()
     page.goto(f"{server.base_url}/?gsid={used}")
-    heading(page, "This link was used already")
+    heading(page, "This link was already used")
     shot("used")
 
     page.goto(f"{server.base_url}/?gsid={begin(server, **CLOSED_GAME)}")
     heading(page, "Not with this account")
-    expect(page.get_by_role("alert")).to_contain_text("you may not log in to this game")
+    expect(page.get_by_role("alert")).to_contain_text("may not sign in to this game")
     expect(page.get_by_role("button", name="Use another account")).to_be_visible()
     expect(page.get_by_role("button", name="Continue as")).to_have_count(0)
     shot("not-allowed")

@@ -60,7 +60,7 @@ class Program:
             patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
-            patch.setattr("sso.log.set_up", lambda *_: None)  # logging is one for the whole process
+            patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is one for the whole process
             try:
                 with pytest.raises(SystemExit) as left:
                     sso.cli.main()
@@ -121,7 +121,7 @@ EVERY_VERB = dict(commands(sso.cli.program))
 SAYS = {
     (): ["serve", "apply", "export", "migrate", "user", "key", "doctor", "--config", "SSO_", "http://127.0.0.1:8000"],
     ("serve",): ["SIGTERM", "SIGHUP"],
-    ("apply",): ["JSON", "standard input", "All of it or nothing"],
+    ("apply",): ["JSON", "standard input", "as a whole or not at all"],
     ("export",): ["sso apply", "Passwords"],
     ("migrate",): ["version"],
     ("doctor",): ["database", "keys", "clock"],
@@ -138,7 +138,7 @@ SAYS = {
     ("key",): ["list", "rotate", "retire", "master", "reseal"],
     ("key", "list"): ["signing keys"],
     ("key", "rotate"): ["published", "--alg", "RS256", "ES256", "EdDSA", "30 days"],
-    ("key", "retire"): ["refused"],
+    ("key", "retire"): ["invalid"],
     ("key", "master"): ["SSO_SECRET_KEY"],
     ("key", "reseal"): ["--drop-old", "SSO_SECRET_KEY"],
 }
@@ -250,14 +250,16 @@ def test_a_user_is_added_with_a_password_from_standard_input(run: Program) -> No
     assert run.value("SELECT email_verified FROM users")
     assert run.value("SELECT nick FROM users") == "Ann"
     again = run("user", "add", "ANN@example.com", "--password-stdin", stdin="x\n")
-    assert again.failed_with("there is already such a user")
+    assert again.failed_with("there is already a user with this login or user id")
 
 
 def test_a_password_is_made_up_where_none_is_given(run: Program) -> None:
     word, password, *rest = run.ok("user", "add", "ann@example.com", "--user-id", "77", "--nick", "Anna").split()
     assert (word, rest) == ("password", ["user_id", "77"])
     argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), password)
-    assert run("user", "add", "bob@example.com", "--user-id", "77").failed_with("already such a user")
+    assert run("user", "add", "bob@example.com", "--user-id", "77").failed_with(
+        "already a user with this login or user id"
+    )
     word, other, *_ = run.ok("user", "set-password", "77").split()
     assert word == "password"
     assert other != password
@@ -271,8 +273,8 @@ def test_a_password_is_made_up_where_none_is_given(run: Program) -> None:
         (["add", "\udcff@example.com"], "", "login: "),
         (["add", "a@example.com", "--user-id", "007"], "", "user_id: must be a decimal number"),
         (["add", "a@example.com", "--nick", "x" * 2000], "", "nick: "),
-        (["add", "a@example.com", "--password-stdin"], "", "standard input holds no password"),
-        (["add", "a@example.com", "--password-stdin"], "\n", "standard input holds no password"),
+        (["add", "a@example.com", "--password-stdin"], "", "expected the password on standard input"),
+        (["add", "a@example.com", "--password-stdin"], "\n", "expected the password on standard input"),
         (["add", "a@example.com", "--password-stdin"], b"\xff\xfe\n", "not UTF-8"),
         (["add", "a@example.com", "--password-stdin"], "x" * 1025, "at most 1024 characters"),
         (["set-password", "a@example.com", "--password-stdin"], "x" * 1025, "at most 1024 characters"),

@@ -74,7 +74,7 @@ def test_deny_is_recommended_for_administration_by_games(installed: Settings, ds
 def test_an_installation_before_its_first_start_passes_and_nothing_is_made(tmp_path: Path, dsn: str) -> None:
     settings = Settings(data_dir=tmp_path / "data")
     assert failures(settings, dsn) == {}
-    assert "made at the first start" in look(settings, dsn)["master key"].detail
+    assert "created at the first start" in look(settings, dsn)["master key"].detail
     assert not settings.data_dir.exists()
     assert fetch_value(dsn, "SELECT count(*) FROM signing_keys") == 0
 
@@ -126,7 +126,7 @@ def test_a_lost_or_damaged_master_key_fails(installed: Settings, dsn: str) -> No
     installed.key_file.write_text(MasterKey.generate().text())
     failed = failures(installed, dsn)["signing key"]
     assert "not here" in failed.detail
-    assert "bring back the master key" in failed.advice
+    assert "restore the master key" in failed.advice
     installed.key_file.write_text(was)
     assert failures(installed, dsn) == {}
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 import trio
 
-from sso.cli.context import console
+from sso.cli.context import command_line_actor
 from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
@@ -108,7 +108,7 @@ def test_projects(applied: Sso, tmp_path: Path) -> None:
     file.write_bytes(orjson.dumps({"projects": [{"title": "Gone"}]}))
     assert applied("apply", str(file)).code == 0
     assert applied("project", "remove", "gone", "--yes").lines == ["gone is removed"]
-    assert applied("project", "remove", "gone", "--yes").failure == "gone is removed already"
+    assert applied("project", "remove", "gone", "--yes").failure == "gone is already removed"
 
 
 def test_perm_list(applied: Sso) -> None:
@@ -159,7 +159,7 @@ def test_audit(applied: Sso) -> None:
     applied("perm", "grant", ANN, "viewer")
     newest = applied("audit", "--most", "1").lines
     assert len(newest) == 1
-    assert newest[0].endswith(f"permissions.save  1/{ANN}  by command line ({console().operator})  (roles)")
+    assert newest[0].endswith(f"permissions.save  1/{ANN}  by command line ({command_line_actor().operator})  (roles)")
     entry = orjson.loads(applied("audit", "--most", "1", "--json").lines[0])
     assert (entry["user_id"], entry["after"]["roles"]) == ("", [{"name": "root"}, {"name": "viewer"}])
     assert all("  role.save  40/" in line for line in applied("audit", "--app", "40", "--operation", "role.save").lines)

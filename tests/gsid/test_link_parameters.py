@@ -108,10 +108,10 @@ def test_login_rules_of_the_filled_application_apply(game: Game, server: Server,
     session = game.register()
     for name in ("app_id", "gapp_id"):
         shown = browser.follow(browser.get(link(session, **{name: 12})))
-        assert "you may not log in to this game" in shown.text
+        assert "may not sign in to this game" in shown.text
         form = browser.form(f"{session.decision}/deny")
         answer = browser.follow(browser.post(f"{session.decision}/continue", form))
-        assert "you may not log in to this game" in answer.text
+        assert "may not sign in to this game" in answer.text
         with Browser(server) as fresh:
             fresh.get(link(session, **{name: 12}))
             fresh.submit("/login", login=new_user(server), password=PASSWORD)
@@ -136,7 +136,7 @@ def test_a_wrong_value_for_an_empty_field_is_refused_by_name(
             for visitor in (fresh, browser):
                 answer = visitor.http.get(f"{session.page}&{name}={text}", follow_redirects=True)
                 assert answer.status_code == 400, text
-                assert f"wrong value for “{name}”" in answer.text
+                assert f"invalid value for “{name}”" in answer.text
                 assert visitor.http.get(f"{full.page}&{name}={text}", follow_redirects=True).status_code == 200
         assert fresh.http.get(f"{session.page}&{name}=1&{name}=1").status_code == 400
     assert stored(session) == EMPTY

@@ -13,7 +13,7 @@ from tests.kit.game import Game, Session, outcome, press_continue, public_text, 
 from tests.kit.server import Server
 
 GONE = "This link has ended"
-NEAR, FAR = "same network as this browser", "started in another network than the one you are in now"
+NEAR, FAR = "same network as this browser", "started on a different network from the one you are using now"
 PAYLOADS = (
     "<img src=x onerror=alert(1)>", '"onfocus=alert(1) autofocus="', "</script><script>alert(1)</script>", "{{7*7}}",
     "+ADw-script+AD4-", "\u202eevil\u2066", "javascript:alert(1)", "' onclick='x",
@@ -80,7 +80,7 @@ def test_who_is_not_signed_in_gets_the_form_on_that_very_page(game: Game, server
         assert "<script" not in shown.text
         answer = browser.submit("/login", login=ann, password=PASSWORD)
         assert answer.headers["Location"] == session.decision
-        assert "The game has gone" in browser.follow(answer).text  # nobody has polled yet
+        assert "The game is not responding" in browser.follow(answer).text  # nobody has polled yet
         assert session.status == "confirmed"
         assert outcome(session.poll())[0] == "OK"
         assert "You are signed in" in browser.get(session.decision).text
@@ -249,7 +249,7 @@ def test_this_was_not_me_denies(game: Game, browser: Browser) -> None:
     browser.follow(browser.get(session.page))
     shown = browser.submit(f"{session.decision}/deny")
     assert shown.status_code == 200
-    assert "Nobody was signed in" in shown.text
+    assert "You were not signed in" in shown.text
     assert outcome(session.poll()) == ("ERROR", "session denied")
     assert outcome(session.poll()) == ("ERROR", "session denied")
     assert browser.get(session.page).status_code == 410
@@ -274,7 +274,7 @@ def test_the_first_to_confirm_is_the_one(game: Game, server: Server, browser: Br
         bob.follow(bob.get(session.page))
         press_continue(browser, session)
         bob.follow(bob.submit(f"{session.decision}/continue"))
-        assert "This link was used already" in bob.page.text
+        assert "This link was already used" in bob.page.text
         assert "Ann" not in bob.page.text
     assert session.poll().json()["user_id"] == "1001"
 
@@ -284,14 +284,14 @@ def test_who_may_not_log_in_is_told_so_and_the_session_stays_pending(
 ) -> None:
     session = game.register(app_id=12)
     shown = browser.follow(browser.get(session.page))
-    assert "you may not log in to this game" in shown.text
+    assert "may not sign in to this game" in shown.text
     assert buttons(shown.text)[-2:] == ["Use another account", "This was not me"]
     form = browser.form(f"{session.decision}/deny")
-    assert "you may not log in" in browser.follow(browser.post(f"{session.decision}/continue", form)).text
+    assert "may not sign in" in browser.follow(browser.post(f"{session.decision}/continue", form)).text
     assert session.status == "pending"
     with Browser(server) as fresh:
         answer = sign_in_at(fresh, session, new_user(server), PASSWORD)
-        assert "you may not log in" in fresh.follow(answer).text
+        assert "may not sign in" in fresh.follow(answer).text
     assert session.status == "pending"
     assert outcome(session.poll())[0] == "RETRY"
 
@@ -301,7 +301,7 @@ def test_an_allowed_user_confirms_after_one_who_is_not(game: Game, server: Serve
         {"applications": [{"application_id": 21, "name": "Inside", "settings": {"restricted_domains": ["in.example"]}}]}
     )
     session = game.register(app_id=21)
-    assert "you may not log in" in browser.follow(browser.get(session.page)).text
+    assert "may not sign in" in browser.follow(browser.get(session.page)).text
     with fresh_browser(server, new_user(server, login="one@in.example")) as one:
         press_continue(one, session)
     assert session.status == "confirmed"
@@ -383,7 +383,7 @@ def test_the_page_tells_when_the_game_has_gone(game: Game, browser: Browser) -> 
     assert "Almost there" in press_continue(browser, session).text
     assert browser.page.headers["Refresh"] == "2"  # it looks again, without a script
     session.change("held_until = now() - interval '6 s'")
-    assert "The game has gone" in browser.get(session.decision).text
+    assert "The game is not responding" in browser.get(session.decision).text
     assert "Refresh" not in browser.page.headers
     session.change("last_seen = now()")
     assert "Almost there" in browser.get(session.decision).text

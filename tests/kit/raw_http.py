@@ -11,11 +11,13 @@ import trio
 
 from sso.serve import hypercorn
 from sso.serve.http1 import server as lane
-from sso.serve.limits import ServerLimits
-from sso.web.headers import data_headers
+from sso.serve.server_limits import ServerLimits
+from sso.web.security_headers import data_headers
 
 SERVERS = ("builtin", "hypercorn")
-SHORT = ServerLimits(keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, fresh_s=0.1)
+SHORT = ServerLimits(
+    keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, first_request_s=0.1
+)
 ANSWER_S = 10.0
 
 App = Callable[[Any, Any, Any], Awaitable[None]]

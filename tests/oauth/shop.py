@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from sso.oauth.authorization_request import Parameters
 from sso.oauth.authorize import RedirectTo
 from sso.oauth.client_auth import ClientCredentials, sha1_bearer
+from sso.oauth.token_endpoint import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -25,6 +26,18 @@ async def change(services: Services, **fields: Any) -> None:
     await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [given]}))
 
 
+async def redeem(
+    services: Services, credentials: ClientCredentials, code: str, *, uri: str = URI, verifier: str = ""
+) -> dict[str, Any]:
+    request = TokenRequest(grant_type="authorization_code", code=code, redirect_uri=uri, code_verifier=verifier)
+    return await services.oauth.token_endpoint.respond(request, credentials)
+
+
+async def refresh(services: Services, credentials: ClientCredentials, refresh_token: str) -> dict[str, Any]:
+    request = TokenRequest(grant_type="refresh_token", refresh_token=refresh_token, redirect_uri=URI)
+    return await services.oauth.token_endpoint.respond(request, credentials)
+
+
 async def new_code(services: Services, challenge: str | None = None, **fields: Any) -> str:
     """For somebody who is signed in."""
     await change(services, **fields)
@@ -40,7 +53,7 @@ async def new_code(services: Services, challenge: str | None = None, **fields: A
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize
-    wanted = authorize.check(parameters, *await authorize.recipient(parameters))
-    outcome = await authorize.begin(wanted, session)
+    request = authorize.validate(parameters, *await authorize.find_client(parameters))
+    outcome = await authorize.begin(request, session)
     assert isinstance(outcome, RedirectTo)
     return parse_qs(urlsplit(outcome.url).query)["code"][0]

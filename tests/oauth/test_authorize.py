@@ -300,8 +300,8 @@ REASONS = [
     ({"client_id": None}, "client_id is missing, repeated or not ASCII"),
     ({"client_id": "no-such-client"}, "there is no client with this client_id"),
     ({"redirect_uri": None}, "redirect_uri is missing, repeated or not ASCII"),
-    ({"redirect_uri": "game.example.com"}, "redirect_uri must be an absolute http or https address"),
-    ({"redirect_uri": "https://game.example.com/#x"}, "redirect_uri must be an absolute http or https address"),
+    ({"redirect_uri": "game.example.com"}, "redirect_uri: expected an absolute http or https URI"),
+    ({"redirect_uri": "https://game.example.com/#x"}, "redirect_uri: expected an absolute http or https URI"),
     ({"redirect_uri": "https://elsewhere.example.com/cb"}, "the host is not one of the client's redirect_hosts"),
     ({"redirect_uri": "https://game.example.com/cb?code=1"}, "its query must not have code, state, error"),
 ]

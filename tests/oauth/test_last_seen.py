@@ -18,7 +18,7 @@ from sso.oauth.client_auth import ClientCredentials, sha1_bearer
 from sso.oauth.errors import InvalidClient, InvalidGrant
 from sso.services import Services
 from tests.kit.oauth import pkce
-from tests.oauth.shop import GIVEN, NAMED, SECRET, URI, change, new_code
+from tests.oauth.shop import GIVEN, NAMED, SECRET, URI, change, new_code, redeem
 
 AT_ONCE = 50
 ELSEWHERE = "https://shop.example.com/elsewhere"
@@ -26,8 +26,8 @@ OTHER_SECRET = "another-secret-of-theirs"
 VERIFIER, CHALLENGE = pkce()
 BODY = ClientCredentials("shop", secrets=(SECRET,))
 NOBODY = ClientCredentials("shop")
-GONE = "redirect_uri is not the client's any more"
-NOT_THE_ONE = "redirect_uri is not the one of the authorization"
+GONE = "redirect_uri no longer belongs to the client"
+NOT_THE_ONE = "redirect_uri differs from the one of the authorization request"
 
 
 def bearer(secret: str, uri: str = URI, client_id: str = "shop") -> ClientCredentials:
@@ -48,7 +48,7 @@ class Shop:
     async def redeem(
         self, code: str, given: ClientCredentials = NAMED, *, uri: str = URI, verifier: str = ""
     ) -> dict[str, Any]:
-        return await self.services.oauth.token.redeem(given, code, uri, verifier)
+        return await redeem(self.services, given, code, uri=uri, verifier=verifier)
 
     async def refused(
         self, code: str, given: ClientCredentials = NAMED, *, uri: str = URI, verifier: str = ""
@@ -58,7 +58,7 @@ class Shop:
         return caught.value
 
     async def is_good(self, tokens: dict[str, Any]) -> bool:
-        return await self.services.oauth.grants.look_up(tokens["access_token"]) is not None
+        return await self.services.oauth.token_store.find_access_token(tokens["access_token"]) is not None
 
     async def failures(self) -> list[int]:
         """Of the codes that nobody has redeemed yet."""
@@ -362,10 +362,10 @@ async def test_a_code_that_is_redeemed_meanwhile_has_been_used_twice(shop: Shop,
     code = await shop.code()
     first: list[dict[str, Any]] = []
 
-    async def redeem() -> None:
+    async def redeem_first() -> None:
         await trio.sleep(2 * LONG_S)  # only then another batch runs beside the one that waits
         first.append(await shop.redeem(code))
 
-    meanwhile(redeem)
+    meanwhile(redeem_first)
     assert isinstance(await shop.refused(code), InvalidGrant)
     assert not await shop.is_good(first[0])

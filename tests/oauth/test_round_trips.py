@@ -8,7 +8,7 @@ import pytest
 from sso.db.database import Database
 from sso.oauth.client_auth import ClientCredentials, sha1_bearer
 from sso.services import Services
-from tests.oauth.shop import GIVEN, NAMED, URI, new_code
+from tests.oauth.shop import GIVEN, NAMED, URI, new_code, redeem, refresh
 
 
 @pytest.fixture
@@ -39,16 +39,15 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Awaitable[Any]], Await
 async def test_crossings(
     services: Services, code: str, counted: Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]
 ) -> None:
-    token = services.oauth.token
-    data, crossings = await counted(token.redeem(NAMED, code, URI, ""))  # the first one learns who the client is
+    data, crossings = await counted(redeem(services, NAMED, code))  # the first one learns who the client is
     assert crossings == 2
-    data, crossings = await counted(token.redeem(NAMED, await new_code(services), URI, ""))
+    data, crossings = await counted(redeem(services, NAMED, await new_code(services)))
     assert crossings == 1
-    data, crossings = await counted(token.redeem(GIVEN, await new_code(services), URI, ""))
+    data, crossings = await counted(redeem(services, GIVEN, await new_code(services)))
     assert crossings == 2  # only the code says whose it is
-    data, crossings = await counted(token.refresh(GIVEN, data["refresh_token"], URI))
+    data, crossings = await counted(refresh(services, GIVEN, data["refresh_token"]))
     assert crossings == 1
-    access, crossings = await counted(services.oauth.grants.look_up(data["access_token"]))
+    access, crossings = await counted(services.oauth.token_store.find_access_token(data["access_token"]))
     assert access is not None
     assert crossings == 1
 
@@ -58,13 +57,12 @@ async def test_a_changed_secret_counts_at_once_although_the_client_was_seen_befo
 ) -> None:
     from sso.oauth.errors import InvalidClient
 
-    token = services.oauth.token
-    data = await token.redeem(GIVEN, code, URI, "")
-    data = await token.refresh(GIVEN, data["refresh_token"], URI)
+    data = await redeem(services, GIVEN, code)
+    data = await refresh(services, GIVEN, data["refresh_token"])
     new = await services.oauth.clients.rotate_secret("shop")
     assert new
     await services.oauth.clients.finish_rotation("shop")
     with pytest.raises(InvalidClient):
-        await token.refresh(GIVEN, data["refresh_token"], URI)
+        await refresh(services, GIVEN, data["refresh_token"])
     fresh = ClientCredentials(bearer=sha1_bearer(URI, new).decode())
-    assert await token.refresh(fresh, data["refresh_token"], URI)
+    assert await refresh(services, fresh, data["refresh_token"])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sso.oauth.client_auth import ClientCredentials, proof, sha1_bearer
+from sso.oauth.client_auth import ClientCredentials, authenticate_client, sha1_bearer
 from sso.oauth.model import Client
 from tests.kit.oauth import Browser, Site
 from tests.oauth.shop import SECRET, URI
@@ -61,7 +61,7 @@ def judge(found: dict[int, float]) -> None:
 
 def test_the_comparison_itself() -> None:
     def attempt(bearer: str) -> None:
-        assert proof(CLIENT, [(SECRET, "sealed")], ClientCredentials(bearer=bearer), URI) is None
+        assert authenticate_client(CLIENT, [(SECRET, "sealed")], ClientCredentials(bearer=bearer), URI) is None
 
     judge(measure(sha1_bearer(URI, SECRET).decode(), attempt, (SAMPLES or 5) * 4))
 

@@ -31,7 +31,7 @@ async def wanted_by(services: Services, client_id: str) -> AuthorizationRequest:
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize
-    return authorize.check(parameters, *await authorize.recipient(parameters))
+    return authorize.validate(parameters, *await authorize.find_client(parameters))
 
 
 async def begin_while_held(services: Services, session: Session | None) -> list[tuple[str, Outcome]]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.net import parse_address
-from sso.perm.engine import decode, render
-from sso.perm.engine.compiled import Application, RoleRecord, Schema, compile_application
-from sso.perm.engine.effective import Effective, compute
-from sso.perm.engine.facts import PermissionFacts, ProjectApplication, ProjectFacts, UserFacts
-from sso.perm.engine.render import Options
-from sso.perm.engine.tree import as_tree
+from sso.perm.engine import render
+from sso.perm.engine.compiled_application import CompiledApplication, compile_application
+from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.facts import PermissionFacts, ProjectApplication, ProjectFacts
+from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.render import Options, as_tree
+from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.conditions import read_group_conditions
 from sso.perm.input.project import read_project_settings
 from sso.perm.input.roles import read_assignments, read_role, stored
@@ -26,9 +28,9 @@ GROUP_A, GROUP_B, GROUP_C = "a" * 24, "b" * 24, "c" * 24
 
 @dataclass(frozen=True)
 class World:
-    application: Application
+    application: CompiledApplication
     facts: PermissionFacts
-    effective: Effective
+    effective: EffectivePermissions
     now: int
 
     def full(self, **options: Any) -> list[str]:
@@ -44,7 +46,7 @@ class World:
         return render.effective_roles(self.effective, Options(**options))
 
     def expired(self, **options: Any) -> int:
-        return render.expired(self.effective, Options(**options))
+        return render.earliest_role_end(self.effective, Options(**options))
 
     def tree(self) -> dict[str, Any]:
         return as_tree(self.application.schema, self.facts.own)
@@ -55,13 +57,13 @@ def world(**parts: Any) -> World:
     return compute_with(application_of(parts), parts)
 
 
-def compute_with(application: Application, parts: Mapping[str, Any]) -> World:
+def compute_with(application: CompiledApplication, parts: Mapping[str, Any]) -> World:
     facts = facts_of(parts)
     now = parts.get("now", NOW)
-    return World(application, facts, compute(application, facts, now), now)
+    return World(application, facts, compute_permissions(application, facts, now), now)
 
 
-def application_of(parts: Mapping[str, Any]) -> Application:
+def application_of(parts: Mapping[str, Any]) -> CompiledApplication:
     return compile_application(
         parts.get("application_id", 10),
         parts.get("version", 1),
@@ -85,7 +87,7 @@ def facts_of(parts: Mapping[str, Any]) -> PermissionFacts:
     home = parts.get("home")
     return PermissionFacts(
         user(parts.get("user", {})),
-        decode.own_record(record),
+        decode_own_record(record),
         parts.get("removed", False),
         project(home) if home else None,
         tuple(project(item) for item in parts.get("projects", ())),
@@ -95,18 +97,18 @@ def facts_of(parts: Mapping[str, Any]) -> PermissionFacts:
 def user(data: dict[str, Any]) -> UserFacts:
     data = USER | data
     address = parse_address(data["ip"]) if data["ip"] else None
-    return UserFacts.of(data["user_id"], data["login"], tuple(data["tags"]), tuple(data["purchases"]), address)
+    return UserFacts.from_login(data["user_id"], data["login"], tuple(data["tags"]), tuple(data["purchases"]), address)
 
 
 def project(data: dict[str, Any]) -> ProjectFacts:
     applications = [ProjectApplication(**item) for item in data.get("applications", ())]
     stored_record = data | {"settings": read_project_settings(data.get("settings", {}))[0]}
-    return decode.project(stored_record, applications, map(group, data.get("groups", ())), data.get("member"))
+    return decode_project(stored_record, applications, map(group, data.get("groups", ())), data.get("member"))
 
 
 def group(data: dict[str, Any]) -> Any:
     conditions = read_group_conditions(data.get("conditions", []))[0]
-    return decode.group(data["id"], data.get("users", ()), conditions, data.get("tags", ()), data.get("title", ""))
+    return decode_group(data["id"], data.get("users", ()), conditions, data.get("tags", ()), data.get("title", ""))
 
 
 def name(item: Any) -> str:

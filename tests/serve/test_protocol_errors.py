@@ -6,7 +6,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from sso.log import present_request
+from sso.log import current_request_id
 from sso.serve.rate_limited_log import RateLimitedLog
 from tests.kit.raw_http import SERVERS, Running, reply, serving
 
@@ -36,7 +36,7 @@ BREACHES = {
 async def talk(scope: Any, receive: Any, send: Any) -> None:
     """Reads the whole request or all frames, as applications do; a request leaves its id behind."""
     if scope["type"] == "http":
-        present_request.set("of-a-request")
+        current_request_id.set("of-a-request")
         while (await receive()).get("more_body"):
             pass
         await reply(send, b"")
@@ -73,7 +73,7 @@ async def test_line_about_a_connection_does_not_name_an_earlier_request() -> Non
     ids: list[str | None] = []
 
     def note(_: Any, __: str, event: Any) -> Any:
-        ids.append(present_request.get())
+        ids.append(current_request_id.get())
         return event
 
     with capture_logs(processors=[note]) as lines:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import sso
-from sso.serve.child import ChildRole
+from sso.serve.child_process import ChildRole
 from sso.serve.supervisor import Supervisor
 
 DEADLINE_S = 15.0
@@ -24,7 +24,7 @@ DEADLINE_S = 15.0
 STAGE = '''
 import os, signal, sys, time
 from pathlib import Path
-from sso.serve.child import ChildRole
+from sso.serve.child_process import ChildRole
 from sso.serve.supervisor import Supervisor
 
 def note(*words):

@@ -96,9 +96,9 @@ async def traces(services: Services) -> tuple[int, list[tuple[Any, ...]]]:
 
 
 async def rules(services: Services, user_id: str, application_id: int = 1) -> list[str]:
-    from sso.perm.engine.effective import compute
+    from sso.perm.engine.effective_permissions import compute_permissions
     from sso.perm.engine.render import as_list_short
 
     found = await services.permissions.facts.load(user_id, application_id, None)
     assert found is not None
-    return as_list_short(compute(found.application, found.facts, 1_900_000_000))
+    return as_list_short(compute_permissions(found.application, found.facts, 1_900_000_000))

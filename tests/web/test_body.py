@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sso.web.body import MAX_BYTES, MAX_VALUES, InvalidBody, read_body
+from sso.web.body import MAX_BYTES, MAX_VALUES, InvalidBody, parse_body
 
 FORM = "application/x-www-form-urlencoded"
 MEGABYTE = 1024 * 1024
@@ -21,7 +21,7 @@ QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 def refusal(raw: bytes, content_type: str | None = None, **options: Any) -> InvalidBody | None:
     try:
-        read_body(raw, content_type, **options)
+        parse_body(raw, content_type, **options)
     except InvalidBody as error:
         return error
     return None
@@ -33,7 +33,7 @@ def status(raw: bytes, content_type: str | None = None, **options: Any) -> int:
 
 
 def fields(text: str) -> Any:
-    return read_body(text.encode(), None).fields
+    return parse_body(text.encode(), None).fields
 
 
 # --- media types
@@ -41,7 +41,7 @@ def fields(text: str) -> Any:
 
 @pytest.mark.parametrize("content_type", [None, "", " ", "application/json", FORM, "APPLICATION/JSON"])
 def test_empty_body_is_an_empty_object(content_type: str | None) -> None:
-    body = read_body(b"", content_type)
+    body = parse_body(b"", content_type)
     assert (body.fields, body.is_form, body.raw) == ({}, content_type == FORM, b"")
 
 
@@ -57,12 +57,12 @@ def test_empty_body_is_an_empty_object(content_type: str | None) -> None:
     ],
 )
 def test_json_type_in_any_spelling(content_type: str) -> None:
-    assert read_body(b'{"a":1}', content_type).fields == {"a": 1}
+    assert parse_body(b'{"a":1}', content_type).fields == {"a": 1}
 
 
 @pytest.mark.parametrize("content_type", [FORM, FORM.upper(), FORM + "; charset=UTF-8"])
 def test_form_type_in_any_spelling(content_type: str) -> None:
-    body = read_body(b"a=1", content_type)
+    body = parse_body(b"a=1", content_type)
     assert (body.fields, body.is_form, body.raw) == ({"a": "1"}, True, b"a=1")
 
 
@@ -95,7 +95,7 @@ def test_form_where_only_json_is_taken_is_unsupported() -> None:
 
 
 def test_missing_type_means_json_unless_it_is_required() -> None:
-    assert read_body(b'{"a":1}', None).fields == {"a": 1}
+    assert parse_body(b'{"a":1}', None).fields == {"a": 1}
     assert status(b'{"a":1}', None, require_type=True) == 400
     assert status(b"", " ", require_type=True) == 400
     assert status(b"a=1", FORM, require_type=True) == 200
@@ -292,7 +292,7 @@ def test_every_noncharacter_and_no_neighbour_is_refused() -> None:
 def test_ordinary_text_survives_unchanged(text: str) -> None:
     assert fields(json.dumps({text: text}, ensure_ascii=False)) == {text: text}
     assert fields(json.dumps({text: [text]})) == {text: [text]}
-    assert read_body(urlencode({text: text}).encode(), FORM).fields == {text: text}
+    assert parse_body(urlencode({text: text}).encode(), FORM).fields == {text: text}
 
 
 def test_escaped_backslash_before_u_is_no_escape() -> None:
@@ -303,7 +303,7 @@ def test_escaped_backslash_before_u_is_no_escape() -> None:
 
 
 def test_form_fields_are_strings() -> None:
-    assert read_body(b"a=1&b=true&c=&d&e=x%3Dy=z&f=a+b%2B&&%C3%A9=%c3%a9&", FORM).fields == {
+    assert parse_body(b"a=1&b=true&c=&d&e=x%3Dy=z&f=a+b%2B&&%C3%A9=%c3%a9&", FORM).fields == {
         "a": "1",
         "b": "true",
         "c": "",
@@ -315,12 +315,12 @@ def test_form_fields_are_strings() -> None:
 
 
 def test_raw_utf8_in_a_form_is_read() -> None:
-    assert read_body("a=é😀".encode(), FORM).fields == {"a": "é😀"}
+    assert parse_body("a=é😀".encode(), FORM).fields == {"a": "é😀"}
 
 
 def test_bracket_names_are_lists_even_with_one_value() -> None:
     raw = b"fixed_ips[]=10.0.0.0/8&x=1&fixed_ips%5B%5D=fc00::/7&one[]=1"
-    assert read_body(raw, FORM).fields == {"fixed_ips[]": ["10.0.0.0/8", "fc00::/7"], "one[]": ["1"], "x": "1"}
+    assert parse_body(raw, FORM).fields == {"fixed_ips[]": ["10.0.0.0/8", "fc00::/7"], "one[]": ["1"], "x": "1"}
 
 
 @pytest.mark.parametrize(
@@ -332,11 +332,11 @@ def test_repeated_name_is_refused(raw: bytes) -> None:
 
 
 def test_repeated_name_of_a_list_is_a_list() -> None:
-    body = read_body(b"a=1&b=x&%61=2", FORM, repeatable=frozenset({"a"}))
+    body = parse_body(b"a=1&b=x&%61=2", FORM, repeatable=frozenset({"a"}))
     assert body.fields == {"a": ["1", "2"], "b": "x"}
-    assert read_body(b"a=1", FORM, repeatable=frozenset({"a"})).fields == {"a": ["1"]}
+    assert parse_body(b"a=1", FORM, repeatable=frozenset({"a"})).fields == {"a": ["1"]}
     with pytest.raises(InvalidBody):
-        read_body(b"a=1&b=1&b=2", FORM, repeatable=frozenset({"a"}))
+        parse_body(b"a=1&b=1&b=2", FORM, repeatable=frozenset({"a"}))
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_form_with_bad_encoding_or_characters_is_refused(raw: bytes) -> None:
 
 
 def test_form_has_at_most_1000_fields() -> None:
-    assert len(read_body("&".join(f"a{i}=1" for i in range(1000)).encode(), FORM).fields) == 1000
+    assert len(parse_body("&".join(f"a{i}=1" for i in range(1000)).encode(), FORM).fields) == 1000
     assert status("&".join(f"a{i}=1" for i in range(1001)).encode(), FORM) == 400
     assert status(b"a[]=1&" * 1001, FORM) == 400
     assert status(b"&" * MAX_BYTES, FORM) == 400
@@ -371,7 +371,7 @@ content_types = st.sampled_from([None, "application/json", FORM]) | st.text(max_
 def test_any_bytes_are_read_or_refused(raw: bytes, content_type: str | None) -> None:
     error = refusal(raw, content_type)
     if error is None:
-        body = read_body(raw, content_type)
+        body = parse_body(raw, content_type)
         # What passed can be written again, in full.
         assert json.loads(json.dumps(body.fields, ensure_ascii=False, allow_nan=False).encode()) == body.fields
         assert body.raw == raw
@@ -416,4 +416,4 @@ def test_a_number_is_kept_or_refused_never_changed(number: float, suffix: str) -
 @given(st.dictionaries(clean.filter(lambda name: not name.endswith("[]")), clean), st.lists(clean, min_size=1))
 def test_what_a_browser_encodes_comes_back_equal(pairs: dict[str, str], items: list[str]) -> None:
     raw = urlencode([*pairs.items(), *(("items[]", item) for item in items)]).encode()
-    assert read_body(raw, FORM).fields == {**pairs, "items[]": items}
+    assert parse_body(raw, FORM).fields == {**pairs, "items[]": items}

@@ -9,9 +9,9 @@ import trio
 
 from sso.core.fair_thread import FairThread
 from sso.web.body import InvalidBody
-from sso.web.client_address import Proxies
+from sso.web.client_address import TrustedProxies
 from sso.web.fast_quart.app import FastQuart
-from sso.web.http import body
+from sso.web.request import read_body
 from tests.kit.raw_http import SERVERS, Running, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
@@ -24,14 +24,17 @@ HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
 async def application(kind: str) -> AsyncIterator[Running]:
     app = FastQuart("limits")
     app.config.update(
-        MAX_CONTENT_LENGTH=1_000_000, BODY_TIMEOUT=30, PARSERS=FairThread(1), PROXIES=Proxies((), "x-forwarded-for")
+        MAX_CONTENT_LENGTH=1_000_000,
+        BODY_TIMEOUT=30,
+        PARSERS=FairThread(1),
+        PROXIES=TrustedProxies((), "x-forwarded-for"),
     )
 
     async def small() -> str:
-        return str(len((await body(max_bytes=LIMIT)).raw))
+        return str(len((await read_body(max_bytes=LIMIT)).raw))
 
     async def large() -> str:
-        return str(len((await body(max_bytes=1_000_000)).raw))
+        return str(len((await read_body(max_bytes=1_000_000)).raw))
 
     async def none() -> str:
         return "none"

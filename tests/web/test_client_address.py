@@ -8,19 +8,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sso.core.net import contains, parse_networks
-from sso.web.client_address import Proxies, UnknownAddress, client_address
+from sso.web.client_address import TrustedProxies, UnknownAddress, resolve_client_address
 
 PROXY = "10.0.0.1"
-X_FORWARDED_FOR = Proxies(parse_networks("10.0.0.0/8, fd00::/8"))
-FORWARDED = Proxies(parse_networks("10.0.0.0/8, fd00::/8"), "forwarded")
+X_FORWARDED_FOR = TrustedProxies(parse_networks("10.0.0.0/8, fd00::/8"))
+FORWARDED = TrustedProxies(parse_networks("10.0.0.0/8, fd00::/8"), "forwarded")
 
 
-def resolve(*lines: str, peer: str | None = PROXY, proxies: Proxies = X_FORWARDED_FOR, **other: str) -> str:
+def resolve(*lines: str, peer: str | None = PROXY, proxies: TrustedProxies = X_FORWARDED_FOR, **other: str) -> str:
     sent = {proxies.header: list(lines)} | {name.replace("_", "-"): [value] for name, value in other.items()}
-    return str(client_address(peer, lambda name: sent.get(name, []), proxies))
+    return str(resolve_client_address(peer, lambda name: sent.get(name, []), proxies))
 
 
-def refuse(*lines: str, proxies: Proxies = X_FORWARDED_FOR) -> None:
+def refuse(*lines: str, proxies: TrustedProxies = X_FORWARDED_FOR) -> None:
     with pytest.raises(UnknownAddress):
         resolve(*lines, proxies=proxies)
 
@@ -32,9 +32,9 @@ def forwarded(*lines: str) -> str:
 # --- the peer
 
 
-@pytest.mark.parametrize("proxies", [Proxies(), X_FORWARDED_FOR, FORWARDED])
+@pytest.mark.parametrize("proxies", [TrustedProxies(), X_FORWARDED_FOR, FORWARDED])
 @pytest.mark.parametrize("value", ["1.1.1.1", "for=1.1.1.1", "a", "", "x" * 10_000, "::1", "127.0.0.1"])
-def test_headers_of_an_untrusted_peer_are_ignored(proxies: Proxies, value: str) -> None:
+def test_headers_of_an_untrusted_peer_are_ignored(proxies: TrustedProxies, value: str) -> None:
     everything = dict.fromkeys(
         ["x_forwarded_for", "forwarded", "x_real_ip", "true_client_ip", "client_ip", "ip", "via"], value
     )
@@ -49,14 +49,14 @@ def test_only_the_configured_header_is_read() -> None:
 
 @pytest.mark.parametrize("lines", [[], [""], [" \t"], ["", ""]])
 @pytest.mark.parametrize("proxies", [X_FORWARDED_FOR, FORWARDED])
-def test_a_proxy_that_names_nobody_is_the_client_itself(proxies: Proxies, lines: list[str]) -> None:
+def test_a_proxy_that_names_nobody_is_the_client_itself(proxies: TrustedProxies, lines: list[str]) -> None:
     assert resolve(*lines, proxies=proxies) == PROXY
 
 
 @pytest.mark.parametrize("peer", [None, ""])
 def test_a_unix_socket_counts_as_this_machine(peer: str | None) -> None:
     assert resolve("1.1.1.1", peer=peer) == "127.0.0.1"
-    assert resolve("1.1.1.1", peer=peer, proxies=Proxies(parse_networks("127.0.0.1"))) == "1.1.1.1"
+    assert resolve("1.1.1.1", peer=peer, proxies=TrustedProxies(parse_networks("127.0.0.1"))) == "1.1.1.1"
 
 
 def test_mapped_peer_is_the_ipv4_peer() -> None:
@@ -232,7 +232,7 @@ def test_open_quote_of_a_client_never_swallows_what_the_proxy_adds(sent: str, ad
 def test_proxies_know_two_headers() -> None:
     for header in ("x-real-ip", "X-Forwarded-For", ""):
         with pytest.raises(ValueError, match="header must be"):
-            Proxies((), header)
+            TrustedProxies((), header)
 
 
 lines = st.lists(st.text() | st.text('for=";,.:[]_ \\1f'), max_size=4)
@@ -240,7 +240,7 @@ lines = st.lists(st.text() | st.text('for=";,.:[]_ \\1f'), max_size=4)
 
 @settings(deadline=None)
 @given(lines, st.sampled_from([X_FORWARDED_FOR, FORWARDED]), st.sampled_from([None, "", PROXY, "8.8.8.8", "x"]))
-def test_any_header_gives_an_address_or_unknown(values: list[str], proxies: Proxies, peer: str | None) -> None:
+def test_any_header_gives_an_address_or_unknown(values: list[str], proxies: TrustedProxies, peer: str | None) -> None:
     with suppress(UnknownAddress):
         resolve(*values, peer=peer, proxies=proxies)
 

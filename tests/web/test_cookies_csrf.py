@@ -9,8 +9,9 @@ from sso.app import build_app
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import Services
-from sso.web.cookies_csrf import csrf_token, safe_next
-from sso.web.errors import Family, family_of
+from sso.web.csrf import csrf_token
+from sso.web.error_format import ErrorFormat, error_format_for
+from sso.web.redirects import safe_next
 from tests.kit.browser import VISIT, App, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
@@ -78,7 +79,7 @@ async def test_every_form_of_the_service_is_tried_here(services: Services) -> No
     forms = {
         rule.rule
         for rule in app.url_map.iter_rules()
-        if "POST" in (rule.methods or ()) and family_of(rule.rule) is Family.PAGE
+        if "POST" in (rule.methods or ()) and error_format_for(rule.rule) is ErrorFormat.PAGE
     }
     assert forms == SIGNED_IN.keys() | NOT_YET.keys() | WITH_THEIR_OWN_TESTS
 

@@ -10,8 +10,8 @@ from sso.app import build_app
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import Services
-from sso.web import http
-from sso.web.body import CHEAP_BYTES, MAX_SCHEMA_VALUES, MAX_VALUES, ParsedBody, is_cheap, read_body
+from sso.web import request
+from sso.web.body import CHEAP_BYTES, MAX_SCHEMA_VALUES, MAX_VALUES, ParsedBody, is_cheap, parse_body
 from tests.kit.server import Server
 
 PERMISSIONS = "/api/permissions"
@@ -79,9 +79,9 @@ async def threads(services: Services, monkeypatch: pytest.MonkeyPatch) -> dict[s
 
     def parse(*arguments: Any, **options: Any) -> ParsedBody:
         seen["parsed"].append(threading.get_ident())
-        return read_body(*arguments, **options)
+        return parse_body(*arguments, **options)
 
-    monkeypatch.setattr(http, "read_body", parse)
+    monkeypatch.setattr(request, "parse_body", parse)
     return seen
 
 
@@ -101,9 +101,9 @@ async def test_event_loop_goes_on_while_a_body_is_parsed(services: Services, mon
         if not is_cheap(raw):
             began.set()
             assert may_end.wait(20)
-        return read_body(raw, *arguments, **options)
+        return parse_body(raw, *arguments, **options)
 
-    monkeypatch.setattr(http, "read_body", parse)
+    monkeypatch.setattr(request, "parse_body", parse)
     client = build_app(services, Health(), Metrics(False)).test_client()
     statuses: list[int] = []
 

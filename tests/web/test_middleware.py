@@ -13,7 +13,7 @@ from sso.app import build_app
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import Services
-from sso.web.cookies_csrf import csrf_token
+from sso.web.csrf import csrf_token
 from sso.web.fast_quart.app import FastQuart
 from tests.kit.browser import SESSION, VISIT, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET

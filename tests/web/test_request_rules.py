@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sso.config import ConfigError, load
-from sso.web.hosts import AllowedHosts
+from sso.web.allowed_hosts import AllowedHosts
 from tests.kit.browser import Browser, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres

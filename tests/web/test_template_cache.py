@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, Template
 import sso
 from sso.core.language import Text, reader
 from sso.web import language, pages
-from sso.web.template_cache import MAX_PAGES, _stencil, filled
+from sso.web.template_cache import MAX_PAGES, _render_pieces, render_cached
 
 NASTY = ["", "plain", "\"'><script>&amp;%(x)s{{ 7 }}\\", "ünï ☃", "csrf", "%", "a" * 300]
 
@@ -26,7 +26,7 @@ def signin() -> Template:
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> None:
-    _stencil.cache_clear()
+    _render_pieces.cache_clear()
 
 
 def names(**more: Any) -> dict[str, Any]:
@@ -43,8 +43,8 @@ def test_it_is_what_would_have_been_rendered(signin: Template, site: str, proble
         same = names(site=site, problem=problem)
         for csrf, next_path, login in itertools.product(NASTY, NASTY, NASTY):
             own = {"csrf": csrf, "next": next_path, "login": login}
-            assert filled(signin, same, own) == signin.render({**same, **own})
-        assert _stencil.cache_info().misses == 8  # which of the three are empty
+            assert render_cached(signin, same, own) == signin.render({**same, **own})
+        assert _render_pieces.cache_info().misses == 8  # which of the three are empty
     finally:
         reader.reset(token)
 
@@ -55,19 +55,19 @@ def test_what_is_translated_is_not_mistaken_for_what_is_not(signin: Template) ->
         own = {"csrf": "x"}
         for title in (Text("Sign in"), "Sign in", Text("Sign in")):
             same = names(page_title=title)
-            assert filled(signin, same, own) == signin.render({**same, **own})
+            assert render_cached(signin, same, own) == signin.render({**same, **own})
     finally:
         reader.reset(token)
 
 
 def test_one_and_true_are_two_things() -> None:
     template = Environment(autoescape=True).from_string("{{ value }} {{ own }}")
-    assert [filled(template, {"value": value}, {"own": "me"}) for value in (1, True, 1.0)] == [
+    assert [render_cached(template, {"value": value}, {"own": "me"}) for value in (1, True, 1.0)] == [
         "1 me", "True me", "1.0 me",
     ]  # fmt: skip
 
 
 def test_only_so_many_are_kept(signin: Template) -> None:
     for number in range(MAX_PAGES + 10):
-        filled(signin, names(site=f"Site {number}"), {"csrf": "x"})
-    assert _stencil.cache_info().currsize == MAX_PAGES
+        render_cached(signin, names(site=f"Site {number}"), {"csrf": "x"})
+    assert _render_pieces.cache_info().currsize == MAX_PAGES

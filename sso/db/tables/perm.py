@@ -123,7 +123,7 @@ projects = Table(
     Index("ix_projects_author", "author"),
 )
 
-# Ids, titles and aliases share one namespace, in the one form in which they are compared (`sso.perm.names`).
+# Ids, titles and aliases share one namespace, in the one form in which they are compared (`sso.perm.engine.names`).
 project_names = Table(
     "project_names",
     metadata,

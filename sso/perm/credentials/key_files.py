@@ -16,7 +16,7 @@ import trio
 from sso.core import keys as material
 from sso.core.keys import PublicKey, UnusableKey
 from sso.core.threads import Threads
-from sso.perm.names import is_application_key
+from sso.perm.engine.names import is_application_key
 
 MAX_BYTES = 16 * 1024
 REFRESH_S = 1.0  # how old the index by key id may be

@@ -9,12 +9,12 @@ from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.delegation import Delegation
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.input.service import read_application_fields, read_tags
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.applications import (
     create_application,

@@ -10,7 +10,7 @@ import trio
 
 from sso.db.errors import DatabaseError
 from sso.perm.caller import Caller
-from sso.perm.engine.operations import Operation, allowed
+from sso.perm.engine.operations import Operation, is_allowed
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
 from sso.perm.stores.facts import FactsStore
 
@@ -67,7 +67,7 @@ class AuditView:
         subject = entry["operation"].partition(".")[0]
         if subject == "permissions":
             own = entry["operation"] == "permissions.save" and entry["target"].endswith(f"/{self._caller.user_id}")
-            return tuple(sorted(META_WORDS.keys() - rights.readable(own=own)))
+            return tuple(sorted(META_WORDS.keys() - rights.readable_sections(own=own)))
         if subject == "application":
             return () if _may(rights, Operation.APPLICATION_SAVE, entry) else _FULL_APPLICATION
         if any(_may(rights, operation, entry) for operation in _WHOLE.get(subject, ())):
@@ -77,7 +77,7 @@ class AuditView:
 
 def _may(rights: Rights, operation: Operation, entry: dict[str, Any]) -> bool:
     """Judged by the project of the entry: an application may belong to another one by now."""
-    return allowed(
+    return is_allowed(
         operation,
         rights,
         project_id=entry["project_id"],

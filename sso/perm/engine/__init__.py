@@ -1,1 +1,5 @@
-"""The permission engine: pure functions from facts and a moment to permissions. No clock, store or request."""
+"""The permission engine: pure functions that compute permissions from facts and a time.
+
+The engine has no clock, no store and no request, and imports nothing of the service but ``sso.core``. Read it in this
+order: `facts` (the input), `effective_permissions` (the computation), `render` (the output).
+"""

@@ -1,33 +1,31 @@
-"""Conditions of roles and groups (§2.7), read already (see `input.conditions`), and whether one holds for a user.
+"""Conditions of roles and groups (§2.7), and whether a condition holds for a user.
 
-Members of one object combine with AND. What asks for nothing (``{}``, ``and: []``, ``or: []``) holds for nobody: an
-accident of editing must not open a door.
+The members of one object combine with AND. A condition that asks for nothing (``{}``, ``and: []``, ``or: []``) holds
+for no user, so that an editing mistake cannot grant access.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sso.core.net import Network, contains
-
-if TYPE_CHECKING:
-    from sso.perm.engine.facts import UserFacts
+from sso.perm.engine.user_facts import UserFacts
 
 
 class Condition(NamedTuple):
-    domain: str | None = None  # as `domain_key` gives it
+    domain: str | None = None  # in the form of `domain_key`
     uid: frozenset[str] | None = None
     tag: str | None = None
     ip: Network | None = None
     purchase: str | None = None
-    everyone: bool = False  # false is as if absent
+    everyone: bool = False  # false is the same as absent
     all_of: "tuple[Condition, ...] | None" = None
     any_of: "tuple[Condition, ...] | None" = None
 
 
-NOBODY = Condition()
+NEVER = Condition()  # holds for no user
 
 
-def holds(condition: Condition, user: "UserFacts") -> bool:
-    if condition == NOBODY:
+def holds(condition: Condition, user: UserFacts) -> bool:
+    if condition == NEVER:
         return False
     return (
         (condition.domain is None or condition.domain == user.domain)
@@ -40,45 +38,46 @@ def holds(condition: Condition, user: "UserFacts") -> bool:
     )
 
 
-class Compared(NamedTuple):
-    """One comparison, for people who ask why."""
+class Comparison(NamedTuple):
+    """One comparison of an explanation."""
 
-    member: str  # with its place, such as ``or[1].domain``
+    member: str  # with its path, such as ``or[1].domain``
     asked: Any
     found: Any
     holds: bool
 
 
-def compare(condition: Condition, user: "UserFacts", where: str = "") -> tuple[Compared, ...]:
-    """Every comparison of a condition with its outcome. Of tags and purchases it tells only whether they exist."""
-    if condition == NOBODY:
-        return (Compared(f"{where}condition", "nothing", None, False),)
-    found: list[Compared] = []
+def compare(condition: Condition, user: UserFacts, path: str = "") -> tuple[Comparison, ...]:
+    """Every comparison of a condition with its outcome. Tags and purchases are shown only as present or absent."""
+    if condition == NEVER:
+        return (Comparison(f"{path}condition", "nothing", None, False),)
+    comparisons: list[Comparison] = []
 
-    def note(member: str, asked: Any, actual: Any, outcome: bool) -> None:
-        found.append(Compared(where + member, asked, actual, outcome))
+    def add(member: str, asked: Any, actual: Any, outcome: bool) -> None:
+        comparisons.append(Comparison(path + member, asked, actual, outcome))
 
     if condition.domain is not None:
-        note("domain", condition.domain, user.domain, condition.domain == user.domain)
+        add("domain", condition.domain, user.domain, condition.domain == user.domain)
     if condition.uid is not None:
-        note("uid", f"one of {len(condition.uid)}", user.user_id, user.user_id in condition.uid)
+        add("uid", f"one of {len(condition.uid)}", user.user_id, user.user_id in condition.uid)
     if condition.tag is not None:
-        note("tag", condition.tag, condition.tag in user.tags, condition.tag in user.tags)
+        has_tag = condition.tag in user.tags
+        add("tag", condition.tag, has_tag, has_tag)
     if condition.purchase is not None:
-        has = condition.purchase in user.purchases
-        note("purchase", condition.purchase, has, has)
+        has_purchase = condition.purchase in user.purchases
+        add("purchase", condition.purchase, has_purchase, has_purchase)
     if condition.ip is not None:
         address = None if user.address is None else str(user.address)
-        note("ip", str(condition.ip), address, _inside(condition.ip, user))
+        add("ip", str(condition.ip), address, _inside(condition.ip, user))
     if condition.everyone:
-        note("everyone", True, True, True)
-    for word, parts in (("and", condition.all_of), ("or", condition.any_of)):
+        add("everyone", True, True, True)
+    for member, parts in (("and", condition.all_of), ("or", condition.any_of)):
         if parts == ():
-            note(word, "nothing", None, False)
-        for at, part in enumerate(parts or ()):
-            found.extend(compare(part, user, f"{where}{word}[{at}]."))
-    return tuple(found)
+            add(member, "nothing", None, False)
+        for index, part in enumerate(parts or ()):
+            comparisons.extend(compare(part, user, f"{path}{member}[{index}]."))
+    return tuple(comparisons)
 
 
-def _inside(network: Network, user: "UserFacts") -> bool:
+def _inside(network: Network, user: UserFacts) -> bool:
     return user.address is not None and contains((network,), user.address)

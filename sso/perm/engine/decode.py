@@ -1,25 +1,53 @@
-"""From stored JSON to facts. What was stored was checked by `input`, so this only converts, and opens nothing by it."""
+"""Convert stored JSON to the types of the engine.
+
+`sso.perm.input` checks records before they are stored, so this module only converts. A condition that is malformed all
+the same holds for no user.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sso.core.domains import domain_key
-from sso.perm.engine.conditions import NOBODY, Condition
-from sso.perm.engine.facts import (
-    Assignment,
-    Group,
-    GroupAction,
-    GroupCondition,
-    Membership,
-    OwnRecord,
-    ProjectApplication,
-    ProjectFacts,
-)
-from sso.perm.errors import InvalidInput
-from sso.perm.input.conditions import read_condition
+from sso.core.net import parse_network
+from sso.perm.engine.conditions import NEVER, Condition
+from sso.perm.engine.facts import Group, GroupAction, GroupCondition, Membership, ProjectApplication, ProjectFacts
+from sso.perm.engine.records import Assignment, OwnRecord
 
 
-def assignments(items: Iterable[Any]) -> tuple[Assignment, ...]:
+def decode_condition(stored: object, *, ip_allowed: bool = True) -> Condition:
+    """A stored condition. Returns `NEVER` if it is malformed, or asks for an address where that is not allowed."""
+    try:
+        return _condition(stored, ip_allowed)
+    except ValueError:
+        return NEVER
+
+
+def _condition(stored: object, ip_allowed: bool) -> Condition:
+    if not isinstance(stored, dict):
+        raise ValueError("not an object")  # noqa: TRY004 - the caller handles one kind of error
+    members: dict[str, Any] = {}
+    for name, value in stored.items():
+        match name, value:
+            case "domain", str() if value:
+                members["domain"] = domain_key(value)
+            case "uid", list() if all(isinstance(user_id, str) for user_id in value):
+                members["uid"] = frozenset(value)
+            case "tag" | "purchase", str() if value:
+                members[name] = value
+            case "ip", str() if ip_allowed:
+                members["ip"] = parse_network(value)
+            case "everyone", bool():
+                members["everyone"] = value
+            case "and", list():
+                members["all_of"] = tuple(_condition(part, ip_allowed) for part in value)
+            case "or", list():
+                members["any_of"] = tuple(_condition(part, ip_allowed) for part in value)
+            case _:
+                raise ValueError("unknown member or value")
+    return Condition(**members)
+
+
+def decode_assignments(items: Iterable[Any]) -> tuple[Assignment, ...]:
     """Role assignments: names, or objects ``{name, expired, ttl}``."""
     return tuple(
         Assignment(item)
@@ -29,9 +57,9 @@ def assignments(items: Iterable[Any]) -> tuple[Assignment, ...]:
     )
 
 
-def own_record(stored: Mapping[str, Any]) -> OwnRecord:
+def decode_own_record(stored: Mapping[str, Any]) -> OwnRecord:
     return OwnRecord(
-        roles=assignments(stored.get("roles") or ()),
+        roles=decode_assignments(stored.get("roles") or ()),
         public_data=stored.get("public_data") or {},
         private_data=stored.get("private_data") or {},
         secret_data=stored.get("secret_data") or {},
@@ -39,17 +67,17 @@ def own_record(stored: Mapping[str, Any]) -> OwnRecord:
     )
 
 
-def membership(stored: Mapping[str, Any]) -> Membership:
-    """The ``roles`` of one user in a membership: ``{project: [..], applications: {<app_id>: [..]}, …}``."""
+def decode_membership(stored: Mapping[str, Any]) -> Membership:
+    """The roles of one user in a project: ``{project: [..], applications: {<app_id>: [..]}, …}``."""
     return Membership(
-        project=assignments(stored.get("project") or ()),
-        applications={int(key): assignments(items) for key, items in (stored.get("applications") or {}).items()},
-        services={int(key): assignments(items) for key, items in (stored.get("services") or {}).items()},
-        groups={key: assignments(items) for key, items in (stored.get("groups") or {}).items()},
+        project=decode_assignments(stored.get("project") or ()),
+        applications={int(key): decode_assignments(items) for key, items in (stored.get("applications") or {}).items()},
+        services={int(key): decode_assignments(items) for key, items in (stored.get("services") or {}).items()},
+        groups={key: decode_assignments(items) for key, items in (stored.get("groups") or {}).items()},
     )
 
 
-def services(stored: Mapping[str, Any]) -> dict[int, tuple[GroupAction, ...]]:
+def decode_services(stored: Mapping[str, Any]) -> dict[int, tuple[GroupAction, ...]]:
     """``settings.services`` of a project."""
     return {
         int(key): tuple(
@@ -59,24 +87,26 @@ def services(stored: Mapping[str, Any]) -> dict[int, tuple[GroupAction, ...]]:
     }
 
 
-def group(
+def decode_group(
     group_id: str,
     users: Iterable[str],
     conditions: Iterable[Mapping[str, Any]],
     tags: Iterable[str] = (),
     title: str = "",
 ) -> Group:
-    read = tuple(GroupCondition(item["title"], _condition(item["condition"])) for item in conditions)
-    return Group(group_id, frozenset(users), read, tuple(tags), title)
+    decoded = tuple(
+        GroupCondition(item["title"], decode_condition(item["condition"], ip_allowed=False)) for item in conditions
+    )
+    return Group(group_id, frozenset(users), decoded, tuple(tags), title)
 
 
-def project(
+def decode_project(
     stored: Mapping[str, Any],
     applications: Iterable[ProjectApplication] = (),
     groups: Iterable[Group] = (),
     member_roles: Mapping[str, Any] | None = None,
 ) -> ProjectFacts:
-    """A project record with its ``allow`` and ``disallow`` lists, what belongs to it, and the user's roles in it."""
+    """A project record with its ``allow`` and ``disallow`` lists, and the user's roles in the project."""
     settings = stored.get("settings") or {}
     return ProjectFacts(
         id=stored["id"],
@@ -84,17 +114,10 @@ def project(
         aliases=tuple(stored.get("aliases") or ()),
         removed=bool(stored.get("removed")),
         allowed_domains=frozenset(map(domain_key, settings.get("allowed_domains") or ())),
-        services=services(settings.get("services") or {}),
+        services=decode_services(settings.get("services") or {}),
         allow=tuple(stored.get("allow") or ()),
         disallow=tuple(stored.get("disallow") or ()),
         applications=tuple(applications),
         groups=tuple(groups),
-        membership=membership(member_roles or {}),
+        membership=decode_membership(member_roles or {}),
     )
-
-
-def _condition(stored: Any) -> Condition:
-    try:
-        return read_condition(stored, ip_allowed=False)
-    except InvalidInput:
-        return NOBODY

@@ -1,6 +1,6 @@
-"""The table of required permissions (§5.5), and the one function that reads it.
+"""The table of required permissions (§5.5), and `is_allowed`, the only function that reads it.
 
-Any one alternative of a row suffices. Role ``root`` of the central application has every right everywhere.
+Any one alternative of a row is sufficient. The role ``root`` of the central application has every right everywhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ class Operation(Enum):
     APPLICATION_GET = auto()
     APPLICATION_SAVE = auto()
     APPLICATION_CREATE_IN_PROJECT = auto()
-    APPLICATION_CREATE = auto()  # outside a project
+    APPLICATION_CREATE = auto()  # in no project
     APPLICATION_DELETE = auto()
-    APPLICATION_SERVICE_META = auto()  # and its tags
+    APPLICATION_SERVICE_META = auto()  # and the tags of the application
     PUBLISH = auto()
     PROJECT_GET = auto()
     PROJECT_SAVE = auto()
     PROJECT_DELETE = auto()
     MEMBERSHIP_GET = auto()
     MEMBERSHIP_SAVE = auto()
-    GROUP_GET = auto()  # asked for each group
-    GROUP_SAVE = auto()  # and its tags
+    GROUP_GET = auto()  # checked for each group
+    GROUP_SAVE = auto()  # and the tags of the group
     GROUP_DELETE = auto()
     GROUP_ACCESS = auto()
     ACCESS_KEY = auto()
@@ -38,25 +38,29 @@ class Operation(Enum):
 
 @dataclass(frozen=True)
 class Root:
-    """A root rule."""
+    """A root rule of the central application."""
 
     rule: str
 
 
 @dataclass(frozen=True)
 class InProject:
-    """A rule over the project of the request."""
+    """A rule at project level, at the project of the request."""
 
     rule: str
 
 
 @dataclass(frozen=True)
 class OnApplication:
+    """A rule at the application of the request."""
+
     rule: str
 
 
 @dataclass(frozen=True)
 class OnGroup:
+    """A rule at the group of the request."""
+
     rule: str
 
 
@@ -69,7 +73,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class AnyApplicationRole:
-    """Any role in the applications section suffices to view."""
+    """Any role at the application of the request."""
 
 
 Alternative: TypeAlias = Root | InProject | OnApplication | OnGroup | Secret | AnyApplicationRole
@@ -112,20 +116,20 @@ ROOT_RULES = frozenset(
 
 
 def missing_rights(operation: Operation) -> str:
-    """Which rights would allow the operation, for the caller who has none of them."""
-    named = [
+    """The text of the error for a caller who has none of the rights that would allow the operation."""
+    names = [
         "a role on the application" if isinstance(alternative, AnyApplicationRole) else alternative.rule
         for alternative in REQUIRED[operation]
     ]
-    return f"{any_of(named)} is required"
+    return f"{join_alternatives(names)} is required"
 
 
-def any_of(names: Sequence[str]) -> str:
+def join_alternatives(names: Sequence[str]) -> str:
     """``a, b or c``."""
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def allowed(
+def is_allowed(
     operation: Operation,
     rights: Rights,
     *,
@@ -133,23 +137,27 @@ def allowed(
     application_id: int | None = None,
     group_id: str | None = None,
 ) -> bool:
-    """Whether the caller may do it to this project, application or group. `project_id` is where the record belongs."""
+    """Whether the caller may do the operation on this project, application or group.
+
+    ``project_id`` is the project that the application or group belongs to.
+    """
     if rights.is_root:
         return True
+    application = str(application_id)
     for alternative in REQUIRED[operation]:
         match alternative:
             case Root(rule):
-                held = rights.root_rule(rule)
+                held = rights.has_root_rule(rule)
             case Secret(rule):
                 held = rule in rights.secret.application
             case InProject(rule):
-                held = project_id is not None and rights.at(project_id, "project", "", rule)
+                held = project_id is not None and rights.has_rule_at(project_id, "project", "", rule)
             case OnApplication(rule):
-                held = project_id is not None and rights.at(project_id, "applications", str(application_id), rule)
+                held = project_id is not None and rights.has_rule_at(project_id, "applications", application, rule)
             case OnGroup(rule):
-                held = project_id is not None and rights.at(project_id, "groups", str(group_id), rule)
+                held = project_id is not None and rights.has_rule_at(project_id, "groups", str(group_id), rule)
             case AnyApplicationRole():
-                held = project_id is not None and rights.any_role_at(project_id, "applications", str(application_id))
+                held = project_id is not None and rights.has_role_at(project_id, "applications", application)
         if held:
             return True
     return False

@@ -1,153 +1,204 @@
-"""The ways to show permissions (§4.5): tree, list, list_short, roles, and the options of a get.
+"""Render permissions as one of the types of §4.5: list, list_short, roles or tree.
 
-Formats are fixed to the character: other services compare these strings. Lists sort as whole strings.
+The formats are exact to the character, because other services compare these strings. Lists are sorted as whole strings.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sso.perm.engine import rules
-from sso.perm.engine.access import PROJECT, AccessScope, GivenRole, ProjectAccess
-from sso.perm.engine.effective import Effective
-from sso.perm.engine.rules import RuleSource, earliest, longest, merged_params
-from sso.perm.names import PROJECT_ACCESS
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.facts import PermissionFacts
+from sso.perm.engine.names import PROJECT_ACCESS
+from sso.perm.engine.overlay import overlaid_tree
+from sso.perm.engine.project_access import PROJECT_LEVEL, AccessScope, MembershipRole, ProjectAccess
+from sso.perm.engine.records import Assignment, OwnRecord, Schema
+from sso.perm.engine.rules import (
+    RuleSource,
+    earliest_end,
+    latest_end,
+    merged_params,
+    section_of,
+    without_section,
+)
 
-SECTIONS = frozenset(("public_data", "private_data", "secret_data", "roles", "login"))
+TYPES = ("list", "list_short", "roles", "tree")  # the first is the default
+DATA_SECTIONS = ("login", "private_data", "public_data", "secret_data")
+ALL_SECTIONS = frozenset((*DATA_SECTIONS, "roles"))
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a get, and the sections that the caller may read; the others are left out."""
+    """The options of a get, and the sections that the caller may read. Other sections are left out."""
 
     project_id: str | None = None  # or an alias
     hide_project_access: bool = False
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
-    sections: frozenset[str] = SECTIONS
+    sections: frozenset[str] = ALL_SECTIONS
 
 
-EVERYTHING = Options()
+DEFAULT_OPTIONS = Options()
 
 
-def as_list(effective: Effective, options: Options = EVERYTHING) -> list[str]:
-    found = {path: (sources,) for path, sources in effective.rules.items() if _section(path) in options.sections}
-    for access, place in _places(effective, options):
-        prefix = list_prefix(access.project.id, place.level, place.resource)
-        found.update((prefix + path, (sources,)) for path, sources in place.rules.items())
-    return sorted(_line(name, sources, effective.now, options.with_exp) for name, sources in found.items())
+def render(
+    kind: str,
+    application: CompiledApplication,
+    facts: PermissionFacts,
+    effective: EffectivePermissions,
+    options: Options = DEFAULT_OPTIONS,
+) -> Any:
+    """``data`` of a response of this type: the rendering, or an object that holds it and what the options ask for."""
+    if kind == "tree":
+        rendering: Any = as_tree(application.schema, facts.own, options.sections)
+    else:
+        rendering = _LISTS[kind](effective, options)
+    if not options.with_roles and not options.with_apps_data:
+        return rendering
+    data: dict[str, Any] = {"rules": rendering}
+    if options.with_roles and "roles" in options.sections:
+        data["roles"] = effective_roles(effective, options)
+    if options.with_apps_data:
+        projects = visible_projects(effective, options) if "private_data" in options.sections else []
+        data["projects"] = {access.project.id: _project(access) for access in projects}
+        data["apps"] = {access.project.id: _applications(access) for access in projects}
+    return data
 
 
-def as_list_short(effective: Effective, options: Options = EVERYTHING) -> list[str]:
-    """Without sections: the same path in public and private data is one entry, except where `short_name` differs."""
-    found: dict[str, tuple[tuple[RuleSource, ...], ...]] = {}
+def as_list(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
+    entries = {path: (sources,) for path, sources in effective.rules.items() if section_of(path) in options.sections}
+    for access, scope in _visible_scopes(effective, options):
+        prefix = list_prefix(access.project.id, scope.level, scope.resource)
+        entries.update((prefix + path, (sources,)) for path, sources in scope.rules.items())
+    return sorted(_entry(name, sources, effective.now, options.with_exp) for name, sources in entries.items())
+
+
+def as_list_short(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
+    """Without sections: the same path in public and private data is one entry, unless `short_name` says otherwise."""
+    entries: dict[str, tuple[tuple[RuleSource, ...], ...]] = {}
     for path in sorted(effective.rules):  # private_data comes first, also where parameters merge
-        if _section(path) in options.sections:
+        if section_of(path) in options.sections:
             name = short_name(effective, path, options.sections)
-            found[name] = (*found.get(name, ()), effective.rules[path])
-    for access, place in _places(effective, options):
-        prefix = short_prefix(access.project.id, place.level, place.resource)
-        found.update((prefix + path, (sources,)) for path, sources in place.rules.items())
-    return sorted(_line(name, sources, effective.now, options.with_exp) for name, sources in found.items())
+            entries[name] = (*entries.get(name, ()), effective.rules[path])
+    for access, scope in _visible_scopes(effective, options):
+        prefix = short_prefix(access.project.id, scope.level, scope.resource)
+        entries.update((prefix + path, (sources,)) for path, sources in scope.rules.items())
+    return sorted(_entry(name, sources, effective.now, options.with_exp) for name, sources in entries.items())
 
 
-def short_name(effective: Effective, path: str, sections: frozenset[str] = SECTIONS) -> str:
-    """The name of a rule in ``list_short``. A public rule keeps its section where it could pass for a private one:
-    if the user wrote it and the schema does not declare it, or if the path is private and the private rule is not held.
+def as_roles(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
+    """Assigned and granted roles that are neither ended nor revoked, whether or not their condition holds."""
+    names = set(effective.held_roles.assigned_or_granted)
+    names.update(role_name(access, role) for access in visible_projects(effective, options) for role in access.roles)
+    return sorted(names)
+
+
+_LISTS: Mapping[str, Callable[[EffectivePermissions, Options], list[str]]] = {
+    "list": as_list,
+    "list_short": as_list_short,
+    "roles": as_roles,
+}
+
+
+def as_tree(schema: Schema, own: OwnRecord, sections: frozenset[str] = ALL_SECTIONS) -> dict[str, Any]:
+    """The user's stored record over the application's schema: what a save writes and what it returns.
+
+    Roles are not merged in and project access is not shown. Entries and roles that have ended are included, each with
+    its ``expired``.
     """
-    if path in effective.sectioned:
-        return path
-    name = rules.short(path)
-    if path in effective.ambiguous and not ("private_data" in sections and f"private_data.{name}" in effective.rules):
-        return path
-    return name
+    tree: dict[str, Any] = {
+        name: overlaid_tree(getattr(schema, name), getattr(own, name)) for name in DATA_SECTIONS if name in sections
+    }
+    if "roles" in sections:
+        tree["roles"] = [render_assignment(assignment) for assignment in own.roles]
+    return tree
 
 
-def as_roles(effective: Effective, options: Options = EVERYTHING) -> list[str]:
-    """Assigned and granted roles, unexpired, less revoked ones, whether or not their condition holds."""
-    found = set(effective.held.named)
-    found.update(role_name(access, role) for access in shown(effective, options) for role in access.roles)
-    return sorted(found)
+def render_assignment(assignment: Assignment) -> str | dict[str, Any]:
+    """The name of the role, or an object if the assignment ends. A save accepts both."""
+    limits = {"expired": assignment.expired, "ttl": assignment.ttl}
+    set_limits = {name: value for name, value in limits.items() if value}
+    return {"name": assignment.name, **set_limits} if set_limits else assignment.name
 
 
-def effective_roles(effective: Effective, options: Options = EVERYTHING) -> list[str]:
-    found = set(effective.roles)
-    found.update(role_name(a, role) for a in shown(effective, options) for role in a.roles if role.applies)
-    return sorted(found)
+def effective_roles(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
+    names = set(effective.roles)
+    for access in visible_projects(effective, options):
+        names.update(role_name(access, role) for role in access.roles if role.applies)
+    return sorted(names)
 
 
-def expired(effective: Effective, options: Options = EVERYTHING) -> int:
-    """The earliest end of the effective roles that the answer is about.
+def earliest_role_end(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> int:
+    """``expired`` of a response: the earliest end time of the effective roles in it.
 
-    0 when none of them ends, and for callers who may not read roles.
+    Returns 0 if none of them ends, and if the caller may not read roles.
     """
     if "roles" not in options.sections:
         return 0
     ends = [role.ends for role in effective.roles.values()]
-    for access in shown(effective, options):
+    for access in visible_projects(effective, options):
         ends.extend(role.ends for role in access.roles if role.applies)
-    return earliest(ends)
+    return earliest_end(ends)
 
 
-def with_options(body: Any, effective: Effective, options: Options) -> Any:
-    """``data`` of the answer: the rendering itself, or an object that holds it beside what else was asked for."""
-    if not options.with_roles and not options.with_apps_data:
-        return body
-    data: dict[str, Any] = {"rules": body}
-    if options.with_roles and "roles" in options.sections:
-        data["roles"] = effective_roles(effective, options)
-    if options.with_apps_data:
-        visible = shown(effective, options) if "private_data" in options.sections else []
-        data["projects"] = {access.project.id: _project(access) for access in visible}
-        data["apps"] = {access.project.id: _applications(access) for access in visible}
-    return data
-
-
-def shown(effective: Effective, options: Options) -> list[ProjectAccess]:
-    """The projects that the answer is about, in the order of their ids."""
+def visible_projects(effective: EffectivePermissions, options: Options) -> list[ProjectAccess]:
+    """The projects that the options ask for, sorted by id."""
     if options.hide_project_access:
         return []
-    wanted = options.project_id
+    name = options.project_id
     return sorted(
-        (access for access in effective.projects if wanted is None or access.project.is_named(wanted)),
+        (access for access in effective.projects if name is None or access.project.is_named(name)),
         key=lambda access: access.project.id,
     )
 
 
+def short_name(effective: EffectivePermissions, path: str, sections: frozenset[str] = ALL_SECTIONS) -> str:
+    """The name of a rule in ``list_short``.
+
+    A public rule keeps its section where it could pass for a private rule: if the user wrote it and the schema does not
+    declare it, or if the path is also private and the user does not hold the private rule.
+    """
+    if path in effective.self_written_paths:
+        return path
+    name = without_section(path)
+    if path in effective.ambiguous_paths and not (
+        "private_data" in sections and f"private_data.{name}" in effective.rules
+    ):
+        return path
+    return name
+
+
 def list_prefix(project_id: str, level: str, resource: str) -> str:
-    place = "" if level == PROJECT else f"{level}.{resource}."
-    return f"private_data.{PROJECT_ACCESS}.{project_id}.{place}private_data."
+    scope = "" if level == PROJECT_LEVEL else f"{level}.{resource}."
+    return f"private_data.{PROJECT_ACCESS}.{project_id}.{scope}private_data."
 
 
 def short_prefix(project_id: str, level: str, resource: str) -> str:
-    return f"{project_id}/" if level == PROJECT else f"{project_id}/{level}/{resource}/"
+    return f"{project_id}/" if level == PROJECT_LEVEL else f"{project_id}/{level}/{resource}/"
 
 
-def role_name(access: ProjectAccess, role: GivenRole) -> str:
-    return f"{access.project.id}{role.at}/{role.name}"
+def role_name(access: ProjectAccess, role: MembershipRole) -> str:
+    return f"{access.project.id}{role.scope_suffix}/{role.name}"
 
 
-def _places(effective: Effective, options: Options) -> Iterator[tuple[ProjectAccess, AccessScope]]:
-    if "private_data" in options.sections:  # where project access belongs
-        for access in shown(effective, options):
-            for place in access.places:
-                yield access, place
+def _visible_scopes(effective: EffectivePermissions, options: Options) -> Iterator[tuple[ProjectAccess, AccessScope]]:
+    if "private_data" in options.sections:  # project access is part of private_data
+        for access in visible_projects(effective, options):
+            for scope in access.scopes:
+                yield access, scope
 
 
-def _line(name: str, paths: tuple[tuple[RuleSource, ...], ...], now: int, with_exp: bool) -> str:
-    """One entry; ``paths`` holds the sources of each path that the entry stands for, usually one."""
-    first = paths[0]
-    parameters = first[0].params if len(paths) == len(first) == 1 else merged_params(paths)
-    line = f"{name}|{','.join(parameters)}" if parameters else name
+def _entry(name: str, source_groups: tuple[tuple[RuleSource, ...], ...], now: int, with_exp: bool) -> str:
+    """One list entry. ``source_groups`` holds the sources of each path that the entry stands for, usually one."""
+    first = source_groups[0]
+    params = first[0].params if len(source_groups) == len(first) == 1 else merged_params(source_groups)
+    entry = f"{name}|{','.join(params)}" if params else name
     if not with_exp:
-        return line
-    ends = longest(source.ends for sources in paths for source in sources)
-    return f"{line}:{ends - now if ends else 0}"
-
-
-def _section(path: str) -> str:
-    return path.partition(".")[0]
+        return entry
+    ends = latest_end(source.ends for sources in source_groups for source in sources)
+    return f"{entry}:{ends - now if ends else 0}"
 
 
 def _project(access: ProjectAccess) -> dict[str, Any]:
@@ -157,12 +208,12 @@ def _project(access: ProjectAccess) -> dict[str, Any]:
 
 
 def _applications(access: ProjectAccess) -> list[dict[str, Any]]:
-    """All of the project for a role at project level, else those that a role is given at."""
-    working = [role for role in access.roles if role.applies]
-    everywhere = any(role.level == PROJECT for role in working)
-    named = {role.resource for role in working if role.level in ("applications", "services")}
+    """All applications of the project for a project-wide role, else those at which the user has a role."""
+    roles = [role for role in access.roles if role.applies]
+    project_wide = any(role.level == PROJECT_LEVEL for role in roles)
+    resources = {role.resource for role in roles if role.level in ("applications", "services")}
     return [
         {"id": application.id, "name": application.name}
         for application in sorted(access.project.applications, key=lambda item: item.id)
-        if not application.removed and (everywhere or str(application.id) in named)
+        if not application.removed and (project_wide or str(application.id) in resources)
     ]

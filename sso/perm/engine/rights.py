@@ -1,21 +1,19 @@
-"""What a caller may do: root, root rules, project access, and the secret rules of the application in question.
+"""A caller's rights: root, root rules, project access, and the secret rules of the application of the request.
 
-Rights are read from structure, never from rendered strings: ``list_short`` shows the same path of public and private
-data as one entry, and a rule in public data is no root rule.
+Rights are computed from structured permissions and never from rendered strings: ``list_short`` shows the same path of
+public and private data as one entry, but a rule in public data is not a root rule.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from sso.perm.engine.compiled import Schema
-from sso.perm.engine.effective import Effective
-from sso.perm.engine.facts import OwnRecord
-from sso.perm.engine.tree import overlaid_values
-from sso.perm.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.overlay import overlaid_values
+from sso.perm.engine.records import OwnRecord, Schema
 
 SELF, ALL, NONE = "self", "all", "none"
-# Section of a user's schema → its word in secret_data.meta.
+# Section of a user's schema → its name in secret_data.meta.
 META_WORDS: Mapping[str, str] = {
     "roles": "roles",
     "private_data": "private",
@@ -23,7 +21,7 @@ META_WORDS: Mapping[str, str] = {
     "secret_data": "secret",
     "login": "secret",  # login rules of a user are guarded like secret data
 }
-# §2.8: what holds where the schema says nothing.
+# The values that apply where the schema has none (§2.8).
 META_DEFAULTS: Mapping[str, str] = {
     "roles.canRead": SELF,
     "roles.canWrite": NONE,
@@ -39,29 +37,29 @@ APPLICATION_RULES = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchem
 
 @dataclass(frozen=True)
 class SecretRights:
-    """The application's secret_data, overlaid by the caller's own."""
+    """The rights in the application's secret_data, overlaid by the caller's own."""
 
-    application: frozenset[str] = frozenset()  # of APPLICATION_RULES, those that are true
+    application: frozenset[str] = frozenset()  # the APPLICATION_RULES that are true
     meta: Mapping[str, str] = field(default_factory=lambda: dict(META_DEFAULTS))
 
 
 def secret_rights(schema: Schema, own: OwnRecord, now: int) -> SecretRights:
-    said: dict[str, Any] = overlaid_values(schema.secret_data, own.secret_data, "secret_data", now)
-    application = frozenset(name for name in APPLICATION_RULES if said.get(f"secret_data.application.{name}") is True)
+    values = overlaid_values(schema.secret_data, own.secret_data, "secret_data", now)
+    application = frozenset(name for name in APPLICATION_RULES if values.get(f"secret_data.application.{name}") is True)
     meta = {}
     for name, default in META_DEFAULTS.items():
-        value = said.get(f"secret_data.meta.{name}", default)
+        value = values.get(f"secret_data.meta.{name}", default)
         meta[name] = value if value in (SELF, ALL) else NONE
     return SecretRights(application, meta)
 
 
 @dataclass(frozen=True)
 class Rights:
-    """A caller's rights. ``central`` is what is effective for the caller at the central application."""
+    """A caller's rights. ``central`` holds the caller's effective permissions at the central application."""
 
-    central: Effective
-    secret: SecretRights = SecretRights()  # at the application that the request is about
-    service: bool = False  # a service JWT of that application, or of another one of its project
+    central: EffectivePermissions
+    secret: SecretRights = SecretRights()  # at the application of the request
+    service: bool = False  # the caller has a service JWT of that application, or of another one in its project
 
     def __post_init__(self) -> None:
         assert self.central.application_id == CENTRAL_APPLICATION_ID
@@ -70,33 +68,35 @@ class Rights:
     def is_root(self) -> bool:
         return ROOT_ROLE in self.central.roles
 
-    def root_rule(self, rule: str) -> bool:
+    def has_root_rule(self, rule: str) -> bool:
         return f"private_data.{rule}" in self.central.rules
 
-    def at(self, project_id: str, level: str, resource: str, rule: str) -> bool:
+    def has_rule_at(self, project_id: str, level: str, resource: str, rule: str) -> bool:
         for access in self.central.projects:
             if access.project.id == project_id:
-                place = access.place(level, resource)
-                return place is not None and rule in place.rules
+                scope = access.scope(level, resource)
+                return scope is not None and rule in scope.rules
         return False
 
-    def any_role_at(self, project_id: str, level: str, resource: str) -> bool:
-        """A role given right there, or one of the whole project that has rules there."""
+    def has_role_at(self, project_id: str, level: str, resource: str) -> bool:
+        """Whether the caller has a role at this resource, or a project-wide role with rules for it."""
         for access in self.central.projects:
             if access.project.id == project_id:
-                given = any(r.applies and r.level == level and r.resource == resource for r in access.roles)
-                return given or access.place(level, resource) is not None
+                direct = any(r.applies and r.level == level and r.resource == resource for r in access.roles)
+                return direct or access.scope(level, resource) is not None
         return False
 
-    def readable(self, *, own: bool) -> frozenset[str]:
-        """The sections of a user's schema that the caller may read; of one's own record, all of it (§4.5)."""
+    def readable_sections(self, *, own: bool) -> frozenset[str]:
+        """The sections of a user's schema that the caller may read: all sections of the caller's own (§4.5)."""
         return frozenset(META_WORDS) if own else self._sections("canRead", own=False)
 
-    def writable(self, *, own: bool) -> frozenset[str]:
+    def writable_sections(self, *, own: bool) -> frozenset[str]:
         return self._sections("canWrite", own=own)
 
     def _sections(self, right: str, *, own: bool) -> frozenset[str]:
         if self.is_root or self.service:
             return frozenset(META_WORDS)
-        enough = (SELF, ALL) if own else (ALL,)
-        return frozenset(s for s, word in META_WORDS.items() if self.secret.meta[f"{word}.{right}"] in enough)
+        sufficient = (SELF, ALL) if own else (ALL,)
+        return frozenset(
+            section for section, word in META_WORDS.items() if self.secret.meta[f"{word}.{right}"] in sufficient
+        )

@@ -3,8 +3,8 @@
 import re
 
 from sso.core.ids import MAX_APPLICATION_ID
+from sso.perm.engine.names import PROJECT_ACCESS, RESERVED_PROJECTS, is_application_key, is_segment, project_key
 from sso.perm.errors import InvalidInput
-from sso.perm.names import PROJECT_ACCESS, RESERVED_PROJECTS, is_application_key, is_segment, project_key
 
 MAX_TITLE = 32
 MAX_ALIASES = 20

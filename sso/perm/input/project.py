@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sso.core.ids import is_user_id
-from sso.perm.engine.compiled import Application
+from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import ProjectFacts
-from sso.perm.engine.roles import through_a_project
+from sso.perm.engine.held_roles import assignable_through_project
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, PROJECT_TAG
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_key, read_group_id, read_segment
 from sso.perm.input.roles import read_assignments, stored
 from sso.perm.input.validators import unique
-from sso.perm.names import CENTRAL_APPLICATION_ID, PROJECT_TAG
 
 MAX_GROUP_USERS = 100
 MAX_LIST = 100
@@ -79,7 +79,7 @@ def _read_action(item: object, where: str, warnings: list[str]) -> dict[str, Any
 def check_services(
     services: Mapping[str, Any],
     has: ProjectResources,
-    applications: Mapping[int, Application],
+    applications: Mapping[int, CompiledApplication],
     where: str = "settings.services",
 ) -> None:
     """Every application and group is the project's own, every role exists, and no protected one is granted."""
@@ -94,12 +94,12 @@ def check_services(
             role = roles.get(action["role"])
             if role is None:
                 raise InvalidInput(f"{here}.role: there is no role {action['role']}")
-            if action["action"] == "grant" and not through_a_project(role, generic=False):
+            if action["action"] == "grant" and not assignable_through_project(role, generic=False):
                 raise InvalidInput(f"{here}.role: a protected role cannot be granted through a project")
 
 
 def read_member_roles(
-    value: object, has: ProjectResources, central: Application, where: str = "roles"
+    value: object, has: ProjectResources, central: CompiledApplication, where: str = "roles"
 ) -> tuple[dict[str, Any], list[str]]:
     """One user's roles in a project, ready to store: generic roles, at places that are the project's own."""
     fields = validators.an_object(value, where)
@@ -125,14 +125,14 @@ def read_member_roles(
     return found, warnings
 
 
-def _read_given(value: object, central: Application, where: str, warnings: list[str]) -> list[dict[str, Any]]:
+def _read_given(value: object, central: CompiledApplication, where: str, warnings: list[str]) -> list[dict[str, Any]]:
     assignments, more = read_assignments(value, central.roles, where=where)
     warnings += more
     for assignment in assignments:
         role = central.roles[assignment.name]
         if role.protected:
             raise InvalidInput(f"{where}: {role.name} is protected and cannot be assigned through a project")
-        if not through_a_project(role, generic=True):
+        if not assignable_through_project(role, generic=True):
             raise InvalidInput(f"{where}: {role.name} holds root rules and cannot be assigned through a project")
     return stored(assignments)
 

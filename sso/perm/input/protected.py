@@ -7,17 +7,17 @@ could otherwise carry a protected private rule under the same name in public dat
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sso.perm.engine.compiled import RoleRecord, Schema
-from sso.perm.engine.rules import LISTED_SECTIONS, nodes, short
+from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.rules import LISTED_SECTIONS, rule_nodes, without_section
 from sso.perm.errors import InvalidInput, PermissionConflict
 
 
 def protected_rules(schema: Schema) -> frozenset[str]:
     """The paths, without their sections, of all protected rules."""
     return frozenset(
-        short(path)
+        without_section(path)
         for section in LISTED_SECTIONS
-        for path, node in nodes(getattr(schema, section), section)
+        for path, node in rule_nodes(getattr(schema, section), section)
         if node.get("protected") is True
     )
 
@@ -51,22 +51,22 @@ def shadows(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[Role
     ``list_short`` would show them as if they were those private rules: who may write a user's public data but not the
     private data must not write these.
     """
-    public = {short(path) for path, _ in nodes(schema.public_data, "public_data")}
-    private = {short(path) for path, _ in nodes(schema.private_data, "private_data")}
+    public = {without_section(path) for path, _ in rule_nodes(schema.public_data, "public_data")}
+    private = {without_section(path) for path, _ in rule_nodes(schema.private_data, "private_data")}
     for role in roles:
-        private |= {short(path) for path in _paths(role, ("private_data",))}
-        public |= {short(path) for path in _paths(role, ("public_data",))}
-    written = {short(path) for path, _ in nodes(public_data, "public_data")}
+        private |= {without_section(path) for path in _paths(role, ("private_data",))}
+        public |= {without_section(path) for path in _paths(role, ("public_data",))}
+    written = {without_section(path) for path, _ in rule_nodes(public_data, "public_data")}
     return sorted((written & private) - public)
 
 
 def _included(role: RoleRecord, protected: frozenset[str]) -> tuple[str, ...]:
-    return tuple(sorted({short(path) for path in _paths(role, LISTED_SECTIONS)} & protected))
+    return tuple(sorted({without_section(path) for path in _paths(role, LISTED_SECTIONS)} & protected))
 
 
 def _paths(role: RoleRecord, sections: tuple[str, ...]) -> Iterable[str]:
     for section in sections:
         tree = role.meta.get(section)
         if isinstance(tree, dict):
-            for path, _ in nodes(tree, section):
+            for path, _ in rule_nodes(tree, section):
                 yield path

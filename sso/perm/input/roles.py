@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sso.perm.engine.facts import Assignment
+from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.conditions import read_role_condition

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from sso.perm.engine.names import RULE_MEMBERS
 from sso.perm.engine.rules import MAX_DEPTH, is_rule
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_segment
 from sso.perm.input.params import read_params
-from sso.perm.names import RULE_MEMBERS
 
 MAX_RULES = 10_000  # per section
 MAX_VALUE = 1024

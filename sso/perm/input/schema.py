@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
-from sso.perm.engine.rules import is_rule, nodes
+from sso.perm.engine.rules import is_rule, rule_nodes
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.rules import Layer, Reader
@@ -69,7 +69,7 @@ def _check_secret(secret: Mapping[str, Any], where: str) -> None:
         node = _node(secret, path)
         if node and not is_rule(node):
             raise InvalidInput(f"{where}.{path}: must be a rule with a value")
-    said = {path.removeprefix("."): node["value"] for path, node in nodes(secret, "")}
+    said = {path.removeprefix("."): node["value"] for path, node in rule_nodes(secret, "")}
     for name in APPLICATION_RULES:
         if f"application.{name}" in said:
             validators.flag(said[f"application.{name}"], f"{where}.application.{name}.value")

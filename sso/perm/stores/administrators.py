@@ -6,13 +6,13 @@ from enum import IntEnum
 
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.perm.engine.access import PROJECT, project_access
-from sso.perm.engine.compiled import Application
+from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import Membership
-from sso.perm.engine.holdings import Holdings
-from sso.perm.engine.roles import through_a_project
+from sso.perm.engine.held_roles import assignable_through_project
+from sso.perm.engine.held_rules import HeldRules
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.project_access import PROJECT_LEVEL, compute_project_access
 from sso.perm.errors import PermissionConflict
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.facts import read_application
 from sso.perm.stores.project_state import KnownUser, Member, ProjectState, read_people, read_states
@@ -35,28 +35,28 @@ class Administration(IntEnum):
     LASTING = 2
 
 
-def administers(central: Application, holdings: Holdings, *, for_good: bool = False) -> bool:
+def administers(central: CompiledApplication, holdings: HeldRules, *, for_good: bool = False) -> bool:
     admin = central.roles.get(ADMIN_ROLE)
-    rules = {rule.path for rule in admin.by_level[PROJECT] if rule.listed} if admin else set()
-    return holdings.include_project_rules(rules | {MANAGE}, for_good=for_good)
+    rules = {rule.path for rule in admin.rules_by_level[PROJECT_LEVEL] if rule.listed} if admin else set()
+    return holdings.cover_project_rules(rules | {MANAGE}, permanently=for_good)
 
 
-def candidates(central: Application, members: Iterable[Member]) -> frozenset[str]:
+def candidates(central: CompiledApplication, members: Iterable[Member]) -> frozenset[str]:
     """Users with a role that may make them administrators."""
     roles = {
         name
         for name, role in central.roles.items()
-        if _manages(central, name) and through_a_project(role, generic=True)
+        if _manages(central, name) and assignable_through_project(role, generic=True)
     }
-    return frozenset(member.user_id for member in members if member.level == PROJECT and member.role in roles)
+    return frozenset(member.user_id for member in members if member.level == PROJECT_LEVEL and member.role in roles)
 
 
 def administration(
-    central: Application, state: ProjectState, people: Mapping[str, KnownUser], now: int
+    central: CompiledApplication, state: ProjectState, people: Mapping[str, KnownUser], now: int
 ) -> Administration:
     given: dict[str, list[Member]] = {}
     for member in state.members:
-        if member.level == PROJECT:
+        if member.level == PROJECT_LEVEL:
             given.setdefault(member.user_id, []).append(member)
     found = Administration.NONE
     for user_id in candidates(central, state.members):
@@ -66,18 +66,20 @@ def administration(
 
 
 def _administration(
-    central: Application, state: ProjectState, user: KnownUser, given: list[Member], now: int
+    central: CompiledApplication, state: ProjectState, user: KnownUser, given: list[Member], now: int
 ) -> Administration:
     membership = Membership(project=tuple(member.assignment for member in given))
     facts = replace(state.facts, membership=membership)
-    holdings = Holdings(central, project_access(central, facts, user.facts, central.index.find(user.facts), now))
+    holdings = HeldRules(
+        central, compute_project_access(central, facts, user.facts, central.condition_index.find(user.facts), now)
+    )
     if administers(central, holdings, for_good=True):
         return Administration.LASTING
     return Administration.FOR_A_TIME if administers(central, holdings) else Administration.NONE
 
 
-def _manages(central: Application, name: str) -> bool:
-    return any(rule.path == MANAGE and rule.listed for rule in central.roles[name].by_level[PROJECT])
+def _manages(central: CompiledApplication, name: str) -> bool:
+    return any(rule.path == MANAGE and rule.listed for rule in central.roles[name].rules_by_level[PROJECT_LEVEL])
 
 
 async def administered_through(
@@ -102,7 +104,7 @@ async def require_administrators(tx: Runner, before: Mapping[str, Administration
 async def _administered(tx: Runner, project_ids: Collection[str], now: int) -> dict[str, Administration]:
     central = await read_application(tx, CENTRAL_APPLICATION_ID)
     assert central is not None
-    generic = [name for name, role in central.roles.items() if role.by_level[PROJECT]]
+    generic = [name for name, role in central.roles.items() if role.rules_by_level[PROJECT_LEVEL]]
     states = await read_states(tx, project_ids, generic)
     users = {user_id for state in states.values() for user_id in candidates(central, state.members)}
     people = await read_people(tx, users)

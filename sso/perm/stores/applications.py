@@ -12,8 +12,8 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.credentials.access_keys import end_keys
 from sso.perm.credentials.application_keys import end_signing_keys, set_from_meta
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.engine.names import ROOT_ROLE
+from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.input.schema import completed
-from sso.perm.names import ROOT_ROLE
 
 NAME = "Central"
 ADMIN_ROLE = "admin"  # what author and target user of a published project get there

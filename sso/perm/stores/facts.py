@@ -14,9 +14,11 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
-from sso.perm.engine import decode
-from sso.perm.engine.compiled import Application, RoleRecord, compile_application
-from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts, UserFacts
+from sso.perm.engine.compiled_application import CompiledApplication, compile_application
+from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
+from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
+from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.user_facts import UserFacts
 from sso.perm.stores.builtin_roles import complete_schema
 
 REMEMBERED = 1000  # applications
@@ -69,7 +71,7 @@ _APPLICATION = Statement(
 class LoadedFacts:
     """Somebody's facts at an application."""
 
-    application: Application
+    application: CompiledApplication
     facts: PermissionFacts
     known: bool  # there is such a user
     name: str  # of the application
@@ -89,7 +91,7 @@ class FactsStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._facts = Batch(database, _FACTS)
-        self._compiled: OrderedDict[int, Application] = OrderedDict()
+        self._compiled: OrderedDict[int, CompiledApplication] = OrderedDict()
 
     async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
         """None if there is no such application; the user need not exist."""
@@ -100,7 +102,7 @@ class FactsStore:
         facts = _facts(row, user_id, address)
         return LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"])
 
-    async def _application(self, application_id: int, revision: int) -> Application:
+    async def _application(self, application_id: int, revision: int) -> CompiledApplication:
         known = self._compiled.get(application_id)
         if known is None or known.version < revision:
             compiled = await read_application(self._database, application_id)
@@ -120,7 +122,7 @@ async def read_facts(
     return None if row is None else _facts(row, user_id, address)
 
 
-async def read_application(runner: Runner, application_id: int) -> Application | None:
+async def read_application(runner: Runner, application_id: int) -> CompiledApplication | None:
     """The schema and roles as they are now; inside a transaction that has locked the application, as they stay."""
     row = await runner.row(_APPLICATION, application_id=application_id)
     if row is None:
@@ -131,10 +133,12 @@ async def read_application(runner: Runner, application_id: int) -> Application |
 
 
 def _facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
-    user = UserFacts.of(user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address)
+    user = UserFacts.from_login(
+        user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
+    )
     return PermissionFacts(
         user=user,
-        own=decode.own_record({**(row["record"] or {}), "roles": row["roles"]}),
+        own=decode_own_record({**(row["record"] or {}), "roles": row["roles"]}),
         removed=row["removed"],
         home=_project(row["home"], user_id) if row["home"] else None,
         projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
@@ -142,7 +146,7 @@ def _facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
 
 
 def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
-    return decode.project(
+    return decode_project(
         stored,
         applications=[ProjectApplication(*item) for item in stored["applications"]],
         groups=[_group(item, user_id) for item in stored["groups"]],
@@ -152,7 +156,7 @@ def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
 
 def _group(item: list[Any], user_id: str) -> Group:
     group_id, title, conditions, tags, is_member = item
-    return decode.group(group_id, [user_id] if is_member else [], conditions, tags, title)
+    return decode_group(group_id, [user_id] if is_member else [], conditions, tags, title)
 
 
 def member_roles(rows: list[list[Any]]) -> dict[str, Any]:

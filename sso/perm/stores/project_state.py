@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from sso.core.errors import NotFound
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
-from sso.perm.engine import decode
-from sso.perm.engine.facts import Assignment, Group, GroupAction, ProjectFacts, UserFacts
+from sso.perm.engine.decode import decode_group, decode_project
+from sso.perm.engine.facts import Group, GroupAction, ProjectFacts
+from sso.perm.engine.records import Assignment
+from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.project import ProjectResources
 
 _LOCK = Statement("SELECT * FROM projects WHERE id = :id FOR UPDATE")
@@ -142,8 +144,8 @@ async def read_states(
 
 
 def _facts(row: Row) -> ProjectFacts:
-    groups = [decode.group(group_id, users, conditions) for group_id, conditions, users in row["groups"]]
-    return decode.project(row, groups=groups)
+    groups = [decode_group(group_id, users, conditions) for group_id, conditions, users in row["groups"]]
+    return decode_project(row, groups=groups)
 
 
 async def read_people(runner: Runner, user_ids: Iterable[str]) -> dict[str, KnownUser]:
@@ -151,7 +153,8 @@ async def read_people(runner: Runner, user_ids: Iterable[str]) -> dict[str, Know
     ids = list(user_ids)
     return {
         row["user_id"]: KnownUser(
-            UserFacts.of(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])), row["disabled"]
+            UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])),
+            row["disabled"],
         )
         for row in (await runner.rows(_PEOPLE, ids=ids) if ids else ())
     }

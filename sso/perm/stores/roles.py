@@ -8,7 +8,7 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
-from sso.perm.engine.compiled import RoleRecord
+from sso.perm.engine.records import RoleRecord
 from sso.perm.errors import PermissionConflict
 
 ANY_PROJECT = object()

@@ -3,8 +3,8 @@
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.compiled import RoleRecord
-from sso.perm.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.records import RoleRecord
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.builtin_roles import NAME, ROLES, SCHEMA
 

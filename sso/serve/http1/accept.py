@@ -9,10 +9,10 @@ from functools import lru_cache
 import structlog
 import trio
 
-from sso.core.net import Address, client_networks, contains, parse_address
+from sso.core.net import Address, client_network, contains, parse_address
 from sso.serve.http1.balance import WorkerSlot
-from sso.serve.limits import ServerLimits
 from sso.serve.rate_limited_log import RateLimitedLog
+from sso.serve.server_limits import ServerLimits
 
 AT_ONCE = 40  # of a listener: fewer than may begin in a round (turns.py), so that who asks at once need not wait
 BACK_OFF_S = 0.1
@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 Welcome = Callable[[socket.socket, tuple[str, int] | None], None]
 
 
-class Listener:
+class ConnectionLimiter:
     """Counts who is inside."""
 
     def __init__(self, limits: ServerLimits, place: WorkerSlot | None = None) -> None:
@@ -66,15 +66,15 @@ def _address(host: str) -> Address:
 @lru_cache(NAMES_KEPT)
 def _counted_as(host: str) -> Hashable:
     """An IPv4 address counts alone; a client that has one IPv6 address has the whole /64."""
-    return client_networks(_address(host))[0] if ":" in host else host
+    return client_network(_address(host)) if ":" in host else host
 
 
-async def accept(listener: socket.socket, door: Listener, welcome: Welcome) -> None:
+async def accept_forever(listener: socket.socket, door: ConnectionLimiter, welcome: Welcome) -> None:
     """For ever."""
-    courtesy = Yielding(door.place)
+    courtesy = AcceptBalancer(door.place)
     while True:
         try:
-            take(listener, welcome, await courtesy.turn())
+            accept_pending(listener, welcome, await courtesy.turn())
         except OSError as error:
             # Mostly that there are no descriptors left; but a network's errors are told here too (accept(2)).
             if error.errno in _OURS:
@@ -85,7 +85,7 @@ async def accept(listener: socket.socket, door: Listener, welcome: Welcome) -> N
             await trio.lowlevel.wait_readable(listener)
 
 
-class Yielding:
+class AcceptBalancer:
     """Who is ahead of the others lets them go first for a moment. Who does not come is waited for a few times more,
     while more and more is taken, and no longer: until something is heard of them again."""
 
@@ -115,7 +115,7 @@ class Yielding:
             self._others, self._in_vain = others, 0
 
 
-def take(listener: socket.socket, welcome: Welcome, most: int) -> int:
+def accept_pending(listener: socket.socket, welcome: Welcome, most: int) -> int:
     """Those that wait now, but not more than so many."""
     for taken in range(most):
         try:

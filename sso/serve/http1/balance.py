@@ -8,9 +8,9 @@ import mmap
 from collections.abc import Iterator
 from typing import Protocol
 
-MAX_PLACES = 256
+MAX_WORKERS = 256
 _BYTES = 8
-NOBODY = -1  # takes connections in this place
+NOT_ACCEPTING = -1  # takes connections in this place
 _SPREAD = 8  # a worker may be ahead by one in so many: what is nearly even is not worth waiting for
 
 
@@ -25,10 +25,10 @@ class WorkerSlot:
     """What a worker tells of itself and sees of the others. What it sees may be a moment old, which does no harm."""
 
     def __init__(self, counts: ConnectionCounts | None = None, mine: int = 0) -> None:
-        self._counts = counts if counts is not None else [NOBODY]
+        self._counts = counts if counts is not None else [NOT_ACCEPTING]
         self._mine = mine
         self.inside = 0
-        self._counts[mine] = NOBODY
+        self._counts[mine] = NOT_ACCEPTING
 
     def open(self) -> None:
         """From now on it takes connections."""
@@ -49,7 +49,7 @@ class WorkerSlot:
     @property
     def others(self) -> list[int]:
         """Of those who take connections, too, how many each has."""
-        return [count for number, count in enumerate(self._counts) if number != self._mine and count != NOBODY]
+        return [count for number, count in enumerate(self._counts) if number != self._mine and count != NOT_ACCEPTING]
 
     @property
     def step(self) -> int:
@@ -64,9 +64,9 @@ class WorkerSlots:
     """Made before the workers are forked."""
 
     def __init__(self) -> None:
-        self._counts = memoryview(mmap.mmap(-1, MAX_PLACES * _BYTES)).cast("q")
-        for number in range(MAX_PLACES):
-            self._counts[number] = NOBODY
+        self._counts = memoryview(mmap.mmap(-1, MAX_WORKERS * _BYTES)).cast("q")
+        for number in range(MAX_WORKERS):
+            self._counts[number] = NOT_ACCEPTING
 
     def place(self, number: int, workers: int) -> WorkerSlot:
         """Of the worker with this number, from 1. One that follows another has its place, and begins anew."""

@@ -3,8 +3,8 @@
 import re
 
 from sso.serve.http1.head import CHUNKED
-from sso.serve.http1.refusals import RequestRejected
-from sso.serve.limits import ServerLimits
+from sso.serve.http1.rejections import RequestRejected
+from sso.serve.server_limits import ServerLimits
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(;[\t -~\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*")
@@ -30,7 +30,7 @@ class RequestBody:
 
     def _count(self, size: int) -> None:
         self._taken += size
-        if self._taken > self._limits.body_most:
+        if self._taken > self._limits.max_body_bytes:
             raise RequestRejected(413, "the body is too long")
 
 
@@ -91,7 +91,7 @@ class ChunkedBody(RequestBody):
         return at + 2, True
 
     def _line(self, data: bytes, at: int) -> tuple[int, bool]:
-        most = self._limits.trailers_most if self._in_trailers else self._limits.chunk_line_most
+        most = self._limits.max_trailer_bytes if self._in_trailers else self._limits.max_chunk_line_bytes
         end = data.find(b"\n", at, at + most + 2)
         if end < 0:
             if len(data) - at > most:
@@ -111,7 +111,7 @@ class ChunkedBody(RequestBody):
         if match is None:
             raise RequestRejected(400, "the size of a chunk is malformed")
         self._extensions += len(line) - len(match[1])
-        if self._extensions > self._limits.extensions_most:
+        if self._extensions > self._limits.max_extension_bytes:
             raise RequestRejected(400, "the chunks have too many extensions")
         self._chunks += 1
         if self._chunks > MAX_SMALL_CHUNKS + self._taken // SMALL_CHUNK_BYTES:
@@ -125,13 +125,13 @@ class ChunkedBody(RequestBody):
             self.done = True
             return
         self._trailers += len(line) + TRAILER_COST
-        if self._trailers > self._limits.trailers_most:
+        if self._trailers > self._limits.max_trailer_bytes:
             raise RequestRejected(431, "the trailers are too long")
         if not _TRAILER.fullmatch(line):
             raise RequestRejected(400, "a trailer is malformed")
 
 
-def body_of(length: int, limits: ServerLimits) -> RequestBody | None:
+def request_body(length: int, limits: ServerLimits) -> RequestBody | None:
     if length == CHUNKED:
         return ChunkedBody(limits)
     return FixedLengthBody(limits, length) if length else None

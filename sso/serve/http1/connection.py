@@ -10,10 +10,10 @@ import structlog
 import trio
 from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
-from sso.log import present_request
+from sso.log import current_request_id
 from sso.serve.http1.exchange import HttpExchange
 from sso.serve.http1.head import head_end, read_head
-from sso.serve.http1.refusals import RequestRejected
+from sso.serve.http1.rejections import RequestRejected
 
 if TYPE_CHECKING:
     from sso.serve.http1.server import Http1Server
@@ -101,7 +101,7 @@ class Connection:
     def _exchange(self) -> Awaitable[bool]:
         """Whether the connection may go on after it. What was read is not kept: a request may wait for long."""
         raw, self._raw = self._raw, b""
-        head = read_head(raw, self.lane.limits.headers_most)
+        head = read_head(raw, self.lane.limits.max_headers)
         if head.websocket:
             self.rest = raw + self.rest
             raise UpgradeRequested
@@ -113,7 +113,7 @@ class Connection:
         """All of it, and nothing else; False when there is none to come."""
         limits, clock = self.lane.limits, self.lane.clock
         self.begun = False
-        present_request.set(None)  # what is logged from here on is not about the last request
+        current_request_id.set(None)  # what is logged from here on is not about the last request
         if self.rest:
             await checkpoint()  # or a client that never waits would have this process to itself
         elif self.lane.draining and not self.fresh:
@@ -127,7 +127,7 @@ class Connection:
         if self.rest.startswith(b"\r\n"):
             self.rest = self.rest[2:]  # some end a body with it (RFC 9112 section 2.2)
         searched = 0
-        while (end := head_end(self.rest, searched, limits.head_most)) < 0:
+        while (end := head_end(self.rest, searched, limits.max_head_bytes)) < 0:
             searched = len(self.rest)
             more = await self._read(MAX_HEAD_READ)
             if not more:
@@ -169,11 +169,11 @@ class Connection:
             if self._refused and not self.begun:
                 await self._write_on(lane.refusal(self._refused))
             self.sock.shutdown(socket.SHUT_WR)
-            left = lane.limits.linger_most
+            left = lane.limits.max_linger_bytes
             while left > 0 and (data := await self._read(MAX_READ)):
                 left -= len(data)
 
-    def watched(self) -> AbstractContextManager[None]:
+    def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return _Watch(self)
 
     # The socket

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import trio
 
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 
 TICK_S = 1.0
 

@@ -23,8 +23,8 @@ class DisconnectWatcher:
         self._epoll = select.epoll()
         self._watched: dict[int, DisconnectListener] = {}
 
-    def add(self, fd: int, watched: DisconnectListener) -> None:
-        self._watched[fd] = watched
+    def add(self, fd: int, cancel_on_disconnect: DisconnectListener) -> None:
+        self._watched[fd] = cancel_on_disconnect
         # Once: a handler that takes its time to go would otherwise keep the task below busy.
         self._epoll.register(fd, select.EPOLLRDHUP | select.EPOLLONESHOT)
 

@@ -8,12 +8,12 @@ from urllib.parse import unquote
 import structlog
 import trio
 
-from sso.serve.http1.body import body_of
+from sso.serve.http1.body import request_body
 from sso.serve.http1.head import RequestHead
-from sso.serve.http1.refusals import RequestRejected
+from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import CONTINUE, InvalidResponse
 from sso.serve.http1.response_writer import ResponseWriter
-from sso.web.client_connection import KEY, LEAN
+from sso.web.client_connection import CONNECTION_EXTENSION, FAST_EXTENSION
 
 if TYPE_CHECKING:
     from sso.serve.http1.connection import Connection
@@ -30,7 +30,7 @@ class HttpExchange(ResponseWriter):
     def __init__(self, connection: "Connection", head: RequestHead) -> None:
         super().__init__(connection, head)
         self._length = head.length
-        self._body = body_of(head.length, connection.lane.limits) if head.length else None
+        self._body = request_body(head.length, connection.lane.limits) if head.length else None
         self._body_due = 0.0
         self._bad: RequestRejected | None = None
         self._early = b""  # taken before it was asked for
@@ -53,7 +53,7 @@ class HttpExchange(ResponseWriter):
             "headers": head.headers,
             "client": connection.client,
             "server": connection.server,
-            "extensions": {KEY: self, LEAN: self},
+            "extensions": {CONNECTION_EXTENSION: self, FAST_EXTENSION: self},
         }
 
     async def run(self, answering: Awaitable[None]) -> bool:
@@ -67,8 +67,8 @@ class HttpExchange(ResponseWriter):
                 self._connection.refuse(RequestRejected(500, "internal error"))
             return False
         finally:
-            if self.undo is not None and not self.written:
-                await self._take_back(self.undo)
+            if self.on_undelivered is not None and not self.written:
+                await self._take_back(self.on_undelivered)
         return self._keep
 
     def _judge(self) -> None:
@@ -82,8 +82,8 @@ class HttpExchange(ResponseWriter):
             except Exception:
                 _log.exception("an answer that was not written could not be undone")
 
-    def watched(self) -> AbstractContextManager[None]:
-        return self._connection.watched()
+    def cancel_on_disconnect(self) -> AbstractContextManager[None]:
+        return self._connection.cancel_on_disconnect()
 
     # What comes
 
@@ -92,7 +92,7 @@ class HttpExchange(ResponseWriter):
         """The length of the body, as far as it was told."""
         return max(0, self._length)
 
-    def at_hand(self) -> bytes | None:
+    def buffered_body(self) -> bytes | None:
         """All of the body, if it is here already."""
         if self._body is not None:
             try:
@@ -106,7 +106,7 @@ class HttpExchange(ResponseWriter):
 
     async def receive(self) -> dict[str, Any]:
         if self._sent:
-            with self.watched():  # the end of a connection is told by cancelling
+            with self.cancel_on_disconnect():  # the end of a connection is told by cancelling
                 await trio.sleep_forever()
         data = b"" if self._body is None else await self._piece()
         self._sent = self._body is None

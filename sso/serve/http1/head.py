@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import httptools
 
-from sso.serve.http1.refusals import RequestRejected
+from sso.serve.http1.rejections import RequestRejected
 
 Header = tuple[bytes, bytes]
 END = b"\r\n\r\n"
@@ -77,7 +77,7 @@ def too_long(raw: bytes) -> RequestRejected:
     return RequestRejected(414, "the request line is too long")
 
 
-def read_head(raw: bytes, headers_most: int) -> RequestHead:
+def read_head(raw: bytes, max_headers: int) -> RequestHead:
     """Parses a head; ``raw`` ends with its first empty line. Raises Refused."""
     line = _LINE.match(raw)
     if line is None:
@@ -85,7 +85,7 @@ def read_head(raw: bytes, headers_most: int) -> RequestHead:
     ends = raw.count(b"\r\n")
     if raw.count(b"\n") != ends or raw.count(b"\r") != ends:
         raise RequestRejected(400, "a line does not end with CR LF")
-    if ends - 2 > headers_most:  # judged before they are parsed; the two others end the request line and the head
+    if ends - 2 > max_headers:  # judged before they are parsed; the two others end the request line and the head
         raise RequestRejected(431, "there are too many headers")
     headers = _parsed(raw)
     return _understood(line, headers)

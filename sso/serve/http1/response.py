@@ -5,7 +5,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 
-from sso.web.client_connection import Pairs, Usual
+from sso.web.client_connection import RawHeaders, SharedHeaders
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 CHUNKED = b"transfer-encoding: chunked\r\n"
@@ -35,7 +35,7 @@ class ResponseHead(NamedTuple):
     close: bool  # the application wants the connection to end
 
 
-def response_head(status: int, headers: Pairs, usual: Usual = ()) -> ResponseHead:
+def response_head(status: int, headers: RawHeaders, usual: SharedHeaders = ()) -> ResponseHead:
     lines, length, close = _usual_head(usual)
     own, own_length, own_close = _head(headers)
     begin = _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status

@@ -16,7 +16,7 @@ from sso.serve.http1.response import (
     has_body,
     response_head,
 )
-from sso.web.client_connection import Pairs, Usual
+from sso.web.client_connection import RawHeaders, SharedHeaders
 
 if TYPE_CHECKING:
     from sso.serve.http1.connection import Connection
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ResponseWriter:
     __slots__ = (
         "_chunked", "_connection", "_head", "_keep", "_keep_alive", "_left", "_method", "_status", "_version",
-        "finished", "undo", "written",
+        "finished", "on_undelivered", "written",
     )  # fmt: skip
 
     def __init__(self, connection: "Connection", asked: RequestHead) -> None:
@@ -40,7 +40,7 @@ class ResponseWriter:
         self._left: int | None = None  # of the length that the answer has announced
         self.written = False  # as far as the client is concerned
         self.finished = False
-        self.undo: Callable[[], Awaitable[None]] | None = None
+        self.on_undelivered: Callable[[], Awaitable[None]] | None = None
 
     async def send(self, message: dict[str, Any]) -> None:
         match message["type"]:
@@ -56,7 +56,7 @@ class ResponseWriter:
             case kind:
                 raise InvalidResponse(f"{kind} is not expected now")
 
-    def answer(self, status: int, headers: Pairs, data: bytes, usual: Usual = ()) -> Awaitable[None]:
+    def answer(self, status: int, headers: RawHeaders, data: bytes, usual: SharedHeaders = ()) -> Awaitable[None]:
         """All of it, without messages."""
         if self._head is not None:
             raise InvalidResponse("there is an answer already")
@@ -119,7 +119,7 @@ class ResponseWriter:
 
     async def _write(self, data: bytes) -> None:
         connection = self._connection
-        if self.undo is not None and not connection.begun and has_left(connection.sock):
+        if self.on_undelivered is not None and not connection.begun and has_left(connection.sock):
             await connection.ended()
         connection.begun = True
         if data:

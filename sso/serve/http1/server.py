@@ -11,19 +11,19 @@ import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.trio.lifespan import Lifespan
 
-from sso.serve.http1.accept import Listener, accept, take
+from sso.serve.http1.accept import ConnectionLimiter, accept_forever, accept_pending
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.connection import Connection, ConnectionState
 from sso.serve.http1.deadlines import DeadlineClock
 from sso.serve.http1.disconnects import DisconnectWatcher
 from sso.serve.http1.pacing import RequestPacing
-from sso.serve.http1.refusals import RejectionResponses, RequestRejected
+from sso.serve.http1.rejections import RejectionResponses, RequestRejected
 from sso.serve.http1.upgrade import HypercornUpgrade
-from sso.serve.hypercorn_app import configuration
+from sso.serve.hypercorn_app import hypercorn_config
 from sso.serve.hypercorn_connection import HypercornRules
-from sso.serve.limits import ServerLimits
 from sso.serve.listeners import BACKLOG
 from sso.serve.rate_limited_log import RateLimitedLog
+from sso.serve.server_limits import ServerLimits
 
 
 async def serve(
@@ -43,7 +43,7 @@ async def serve(
     plain requests as well as WebSockets.
     """
     limits = limits or ServerLimits()
-    lifespan = Lifespan(ASGIWrapper(app), configuration(limits), {})
+    lifespan = Lifespan(ASGIWrapper(app), hypercorn_config(limits), {})
     async with trio.open_nursery() as around:
         await around.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
@@ -76,7 +76,7 @@ class Http1Server:
         self.other = HypercornUpgrade(app, stop, HypercornRules(limits, self.refusal, self.log))
         self.draining = False
         self._stop = stop
-        self.door = Listener(limits, place)
+        self.door = ConnectionLimiter(limits, place)
         self._addresses: dict[tuple[str, int] | None, tuple[str, int] | None] = {}
 
     async def run(self, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
@@ -98,14 +98,14 @@ class Http1Server:
             self.door.place.open()
             for listener in sockets:
                 listener.setblocking(False)
-                accepting.start_soon(accept, listener, self.door, welcome)
+                accepting.start_soon(accept_forever, listener, self.door, welcome)
             ready()
             await self._stop.wait()
             accepting.cancel_scope.cancel()
         self.door.place.give_up()
         for listener in sockets:
             with suppress(OSError):
-                take(listener, welcome, BACKLOG)  # who came before the end is let in
+                accept_pending(listener, welcome, BACKLOG)  # who came before the end is let in
             listener.close()
 
     def _welcome(self, inside: trio.Nursery, sock: socket.socket, client: tuple[str, int] | None) -> None:
@@ -135,7 +135,7 @@ class Http1Server:
         await self.other.drain()
         self._close_idle(fresh=False)
         # Who has just come is about to ask; nobody likes a connection that is closed without a word.
-        await trio.sleep(self.limits.fresh_s)
+        await trio.sleep(self.limits.first_request_s)
         self._close_idle(fresh=True)
 
     def _close_idle(self, fresh: bool) -> None:

@@ -7,14 +7,14 @@ import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.trio.worker_context import WorkerContext
 
-from sso.serve.hypercorn_app import configuration, ending_well
+from sso.serve.hypercorn_app import hypercorn_config, wrap_app
 from sso.serve.hypercorn_connection import HypercornConnection, HypercornRules
 
 
 class HypercornUpgrade:
     def __init__(self, app: Any, stop: trio.Event, rules: HypercornRules) -> None:
-        self._app = ASGIWrapper(ending_well(app, stop))
-        self._config = configuration(rules.limits)
+        self._app = ASGIWrapper(wrap_app(app, stop))
+        self._config = hypercorn_config(rules.limits)
         self._context = WorkerContext(None)
         self._rules = rules
 

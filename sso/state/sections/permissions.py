@@ -5,8 +5,8 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.decode import assignments
-from sso.perm.engine.tree import as_assigned
+from sso.perm.engine.decode import decode_assignments
+from sso.perm.engine.render import render_assignment
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
@@ -79,7 +79,7 @@ async def export(tx: Transaction) -> list[dict[str, Any]]:
         record = await read_record(tx, **names)
         data = {name: record[name] for name in SECTIONS if record[name]}
         if record["roles"]:
-            data["roles"] = [as_assigned(item) for item in assignments(record["roles"])]
+            data["roles"] = [render_assignment(item) for item in decode_assignments(record["roles"])]
         if data:
             found.append({**names, "data": data})
     return found

@@ -5,12 +5,12 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.compiled import RoleRecord, Schema
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
-from sso.perm.names import CENTRAL_APPLICATION_ID
 from sso.perm.roles import save_role, shown
 from sso.perm.schemas import SECTIONS, read_schema_roles, save_schema
 from sso.perm.stores import builtin_roles

@@ -23,7 +23,7 @@ from quart_trio.asgi import TrioASGIHTTPConnection
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
-from sso.web.client_connection import LEAN, FastServer, Pairs
+from sso.web.client_connection import FAST_EXTENSION, FastExchange, RawHeaders
 from sso.web.deferred import DeferredResponse
 from sso.web.fast_quart.context import FastAppContext, FastRequestContext, PlainRules, plain_rules
 from sso.web.fast_quart.request import AskedRequest, FastRequest, read_headers
@@ -50,7 +50,7 @@ class FastHTTPConnection(TrioASGIHTTPConnection):
         await super()._send_response(send, response)
 
 
-def encoded(headers: Headers) -> Pairs:
+def encoded(headers: Headers) -> RawHeaders:
     return [(_raw_names.get(name) or _raw_name(name), value.encode()) for name, value in headers]
 
 
@@ -97,10 +97,10 @@ class FastQuart(QuartTrio):
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
         """No coroutine of its own: it would keep the scope for as long as the request waits."""
-        lean = (scope.get("extensions") or {}).get(LEAN) if scope["type"] == "http" else None
+        lean = (scope.get("extensions") or {}).get(FAST_EXTENSION) if scope["type"] == "http" else None
         return self._answer(lean, scope, receive) if lean else self.asgi_app(scope, receive, send)
 
-    async def _answer(self, server: FastServer, scope: Any, receive: Any) -> None:
+    async def _answer(self, server: FastExchange, scope: Any, receive: Any) -> None:
         """In the connection's own task: the server reads bodies when asked for, and cancels when a client leaves."""
         response = await self.handle_request(FastRequest(self, scope, read_headers(scope), receive))
         if isinstance(response, DeferredResponse):
@@ -119,7 +119,7 @@ class FastQuart(QuartTrio):
         else:
             await self._stream(server, response)
 
-    async def _stream(self, server: FastServer, response: ResponseTypes) -> None:
+    async def _stream(self, server: FastExchange, response: ResponseTypes) -> None:
         given = response.timeout if isinstance(response, Response) else ...
         timeout = self.config["RESPONSE_TIMEOUT"] if given is ... else given
         scope: Any = {}  # not asked for by what sends

@@ -13,7 +13,7 @@ from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from sso.web.client_connection import LEAN, FastServer
+from sso.web.client_connection import FAST_EXTENSION, FastExchange
 
 MAX_NAMES = 256  # clients may make up names
 _titles: dict[bytes, str] = {}
@@ -55,7 +55,7 @@ class FastBody:
 
     __slots__ = ("_data", "_ended", "_most", "_receive", "_server", "_taken")
 
-    def __init__(self, server: FastServer, receive: ASGIReceiveCallable, most: int | None) -> None:
+    def __init__(self, server: FastExchange, receive: ASGIReceiveCallable, most: int | None) -> None:
         self._server = server
         self._receive = receive
         self._data = b""
@@ -68,9 +68,9 @@ class FastBody:
         self._most = max_bytes
         self._taken = max(self._taken, self._server.declared if self._server.declared > max_bytes else 0)
 
-    def at_hand(self) -> bool:
+    def buffered_body(self) -> bool:
         """Whether nothing has to be waited for."""
-        if not self._ended and self._taken <= self._most and (data := self._server.at_hand()) is not None:
+        if not self._ended and self._taken <= self._most and (data := self._server.buffered_body()) is not None:
             self._ended = True
             self._add(data)
         return self._ended
@@ -135,7 +135,7 @@ class FastRequest(TrioRequest):
         config = app.config
         self.body_timeout = config["BODY_TIMEOUT"]
         self.body = FastBody(  # type: ignore[assignment]
-            scope["extensions"][LEAN], receive, config["MAX_CONTENT_LENGTH"]
+            scope["extensions"][FAST_EXTENSION], receive, config["MAX_CONTENT_LENGTH"]
         )
         self._form = None
         self._files = None
@@ -153,7 +153,7 @@ class FastRequest(TrioRequest):
 
     async def get_data(self, cache: bool = True, as_text: bool = False, parse_form_data: bool = False) -> Any:
         body: FastBody = self.body  # type: ignore[assignment]
-        if not cache and not as_text and not parse_form_data and body.at_hand():
+        if not cache and not as_text and not parse_form_data and body.buffered_body():
             data = await body  # it needs no time limit
             body.clear()
             return data

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import holds
-from sso.perm.engine.explain import explain_all, explain_rule
-from sso.perm.engine.project_quota import project_limit
+from sso.perm.engine.explanation.explain import explain_all, explain_rule
+from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.render import Options
-from sso.perm.engine.rules import nodes
+from sso.perm.engine.rules import rule_nodes
 from sso.perm.input.conditions import read_condition
 from tests.perm.naive import Naive
 from tests.perm.world import user, world
@@ -36,7 +36,7 @@ def test_all_views_agree_with_the_naive_evaluator(maker: Maker) -> None:
     assert engine.roles(**chosen) == naive.roles(**chosen)
     assert engine.effective_roles(**chosen) == naive.effective_roles(**chosen)
     assert engine.expired(**chosen) == naive.expired(**chosen)
-    assert project_limit(engine.effective) == naive.project_limit()
+    assert project_quota(engine.effective) == naive.project_limit()
     tree = engine.tree()
     assert _values(tree) == naive.tree()
     assert [_name(item) for item in tree["roles"]] == [_name(item) for item in parts["own"]["roles"]]
@@ -65,7 +65,7 @@ def test_every_missing_rule_has_a_reason(parts: dict[str, Any]) -> None:
     listed = {line.partition("|")[0] for line in engine.full()}
     known = {path for role in engine.application.roles.values() for path, *_ in role.rules}
     own = parts["own"]
-    known |= {path for name in ("public_data", "private_data") for path, _ in nodes(own.get(name, {}), name)}
+    known |= {path for name in ("public_data", "private_data") for path, _ in rule_nodes(own.get(name, {}), name)}
     known |= {f"private_data.projectAccess.{project['id']}.private_data.project.a" for project in parts["projects"]}
     for path in known - listed:
         answer = explain_rule(engine.application, engine.facts, engine.effective, path)

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.compiled import compile_application
+from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import compare, holds
-from sso.perm.engine.effective import compute
-from sso.perm.engine.facts import UserFacts
+from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.render import as_list
+from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.conditions import read_condition
 from tests.perm.world import giving, user, world
 
@@ -123,7 +123,9 @@ def test_stored_condition_that_cannot_be_understood_opens_nothing() -> None:
 
 def world_again(made: Any) -> list[str]:
     records = [role.record for role in made.application.roles.values()]
-    return as_list(compute(compile_application(10, 1, made.application.schema, records), made.facts, made.now))
+    return as_list(
+        compute_permissions(compile_application(10, 1, made.application.schema, records), made.facts, made.now)
+    )
 
 
 def test_comparisons_show_the_value_compared() -> None:

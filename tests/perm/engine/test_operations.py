@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.compiled import compile_application
-from sso.perm.engine.facts import OwnRecord
-from sso.perm.engine.operations import REQUIRED, Operation, allowed
+from sso.perm.engine.compiled_application import compile_application
+from sso.perm.engine.operations import REQUIRED, Operation, is_allowed
+from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.rights import APPLICATION_RULES, Rights, SecretRights, secret_rights
 from sso.perm.stores import builtin_roles
 from tests.perm.world import GROUP_A, GROUP_B, NOW, application_of, compute_with, giving, rule, schema, world
@@ -79,7 +79,7 @@ RIGHTS = kinds_of_rights()
 
 
 def may(operation: Operation, rights: Rights, project: str | None = "p", app: int = 10, group: str = GROUP_A) -> bool:
-    return allowed(operation, rights, project_id=project, application_id=app, group_id=group)
+    return is_allowed(operation, rights, project_id=project, application_id=app, group_id=group)
 
 
 def test_every_operation_has_a_row() -> None:
@@ -149,9 +149,9 @@ def test_roles_give_no_secret_rights() -> None:
 
 def test_defaults_of_a_new_application() -> None:
     rights = Rights(world(application_id=1).effective, secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW))
-    assert rights.readable(own=False) == {"public_data"}
-    assert rights.writable(own=True) == frozenset()
-    assert rights.readable(own=True) == {"public_data", "private_data", "roles", "secret_data", "login"}
+    assert rights.readable_sections(own=False) == {"public_data"}
+    assert rights.writable_sections(own=True) == frozenset()
+    assert rights.readable_sections(own=True) == {"public_data", "private_data", "roles", "secret_data", "login"}
     assert secret_rights(schema({}), OwnRecord(), NOW) == secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW)
 
 
@@ -170,10 +170,10 @@ def test_defaults_of_a_new_application() -> None:
 def test_can_write_self_and_all(word: str, sections: set[str], level: str, own: bool, others: bool) -> None:
     base = schema({"secret_data": {"meta": {word: {"canWrite": {"value": level}}}}})
     rights = Rights(world(application_id=1).effective, secret_rights(base, OwnRecord(), NOW))
-    assert rights.writable(own=True) == (sections if own else set())
-    assert rights.writable(own=False) == (sections if others else set())
+    assert rights.writable_sections(own=True) == (sections if own else set())
+    assert rights.writable_sections(own=False) == (sections if others else set())
 
 
 def test_service_account_may_read_and_write_every_section() -> None:
     rights = Rights(world(application_id=1).effective, service=True)
-    assert rights.readable(own=False) == rights.writable(own=False) >= {"roles", "secret_data"}
+    assert rights.readable_sections(own=False) == rights.writable_sections(own=False) >= {"roles", "secret_data"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.compiled import compile_application
+from sso.perm.engine.compiled_application import compile_application
 from sso.perm.stores import builtin_roles
 from tests.perm.world import GROUP_A, GROUP_B, NOW, World, application_of, compute_with, giving
 

@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.answer import TYPES
-from sso.perm.engine.answer import answer as data_of
-from sso.perm.engine.explain import explain_rule
-from sso.perm.engine.render import Options, as_list_short, with_options
-from sso.perm.engine.tree import as_tree
+from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.render import TYPES, Options, as_tree, render
 from tests.perm.world import NOW, World, giving, rule, world
 
 GENERIC = giving("dev", "project.can_view_project", rule_params="z")
@@ -137,7 +134,7 @@ def test_options_choose_roles() -> None:
 
 def answer(made: World, **options: Any) -> Any:
     chosen = Options(**options)
-    return with_options(as_list_short(made.effective, chosen), made.effective, chosen)
+    return render("list_short", made.application, made.facts, made.effective, chosen)
 
 
 def test_data_is_an_array_without_options() -> None:
@@ -247,9 +244,9 @@ def test_changing_a_tree_does_not_change_the_schema() -> None:
 def test_types_of_a_get(kind: str, expected: Any) -> None:
     made = member()
     chosen = Options(hide_project_access=True)
-    assert data_of(kind, made.application, made.facts, made.effective, chosen) == expected
+    assert render(kind, made.application, made.facts, made.effective, chosen) == expected
     with_roles = Options(hide_project_access=True, with_roles=True)
-    wrapped = data_of(kind, made.application, made.facts, made.effective, with_roles)
+    wrapped = render(kind, made.application, made.facts, made.effective, with_roles)
     assert wrapped == {"rules": expected, "roles": ["default"]}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.effective import compute
+from sso.perm.engine.effective_permissions import compute_permissions
 from tests.perm.world import NOW, giving, rule, world
 
 
@@ -88,7 +88,7 @@ def test_a_name_that_only_we_write_is_never_a_path() -> None:
     forged = {"projectAccess": {"p": {"private_data": {"project": {"can_manage_project": {"value": True}}}}}}
     for name in ("private_data", "public_data"):
         object.__setattr__(made.facts.own, name, forged | {"a.b": {"value": True}, "ok": {"value": True}})
-    assert set(compute(made.application, made.facts, NOW).rules) == {"private_data.ok", "public_data.ok"}
+    assert set(compute_permissions(made.application, made.facts, NOW).rules) == {"private_data.ok", "public_data.ok"}
 
 
 def test_secret_data_and_login_are_never_listed() -> None:

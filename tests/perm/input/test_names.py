@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm import names
+from sso.perm.engine import names
 from sso.perm.errors import InvalidInput
 from sso.perm.input import names as input_names
 

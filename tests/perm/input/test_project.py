@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.compiled import compile_application
+from sso.perm.engine.compiled_application import compile_application
 from sso.perm.errors import InvalidInput
 from sso.perm.input.project import (
     ProjectResources,

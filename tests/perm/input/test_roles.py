@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine.facts import Assignment
+from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.protected import check_role, check_schema, shadows
 from sso.perm.input.roles import read_assignments, read_role, stored

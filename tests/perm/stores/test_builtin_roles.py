@@ -1,9 +1,9 @@
 """The central application as it ships passes the checks that everybody else's does."""
 
-from sso.perm.engine.compiled import compile_application
+from sso.perm.engine.compiled_application import compile_application
+from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.render import as_list_short
-from sso.perm.engine.roles import through_a_project
-from sso.perm.engine.rules import nodes
+from sso.perm.engine.rules import rule_nodes
 from sso.perm.input.protected import check_role
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
@@ -24,13 +24,15 @@ def test_schema_and_roles_are_valid() -> None:
 
 
 def test_every_rule_of_a_role_is_in_the_schema() -> None:
-    known = {path for path, _ in nodes(builtin_roles.SCHEMA.private_data, "private_data")}
+    known = {path for path, _ in rule_nodes(builtin_roles.SCHEMA.private_data, "private_data")}
     for role in APPLICATION.roles.values():
         assert {rule.path for rule in role.rules} <= known
 
 
 def test_only_root_holds_root_rules_and_it_is_protected() -> None:
-    assert {name for name, role in APPLICATION.roles.items() if not through_a_project(role, generic=True)} == {"root"}
+    assert {name for name, role in APPLICATION.roles.items() if not assignable_through_project(role, generic=True)} == {
+        "root"
+    }
 
 
 def test_a_new_user_has_no_rule() -> None:

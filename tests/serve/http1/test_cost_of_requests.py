@@ -11,9 +11,9 @@ import wsproto.connection
 from sso.serve.http1 import head as heads
 from sso.serve.http1.body import CHUNKS_AT_ONCE, MAX_SMALL_CHUNKS, ChunkedBody
 from sso.serve.http1.head import MAX_PATH
-from sso.serve.http1.refusals import RequestRejected
-from sso.serve.limits import ServerLimits
-from sso.serve.websocket import MAX_FRAMES
+from sso.serve.http1.rejections import RequestRejected
+from sso.serve.hypercorn_websocket import MAX_FRAMES
+from sso.serve.server_limits import ServerLimits
 from tests.kit.raw_http import SERVERS, body_of, reply, serving
 
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"

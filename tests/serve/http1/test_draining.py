@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import trio
 
-from sso.serve.limits import ServerLimits
+from sso.serve.server_limits import ServerLimits
 from tests.kit.raw_http import SERVERS, SHORT, body_of, reply, serving
 
-LIMITS = ServerLimits(drain_s=2.0, fresh_s=0.2)
+LIMITS = ServerLimits(drain_s=2.0, first_request_s=0.2)
 
 
 class Work:

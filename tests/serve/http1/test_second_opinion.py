@@ -8,10 +8,10 @@ import random
 import h11
 import pytest
 
-from sso.serve.http1.body import body_of
+from sso.serve.http1.body import request_body
 from sso.serve.http1.head import END, read_head
-from sso.serve.http1.refusals import RequestRejected
-from sso.serve.limits import ServerLimits
+from sso.serve.http1.rejections import RequestRejected
+from sso.serve.server_limits import ServerLimits
 
 LIMITS = ServerLimits()
 
@@ -23,9 +23,9 @@ def ours(raw: bytes) -> Request:
     end = raw.find(END) + len(END)
     if end < len(END):
         raise RequestRejected(408, "there is no end")
-    head = read_head(raw[:end], LIMITS.headers_most)
+    head = read_head(raw[:end], LIMITS.max_headers)
     rest, data = raw[end:], b""
-    if body := body_of(head.length, LIMITS):
+    if body := request_body(head.length, LIMITS):
         data, rest = body.take(rest)
         if not body.done:
             raise RequestRejected(408, "there is no end")
@@ -194,7 +194,7 @@ KEYS = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 1
     ],
 )
 def test_websocket_handshake_is_the_only_upgrade(more: bytes, websocket: bool) -> None:
-    head = read_head(line(b"GET / HTTP/1.1")[:-2] + more + KEYS + b"\r\n", LIMITS.headers_most)
+    head = read_head(line(b"GET / HTTP/1.1")[:-2] + more + KEYS + b"\r\n", LIMITS.max_headers)
     assert head.websocket is websocket
     assert (b"upgrade" in dict(head.headers)) is websocket
 
@@ -239,7 +239,7 @@ def test_a_body_may_come_in_any_pieces() -> None:
             continue
         expected = ours(raw)
         for _ in range(50):
-            body = body_of(head.length, LIMITS)
+            body = request_body(head.length, LIMITS)
             assert body is not None
             rest, left, found = b"", raw[end:], b""
             while not body.done:
@@ -251,9 +251,9 @@ def test_a_body_may_come_in_any_pieces() -> None:
 
 
 def test_a_body_that_is_too_long_is_refused() -> None:
-    few = ServerLimits(body_most=10)
+    few = ServerLimits(max_body_bytes=10)
     for length, data in ((11, b"a" * 11), (-1, b"b\r\n" + b"a" * 11 + b"\r\n0\r\n\r\n")):
-        body = body_of(length, few)
+        body = request_body(length, few)
         assert body is not None
         with pytest.raises(RequestRejected) as refused:
             body.take(data)

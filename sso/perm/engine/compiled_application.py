@@ -1,0 +1,133 @@
+"""An application's schema and roles, compiled once per version.
+
+A compiled application depends on nothing but the application's id and version, so workers cache it by these. Roles that
+do not apply to a user cost nothing in an evaluation: a role without a condition is looked up by its assignment, a role
+with a condition is found through an index.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from sso.perm.engine import params, rules
+from sso.perm.engine.condition_index import ConditionIndex
+from sso.perm.engine.conditions import NEVER, Condition
+from sso.perm.engine.decode import decode_condition
+from sso.perm.engine.names import DEFAULT_ROLE
+from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.rules import RuleSource
+
+# Level of a project → the section of private_data in which a generic role keeps its rules for that level.
+LEVEL_SECTIONS: Mapping[str, str] = {"project": "project", "applications": "app", "services": "srv", "groups": "group"}
+_LEVEL_PATHS = tuple(f"private_data.{section}." for section in LEVEL_SECTIONS.values())
+
+
+class CompiledRule(NamedTuple):
+    """A rule of a role."""
+
+    path: str
+    listed: bool
+    source: RuleSource  # for an assignment that never ends
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRole:
+    """A role. It is compiled on first use, because one worker never sees most roles of a large application."""
+
+    record: RoleRecord
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def protected(self) -> bool:
+        return self.record.protected
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the role applies to every user, whatever its condition."""
+        return self.record.default or self.record.name == DEFAULT_ROLE
+
+    @cached_property
+    def condition(self) -> Condition | None:
+        """Returns None for a role without a condition."""
+        stored = self.record.condition
+        return None if stored == {} else decode_condition(stored)
+
+    @cached_property
+    def rules(self) -> tuple[CompiledRule, ...]:
+        role_params = params.split(self.record.params)
+        compiled = []
+        for section in rules.LISTED_SECTIONS:
+            tree = self.record.meta.get(section)
+            if isinstance(tree, dict):
+                for entry in rules.rule_entries(tree, section):
+                    merged = params.merge((entry.params, role_params)) if role_params else entry.params
+                    source = RuleSource(rules.ROLE, self.name, merged, 0)
+                    compiled.append(CompiledRule(entry.path, entry.listed, source))
+        return tuple(compiled)
+
+    @cached_property
+    def holds_root_rules(self) -> bool:
+        """Whether a rule of the role is outside the sections of generic rules. Such a rule covers the whole service."""
+        return any(not rule.path.startswith(_LEVEL_PATHS) for rule in self.rules)
+
+    @cached_property
+    def rules_by_level(self) -> Mapping[str, tuple[CompiledRule, ...]]:
+        """The rules for each level of a project; their paths are such as ``app.can_manage_app_api_keys``."""
+        return {
+            level: tuple(
+                rule._replace(path=rules.without_section(rule.path))
+                for rule in self.rules
+                if rule.path.startswith(f"private_data.{section}.")
+            )
+            for level, section in LEVEL_SECTIONS.items()
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledApplication:
+    application_id: int
+    version: int
+    schema: Schema
+    roles: Mapping[str, CompiledRole]
+    default_roles: tuple[CompiledRole, ...]
+    condition_index: ConditionIndex
+    schema_rules: Mapping[str, RuleSource]  # the rules, by path, that the schema gives to every user
+
+    @cached_property
+    def public_names(self) -> frozenset[str]:
+        """The paths, without their section, that the schema declares as public rules."""
+        nodes = rules.rule_nodes(self.schema.public_data, "public_data")
+        return frozenset(rules.without_section(path) for path, _ in nodes)
+
+    @cached_property
+    def private_names(self) -> frozenset[str]:
+        """The paths, without their section, that the schema or any role declares as private rules."""
+        trees = [self.schema.private_data, *(role.record.meta.get("private_data") for role in self.roles.values())]
+        return frozenset(
+            rules.without_section(path)
+            for tree in trees
+            if isinstance(tree, dict)
+            for path, _ in rules.rule_nodes(tree, "private_data")
+        )
+
+
+def compile_application(
+    application_id: int, version: int, schema: Schema, records: Iterable[RoleRecord] = ()
+) -> CompiledApplication:
+    roles = {record.name: CompiledRole(record) for record in records}
+    schema_rules = {
+        entry.path: RuleSource(rules.SCHEMA, "", entry.params, 0)
+        for section in rules.LISTED_SECTIONS
+        for entry in rules.rule_entries(getattr(schema, section), section)
+        if entry.listed
+    }
+    default_roles = tuple(role for role in roles.values() if role.is_default)
+    conditions = {
+        name: role.record.condition for name, role in roles.items() if role.record.condition and not role.is_default
+    }
+    index = ConditionIndex(conditions, lambda name: roles[name].condition or NEVER)
+    return CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules)

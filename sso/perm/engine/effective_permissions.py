@@ -1,0 +1,104 @@
+"""Compute a user's effective permissions at an application from facts and a time: the core of the model.
+
+There are three layers: the schema's values, then roles, then the user's own data. A higher layer overrides a lower one,
+and among roles a true value wins over a false one. Entries and assignments that have ended are ignored.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sso.perm.engine import rules
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.facts import PermissionFacts
+from sso.perm.engine.held_roles import NO_ROLES, HeldRole, HeldRoles, compute_held_roles
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.project_access import ProjectAccess, compute_project_access
+from sso.perm.engine.records import OwnRecord
+from sso.perm.engine.rules import RuleEntry, RuleSource
+
+
+@dataclass(frozen=True)
+class EffectivePermissions:
+    application_id: int
+    now: int
+    held_roles: HeldRoles
+    rules: Mapping[str, tuple[RuleSource, ...]]  # the sources of each rule, by path
+    projects: tuple[ProjectAccess, ...]
+    # Public paths that come from the user's own data and that the schema does not declare as public only.
+    # list_short never shows them under their short name.
+    self_written_paths: frozenset[str] = frozenset()
+    # Public paths that a role or the schema gives and that are declared as private rules as well.
+    ambiguous_paths: frozenset[str] = frozenset()
+
+    @property
+    def roles(self) -> Mapping[str, HeldRole]:
+        return self.held_roles.effective
+
+
+def compute_permissions(application: CompiledApplication, facts: PermissionFacts, now: int) -> EffectivePermissions:
+    if facts.removed or (facts.home is not None and facts.home.removed):
+        return EffectivePermissions(application.application_id, now, NO_ROLES, {}, ())
+    held_roles = compute_held_roles(application, facts, now)
+    projects: tuple[ProjectAccess, ...] = ()
+    if application.application_id == CENTRAL_APPLICATION_ID:
+        accesses = (
+            compute_project_access(application, project, facts.user, held_roles.met_conditions, now)
+            for project in facts.projects
+        )
+        projects = tuple(access for access in accesses if access is not None)
+    sources = _rule_sources(application, facts.own, held_roles, now)
+    self_written, ambiguous = _public_paths(application, sources)
+    return EffectivePermissions(application.application_id, now, held_roles, sources, projects, self_written, ambiguous)
+
+
+def own_entries(own: OwnRecord, now: int) -> Iterator[RuleEntry]:
+    """The listed rules in the user's own record that have not ended."""
+    for section in rules.LISTED_SECTIONS:
+        tree = getattr(own, section)
+        if tree:
+            for entry in rules.rule_entries(tree, section):
+                if not 0 < entry.expired <= now:
+                    yield entry
+
+
+def _rule_sources(
+    application: CompiledApplication, own: OwnRecord, held_roles: HeldRoles, now: int
+) -> dict[str, tuple[RuleSource, ...]]:
+    sources: dict[str, tuple[RuleSource, ...]] = {}
+    denied_by_role: set[str] = set()
+    for role in held_roles.effective.values():
+        ends = role.ends
+        for rule in application.roles[role.name].rules:
+            if rule.listed:
+                source = rule.source._replace(ends=ends) if ends else rule.source
+                sources[rule.path] = (*sources.get(rule.path, ()), source)
+            else:
+                denied_by_role.add(rule.path)
+    for path, source in application.schema_rules.items():
+        # A role with a false value overrides the schema, even when another role gives the rule.
+        if path not in denied_by_role:
+            sources[path] = (source, *sources.get(path, ()))
+    for entry in own_entries(own, now):
+        if entry.listed:  # replaces all sources from roles and the schema, with their parameters and end times
+            sources[entry.path] = (RuleSource(rules.OWN, "", entry.params, entry.expired),)
+        else:
+            sources.pop(entry.path, None)
+    return sources
+
+
+def _public_paths(
+    application: CompiledApplication, sources_by_path: Mapping[str, tuple[RuleSource, ...]]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """``self_written_paths`` and ``ambiguous_paths``: the public paths that must not pass for private rules."""
+    self_written: set[str] = set()
+    ambiguous: set[str] = set()
+    for path, sources in sources_by_path.items():
+        if path.startswith("public_data."):
+            name = rules.without_section(path)
+            is_private = name in application.private_names
+            if sources[0].layer != rules.OWN:
+                if is_private:
+                    ambiguous.add(path)
+            elif is_private or name not in application.public_names:
+                self_written.add(path)
+    return frozenset(self_written), frozenset(ambiguous)

@@ -1,0 +1,1 @@
+"""Explanations: why a user holds a rule, or why not."""

@@ -1,0 +1,114 @@
+"""The roles of an application that a user holds, and how the user came by each.
+
+A user holds a role that is assigned, that is a default role, whose condition holds, or that the project of the
+application grants to one of the user's groups. A role with a condition takes effect only while its condition holds,
+however the user came by it; only on a default role the condition is ignored. A revoke removes any role but a default
+one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
+from sso.perm.engine.facts import GroupAction, PermissionFacts
+from sso.perm.engine.groups import groups_with_member
+from sso.perm.engine.project_exclusion import project_exclusion
+from sso.perm.engine.rules import latest_end
+
+ASSIGNMENT, DEFAULT, CONDITION, GROUP = "assignment", "default", "condition", "group"
+
+
+class Origin(NamedTuple):
+    """One way in which a user came by a role."""
+
+    kind: str
+    ends: int = 0
+    project_id: str = ""
+    group_id: str = ""
+
+
+@dataclass(frozen=True)
+class HeldRole:
+    name: str
+    origins: tuple[Origin, ...]
+
+    @property
+    def ends(self) -> int:
+        return latest_end(origin.ends for origin in self.origins)
+
+
+@dataclass(frozen=True)
+class HeldRoles:
+    effective: Mapping[str, HeldRole]  # sorted by name
+    assigned_or_granted: frozenset[str]  # whether or not their condition holds
+    met_conditions: frozenset[str]  # the names of all roles whose condition holds
+    revoked: frozenset[str]
+
+
+NO_ROLES = HeldRoles({}, frozenset(), frozenset(), frozenset())
+
+
+def compute_held_roles(application: CompiledApplication, facts: PermissionFacts, now: int) -> HeldRoles:
+    met_conditions = application.condition_index.find(facts.user)
+    grants, revoked = _grants_and_revokes(application, facts)
+    assigned_or_granted: set[str] = set()
+    origins: dict[str, list[Origin]] = {role.name: [Origin(DEFAULT)] for role in application.default_roles}
+
+    def add(role: CompiledRole, origin: Origin) -> None:
+        assigned_or_granted.add(role.name)
+        if role_applies(role, met_conditions):
+            origins.setdefault(role.name, []).append(origin)
+
+    for assignment in facts.own.roles:
+        role = application.roles.get(assignment.name)
+        if role is not None and not assignment.ended(now) and role.name not in revoked:
+            add(role, Origin(ASSIGNMENT, assignment.ends(now)))
+    for name in met_conditions - revoked:
+        origins.setdefault(name, []).append(Origin(CONDITION))
+    for grant in grants:
+        if grant.role not in revoked:
+            assert facts.home is not None
+            add(application.roles[grant.role], Origin(GROUP, 0, facts.home.id, grant.group_id))
+    effective = {name: HeldRole(name, tuple(origins[name])) for name in sorted(origins)}
+    return HeldRoles(effective, frozenset(assigned_or_granted), met_conditions, revoked)
+
+
+def role_applies(role: CompiledRole, met_conditions: frozenset[str]) -> bool:
+    """Whether a role that is assigned or granted to a user takes effect."""
+    return role.condition is None or role.is_default or role.name in met_conditions
+
+
+def assignable_through_project(role: CompiledRole, *, generic: bool) -> bool:
+    """Whether a project may give the role to users. With ``generic``, a role with root rules is refused as well."""
+    return not role.protected and not (generic and role.holds_root_rules)
+
+
+def group_actions(application: CompiledApplication, facts: PermissionFacts) -> tuple[GroupAction, ...]:
+    """The grants and revokes of the application's roles by the project of the application."""
+    return facts.home.services.get(application.application_id, ()) if facts.home else ()
+
+
+def _grants_and_revokes(
+    application: CompiledApplication, facts: PermissionFacts
+) -> tuple[list[GroupAction], frozenset[str]]:
+    """The grants that reach the user, and the names of the revoked roles.
+
+    Grants do not reach a user whom the project excludes. Revokes do.
+    """
+    actions = group_actions(application, facts)
+    if not actions or facts.home is None:
+        return [], frozenset()
+    group_ids = groups_with_member(facts.home, (action.group_id for action in actions), facts.user)
+    reaching = [action for action in actions if action.group_id in group_ids and action.role in application.roles]
+    revoked = frozenset(
+        action.role
+        for action in reaching
+        if action.action == "revoke" and not application.roles[action.role].is_default
+    )
+    grants = [
+        action
+        for action in reaching
+        if action.action == "grant" and assignable_through_project(application.roles[action.role], generic=False)
+    ]
+    return ([] if grants and project_exclusion(facts.home, facts.user) else grants), revoked

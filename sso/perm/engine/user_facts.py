@@ -1,0 +1,31 @@
+"""The facts about a user that conditions compare with."""
+
+from dataclasses import dataclass
+
+from sso.core.domains import domain_key
+from sso.core.net import Address
+
+
+@dataclass(frozen=True)
+class UserFacts:
+    user_id: str
+    domain: str = ""  # see `login_domain`
+    tags: frozenset[str] = frozenset()
+    purchases: frozenset[str] = frozenset()
+    address: Address | None = None  # of the request; without one, no ip condition holds
+
+    @classmethod
+    def from_login(
+        cls,
+        user_id: str,
+        login: str,
+        tags: tuple[str, ...] = (),
+        purchases: tuple[str, ...] = (),
+        address: Address | None = None,
+    ) -> "UserFacts":
+        return cls(user_id, login_domain(login), frozenset(tags), frozenset(purchases), address)
+
+
+def login_domain(login: str) -> str:
+    """The part of a login after the last ``@``, in the form in which domains are compared; empty without an ``@``."""
+    return domain_key(login.rpartition("@")[2]) if "@" in login else ""

@@ -1,0 +1,49 @@
+"""The cookies of a browser: their names, attributes and values."""
+
+import re
+
+from quart import Response, current_app, request
+
+from sso.core.ids import secret_token
+
+SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
+VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
+DEVICE_COOKIE = "sso_device"  # shows that this browser has signed in before; it is no credential
+MAX_DEVICE_COOKIE = 1024
+
+_SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+def read_cookie(name: str) -> str:
+    """Returns the secret in a cookie, or "" if the value does not have the form of our secrets."""
+    value = request.cookies.get(_full_name(name), "")
+    return value if _SECRET.fullmatch(value) else ""
+
+
+def read_device_cookie() -> str:
+    """Returns the value that the browser sent, cut to the maximum length but not checked."""
+    return str(request.cookies.get(_full_name(DEVICE_COOKIE), ""))[:MAX_DEVICE_COOKIE]
+
+
+def set_cookie(response: Response, name: str, value: str, max_age: int | None = None) -> None:
+    response.set_cookie(
+        _full_name(name), value, max_age=max_age, path="/", httponly=True, samesite="Lax", secure=_https()
+    )
+
+
+def delete_cookie(response: Response, name: str) -> None:
+    response.delete_cookie(_full_name(name), path="/", httponly=True, samesite="Lax", secure=_https())
+
+
+def visit_secret() -> tuple[str, bool]:
+    """Returns the secret of this visit and whether it is new; the caller must set the cookie of a new one."""
+    secret = read_cookie(VISIT_COOKIE)
+    return (secret, False) if secret else (secret_token(), True)
+
+
+def _https() -> bool:
+    return bool(current_app.config["HTTPS"])
+
+
+def _full_name(name: str) -> str:
+    return f"__Host-{name}" if _https() else name

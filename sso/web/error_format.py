@@ -1,0 +1,38 @@
+"""How a refusal looks to the client. The families of answers (§7) follow from the path: OAuth endpoints say ``error``
+and ``error_description``, the other endpoints ``status`` and ``error``, everything else is a page for a person."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+
+class ErrorFormat(Enum):
+    OAUTH = "oauth"
+    ENVELOPE = "envelope"
+    PAGE = "page"
+
+
+FORMAT_BY_PREFIX = (
+    ("/proxy/oauth/authorize", ErrorFormat.PAGE),
+    ("/proxy/oauth/logout", ErrorFormat.PAGE),
+    ("/proxy/oauth/exchangeJwt", ErrorFormat.ENVELOPE),
+    ("/proxy/oauth/", ErrorFormat.OAUTH),
+    ("/.well-known/", ErrorFormat.OAUTH),
+    ("/proxy/api/", ErrorFormat.ENVELOPE),
+    ("/api/", ErrorFormat.ENVELOPE),
+    ("/healthz", ErrorFormat.ENVELOPE),
+    ("/readyz", ErrorFormat.ENVELOPE),
+)
+
+
+def error_format_for(path: str) -> ErrorFormat:
+    for prefix, family in FORMAT_BY_PREFIX:
+        if path.startswith(prefix):
+            return family
+    return ErrorFormat.PAGE
+
+
+def error_body(family: ErrorFormat, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    if family is ErrorFormat.OAUTH:
+        return {"error": code, "error_description": message, **extra}
+    return {"status": "ERROR", "error": message, **extra}

@@ -1,0 +1,96 @@
+"""Forwarding headers that are not believed, and what is done about them.
+
+They show that a proxy stands before this server which SSO_TRUSTED_PROXIES does not name (or that a client pretends so).
+Then the address of the client is not known: what is taken for it may be the proxy's.
+"""
+
+from typing import Any
+
+import structlog
+import trio
+
+from sso.core.net import contains
+from sso.db.database import Database
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+from sso.web.client_address import LOCAL, TrustedProxies, UnknownAddress, peer_address
+
+REPORT_EVERY_S = 60.0
+# fmt: off
+FORWARDING_HEADERS = frozenset({
+    b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-port",
+    b"x-forwarded-server", b"x-original-forwarded-for", b"x-client-ip", b"client-ip", b"true-client-ip",
+    b"cf-connecting-ip", b"fastly-client-ip", b"x-cluster-client-ip", b"x-envoy-external-address", b"via",
+})
+# fmt: on
+ADVICE = "if this peer is your proxy, name it in SSO_TRUSTED_PROXIES and the header that it sets in SSO_PROXY_HEADER"
+log = structlog.get_logger()
+
+# One report of a peer in a minute, by all workers together.
+_RECORD = Statement(
+    """
+    INSERT INTO untrusted_proxies AS known (peer, header, last_seen, expires)
+    VALUES (:peer, :header, now(), now() + interval '1 day')
+    ON CONFLICT (peer) DO UPDATE
+        SET (header, last_seen, expires) = (excluded.header, excluded.last_seen, excluded.expires)
+        WHERE known.last_seen < now() - interval '55 s'
+    RETURNING true
+    """
+)
+
+
+def ignored_header(scope: Any, proxies: TrustedProxies) -> str | None:
+    """The first forwarding header of a request whose address was not read from one; None if there is no such header."""
+    for name, _ in scope["headers"]:
+        if name in FORWARDING_HEADERS:
+            return None if _is_believed(scope, proxies) else name.decode()
+    return None
+
+
+def _is_believed(scope: Any, proxies: TrustedProxies) -> bool:
+    configured = proxies.header.encode()
+    if not any(name == configured and value.strip() for name, value in scope["headers"]):
+        return False
+    try:
+        return contains(proxies.networks, peer_address(_peer(scope)))
+    except UnknownAddress:
+        return False
+
+
+def _peer(scope: Any) -> str | None:
+    client = scope.get("client")
+    return client[0] if client else None
+
+
+class ForwardingMonitor:
+    """Reports ignored forwarding headers: at most once a minute, in the log and to ``sso doctor``."""
+
+    def __init__(self, proxies: TrustedProxies) -> None:
+        self._proxies = proxies
+        self._report: tuple[str, str] | None = None
+        self._reported = trio.Event()
+
+    def observe(self, scope: Any) -> None:
+        if self._report is None and (header := ignored_header(scope, self._proxies)):
+            self._report = (_peer(scope) or str(LOCAL), header)
+            self._reported.set()
+
+    async def run(self, database: Database, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            await self._reported.wait()
+            assert self._report is not None
+            peer, header = self._report
+            if await record_untrusted_proxy(database, peer, header):
+                log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=ADVICE)
+            await trio.sleep(REPORT_EVERY_S)
+            self._report, self._reported = None, trio.Event()
+
+
+async def record_untrusted_proxy(database: Database, peer: str, header: str) -> bool:
+    """False if another worker has just reported this peer."""
+    try:
+        return bool(await database.value(_RECORD, peer=peer, header=header))
+    except DatabaseError as error:
+        log.warning("proxy.report_not_recorded", reason=str(error))
+        return True

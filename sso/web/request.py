@@ -1,0 +1,109 @@
+"""Between Quart and the operations: read a request, reply to it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from quart import Request as QuartRequest
+from quart import Websocket, request
+from quart.globals import _cv_app, _cv_request, _cv_websocket
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from sso.core.errors import ApiError
+from sso.core.fair_thread import FairThread
+from sso.core.language import Text
+from sso.core.net import Address
+from sso.web.body import MAX_VALUES, InvalidBody, ParsedBody, is_cheap, parse_body
+from sso.web.client_address import LOCAL, TrustedProxies, resolve_client_address
+from sso.web.forwarding_monitor import ignored_header
+from sso.web.request_model import RequestModel, validate
+
+M = TypeVar("M", bound=RequestModel)
+
+MAX_BODY = 256 * 1024
+
+
+async def read_model(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = MAX_BODY) -> M:
+    """The body of this request as a model, or a refusal."""
+    sent = await read_body(forms=forms, require_type=require_type, max_bytes=max_bytes, repeatable=model.repeatable)
+    return validate(model, sent)
+
+
+async def read_body(
+    *,
+    forms: bool = True,
+    require_type: bool = False,
+    max_bytes: int = MAX_BODY,
+    max_values: int = MAX_VALUES,
+    repeatable: frozenset[str] = frozenset(),
+) -> ParsedBody:
+    here = _cv_request.get().request
+    arriving: Any = here.body
+    arriving.limit(max_bytes)
+    try:
+        raw = cast(bytes, await here.get_data(cache=False))
+    except RequestEntityTooLarge:
+        raise InvalidBody(f"body is larger than {max_bytes} bytes", status=413) from None
+    if here.headers.get("Content-Encoding", "identity") != "identity":
+        raise InvalidBody("Content-Encoding is not supported", status=415)
+    types = here.headers.getlist("Content-Type")
+    if len(types) > 1:
+        raise InvalidBody("more than one Content-Type")
+    parse = partial(
+        parse_body,
+        raw,
+        types[0] if types else None,
+        forms=forms,
+        require_type=require_type,
+        max_bytes=max_bytes,
+        max_values=max_values,
+        repeatable=repeatable,
+    )
+    return parse() if is_cheap(raw) else await _parse_in_thread(parse)
+
+
+async def _parse_in_thread(parse: Callable[[], ParsedBody]) -> ParsedBody:
+    """The caller is not authenticated yet, so a body that takes long to parse must not block the event loop."""
+    try:
+        client = client_address()
+    except UnknownClient:
+        client = LOCAL
+    parsers: FairThread = _cv_app.get().app.config["PARSERS"]
+    return await parsers.run(client, parse)
+
+
+def current_request() -> QuartRequest | Websocket:
+    """What came: a request, or one for a socket. Not by Quart's proxies, which look it up anew at each use."""
+    context = _cv_request.get(None)
+    return _cv_websocket.get().websocket if context is None else context.request
+
+
+def client_address() -> Address:
+    """Of the client, as far as it can be known; what cannot be known is refused."""
+    proxies: TrustedProxies = _cv_app.get().app.config["PROXIES"]
+    here = current_request()
+    peer = here.scope.get("client")
+    try:
+        return resolve_client_address(peer[0] if peer else None, here.headers.getlist, proxies)
+    except ValueError:
+        raise UnknownClient from None
+
+
+def ignored_forwarding_header() -> str | None:
+    """A forwarding header of this request that was not believed: its address may be a proxy's."""
+    return ignored_header(current_request().scope, _cv_app.get().app.config["PROXIES"])
+
+
+class UnknownClient(ApiError):
+    status = 403
+    code = "access_denied"
+    message = Text("The address that you come from cannot be determined.")
+
+
+def text_header(name: str) -> str | None:
+    """A header that holds text. Clients send it as UTF-8, servers read it as Latin-1."""
+    value = request.headers.get(name)
+    try:
+        return value.encode("latin-1").decode() if value else value
+    except UnicodeError:
+        return value
