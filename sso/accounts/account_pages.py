@@ -14,14 +14,14 @@ from sso.web.language import _
 from sso.web.redirects import see_other
 
 NOTICES = {
-    "password": _("Your password is changed. You are signed out everywhere else."),
-    "totp": _("Two-step sign-in with your app is on. You are signed out everywhere else."),
-    "totp-removed": _("The authenticator app is removed. You are signed out everywhere else."),
-    "email-2fa": _("Your choice is saved. You are signed out everywhere else."),
-    "ended": _("That session is signed out."),
-    "ended-others": _("You are signed out everywhere else."),
-    "game-ended": _("That game is signed out."),
-    "site-removed": _("That site has no access to your account any more."),
+    "password": _("Your password has been changed. You have been signed out everywhere else."),
+    "totp": _("Your authenticator app has been set up. You have been signed out everywhere else."),
+    "totp-removed": _("The authenticator app has been removed. You have been signed out everywhere else."),
+    "email-2fa": _("Your change has been saved. You have been signed out everywhere else."),
+    "ended": _("That session has been signed out."),
+    "ended-others": _("You have been signed out everywhere else."),
+    "game-ended": _("You have been signed out of that game."),
+    "site-removed": _("That site no longer has access to your account."),
 }
 
 

@@ -37,7 +37,7 @@ class FormProblem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-WRONG_PASSWORD = FormProblem(_("Your current password is not right."))
+WRONG_PASSWORD = FormProblem(_("Your current password is incorrect."))
 
 
 class NotSignedIn(Exception):
@@ -148,11 +148,11 @@ class AccountView:
 
 def password_problem(new: str, repeated: str) -> FormProblem | None:
     if new != repeated:
-        return FormProblem(_("The two new passwords differ."))
+        return FormProblem(_("The new passwords do not match."))
     if len(new) < MIN_PASSWORD_LENGTH:
-        return FormProblem(_("A password has at least %(count)s characters.", count=MIN_PASSWORD_LENGTH))
+        return FormProblem(_("Your password must have at least %(count)s characters.", count=MIN_PASSWORD_LENGTH))
     if len(new) > MAX_PASSWORD_LENGTH:
-        return FormProblem(_("A password has at most %(count)s characters.", count=MAX_PASSWORD_LENGTH))
+        return FormProblem(_("Your password must have at most %(count)s characters.", count=MAX_PASSWORD_LENGTH))
     return None
 
 
@@ -186,7 +186,7 @@ def _game_values(game: SignedInGame) -> dict[str, Any]:
 SCOPE_TEXTS = {
     "email": _("your e-mail address"),
     "profile": _("your nickname"),
-    "trust": _("whether your contact data is verified"),
+    "trust": _("whether your contact details are verified"),
 }
 
 

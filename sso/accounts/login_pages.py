@@ -24,16 +24,14 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
-WRONG_PASSWORD = _("The e-mail address or the password is wrong.")
-WRONG_CODE = _("That code is not right, or it has been used.")
-BLOCKED = _(
-    "Codes are no longer accepted for this account after too many wrong ones. Ask the operator to unblock them."
-)
+WRONG_PASSWORD = _("The e-mail address or password is incorrect.")
+WRONG_CODE = _("This code is incorrect or has already been used.")
+BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
 
 
 def retry_message(error: RetryLater) -> Text:
     if isinstance(error, LoginBusy):
-        return _("Too many people are signing in at this moment. Please try again.")
+        return _("Too many people are signing in right now. Please try again in a moment.")
     return either(
         "Too many attempts. Please wait a second and try again.",
         "Too many attempts. Please wait %(count)s seconds and try again.",
@@ -147,7 +145,7 @@ def login_pages(
             return see_other("/login")
         if user.email_2fa:
             await factors.send_code(user)
-        return await show_code_form(user, form.get("next"), notice=_("A code was sent. Look into your mailbox."))
+        return await show_code_form(user, form.get("next"), notice=_("We have sent you a code. Check your e-mail."))
 
     @routes.post("/logout")
     async def logout() -> Response:

@@ -22,13 +22,13 @@ CODE_S = 600
 RESEND_S = 60
 MAX_CODE_ATTEMPTS = 5  # for one mailed code
 MAIL = Text(
-    "Your sign-in code is %(code)s\n\nIt works once, for %(minutes)s minutes. If you did not try to sign in, somebody "
-    "knows your password: change it.\n"
+    "Your sign-in code is %(code)s\n\nIt works once and expires in %(minutes)s minutes. If you did not try to sign in, "
+    "someone knows your password: change it.\n"
 )
 BLOCKED_MAIL = Text(
-    "Somebody who knows your password typed %(count)s wrong codes in a row, so codes are no longer accepted for your "
-    "account.\n\nIf it was not you, change your password on a device where you are signed in. To sign in with codes "
-    "again, ask the operator of this service to unblock them.\n"
+    "Someone who knows your password entered %(count)s wrong codes in a row, so your account no longer accepts codes."
+    "\n\nIf this was not you, change your password on a device where you are signed in. To sign in with codes again, ask "
+    "support to unblock your account.\n"
 )
 
 # No code is sent while the factor is blocked, because it would not be accepted.

@@ -15,14 +15,14 @@ from sso.db.transaction import Transaction
 
 SUBJECT = Text("Two-step sign-in for %(service)s was changed")
 BODY = Text(
-    "%(change)s\n\nYou were signed out everywhere else. If it was not you, change your password and ask the operator "
-    "of this service for help.\n"
+    "%(change)s\n\nYou have been signed out everywhere else. If this was not you, change your password and ask support "
+    "for help.\n"
 )
 APP_ON = Text("An authenticator app was set up for your account.")
-APP_OFF = Text("The authenticator app of your account was removed.")
+APP_OFF = Text("The authenticator app was removed from your account.")
 MAIL_ON = Text("Codes by e-mail were turned on for your account.")
 MAIL_OFF = Text("Codes by e-mail were turned off for your account.")
-ALL_OFF = Text("The operator has removed all second factors of your account.")
+ALL_OFF = Text("Support has turned off two-step sign-in for your account.")
 
 _SET_TOTP = Statement(
     """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step

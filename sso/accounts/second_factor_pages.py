@@ -21,7 +21,7 @@ from sso.web.redirects import see_other
 
 SETUP_S = 600
 FORMS = ("totp", "email_2fa")  # forms of the account page that need a code
-SENT = _("A code was sent. Look into your mailbox.")
+SENT = _("We have sent you a code. Check your e-mail.")
 
 
 class SetupExpired(Exception):
@@ -92,13 +92,15 @@ def second_factor_pages(
         try:
             secret = enrolments.open(session, setup)
         except SetupExpired:
-            return await begin_setup(session, FormProblem(_("That took too long. Please add the new key to your app.")))
+            return await begin_setup(
+                session, FormProblem(_("The key has expired. Please add the new key to your app."))
+            )
         except (SealError, ValueError):
             return see_other("/account/totp")
         step = factors.matching_totp_step(secret, form.get("otp", "").replace(" ", ""))
         problem = await account.confirm(session, form) if step else None
         if step is None:
-            problem = FormProblem(_("That code is not right. Is the clock of your phone right?"))
+            problem = FormProblem(_("This code is incorrect. Is the clock on your phone right?"))
         if problem or step is None:
             return await show_setup(session, setup, problem)
         user = await changes.set_totp(session.user, factors.seal_totp(session.user.user_id, secret), step)

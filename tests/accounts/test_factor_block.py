@@ -12,7 +12,7 @@ from tests.kit.server import Server, until
 
 LOGIN = "/proxy/api/login"
 MAX_ATTEMPTS = 20
-BLOCKED = "Codes are no longer accepted for this account after too many wrong ones. Ask the operator to unblock them."
+BLOCKED = "Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it."
 
 
 def end_waits(server: Server) -> None:
