@@ -27,8 +27,8 @@ MAIL = Text(
 )
 BLOCKED_MAIL = Text(
     "Someone who knows your password entered %(count)s wrong codes in a row, so your account no longer accepts codes."
-    "\n\nIf this was not you, change your password on a device where you are signed in. To sign in with codes again, ask "
-    "support to unblock your account.\n"
+    "\n\nIf this was not you, change your password on a device where you are signed in. To sign in with codes again, "
+    "ask support to unblock your account.\n"
 )
 
 # No code is sent while the factor is blocked, because it would not be accepted.

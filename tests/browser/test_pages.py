@@ -120,7 +120,7 @@ def test_setting_up_an_app_and_removing_it(page: Page, server: Server, login: st
     assert_fits(page)
     for code, outcome in (
         (app.wrong(), "This code is incorrect."),
-        (app.code(), "Two-step sign-in with your app is on."),
+        (app.code(), "Your authenticator app has been set up."),
     ):
         page.get_by_label("Current password").fill(PASSWORD)
         page.get_by_label("Code from the app").fill(code)
