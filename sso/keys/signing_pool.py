@@ -12,7 +12,7 @@ import trio
 
 from sso.core.jwt import Signer
 from sso.core.keys import CHEAP
-from sso.core.threads import Threads
+from sso.core.thread_pool import ThreadPool
 
 INLINE_SIGNATURES = 4  # per iteration of the event loop
 
@@ -20,7 +20,7 @@ INLINE_SIGNATURES = 4  # per iteration of the event loop
 class SigningPool(trio.abc.Instrument):
     def __init__(self, *, spare_core: bool) -> None:
         self._spare_core = spare_core
-        self._threads = Threads(1)
+        self._threads = ThreadPool(1)
         self._signed_in_iteration: int | None = None  # None until the instrument is installed
 
     def after_io_wait(self, timeout: float) -> None:
