@@ -13,9 +13,9 @@ from sso.perm.caller import Caller
 from sso.perm.endpoints.explain import explain_json
 from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE, SECTIONS
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
-from sso.perm.engine.render import TYPES, Options, as_tree, earliest_role_end
+from sso.perm.engine.render import Options, as_tree, earliest_role_end
 from sso.perm.engine.render import render as render
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
@@ -42,8 +42,8 @@ class UserDataEndpoint:
         data = request.required_data()
         request.warn_unknown(data, USER_DATA_FIELDS)
         list_type = data.get("type", "list")
-        if list_type not in TYPES:
-            raise InvalidInput(f"data.type: must be {', '.join(TYPES[:-1])} or {TYPES[-1]}")
+        if list_type not in LIST_TYPES:
+            raise InvalidInput(f"data.type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         options, explain = _read_options(request)
         application_id = request.application_id()
         caller = request.caller

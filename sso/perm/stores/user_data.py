@@ -8,6 +8,7 @@ from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.decode import decode_assignments
 from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord
+from sso.perm.engine.render import render_assignment
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.roles import check_roles_exist, encode_assignments
 from sso.perm.stores import audit
@@ -43,6 +44,14 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
     roles = await read_assigned_roles(runner, user_id, application_id)
     record = dict(row) if row else {name: {} for name in SECTIONS}
     return record | {"roles": encode_assignments(roles)}
+
+
+def record_json(record: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a stored record that are not empty, as a save accepts them."""
+    data = {name: record[name] for name in SECTIONS if record[name]}
+    if record["roles"]:
+        data["roles"] = [render_assignment(item) for item in decode_assignments(record["roles"])]
+    return data
 
 
 async def read_assigned_roles(runner: Runner, user_id: str, application_id: int) -> tuple[Assignment, ...]:
