@@ -13,7 +13,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.names import read_segment
-from sso.perm.input.protected import includes_protected
+from sso.perm.input.protected_rules import includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import roles as role_store

@@ -12,7 +12,7 @@ from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import PermissionConflict
-from sso.perm.input.protected import check_role
+from sso.perm.input.protected_rules import check_role_protection
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.cascade import Cascade
@@ -73,7 +73,7 @@ async def save_role(
     name = changes["name"]
     old = roles.get(name)
     role = replace(old or RoleRecord(name), **changes)
-    check_role(role, schema)
+    check_role_protection(role, schema)
     is_central = application_id == CENTRAL_APPLICATION_ID
     if is_central and name == ROOT_ROLE and not role.protected:
         raise PermissionConflict("the role root of the central application is protected")
