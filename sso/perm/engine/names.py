@@ -16,6 +16,7 @@ RULE_MEMBERS = frozenset(("value", "params", "expired", "protected", "descriptio
 RESERVED_PROJECTS = frozenset(("internal", "game"))
 CENTRAL_APPLICATION_ID = 1  # the application that holds the root rules and the generic roles
 DEFAULT_ROLE = "default"
+LIST_TYPES = ("list", "list_short", "roles", "tree")  # how permissions are rendered; the first is the default
 ROOT_ROLE = "root"
 PROJECT_TAG = "project"  # a group needs it to be in an allow or disallow list
 

@@ -22,8 +22,10 @@ from sso.db.transaction import Row, Runner
 from sso.perm.engine.compiled_application import CompiledApplication, compile_application
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.explanation.explain import explain_rule
 from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
 from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.render import render
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.stores.builtin_roles import complete_schema
 
@@ -95,6 +97,14 @@ class LoadedFacts:
     def effective(self, now: int) -> EffectivePermissions:
         """The user's permissions at the application."""
         return compute_permissions(self.application, self.facts, now)
+
+    def render(self, list_type: str, now: int) -> Any:
+        """The user's permissions in one of `LIST_TYPES`, with all that there is to see."""
+        return render(list_type, self.application, self.facts, self.effective(now))
+
+    def explain(self, rule: str, now: int) -> dict[str, Any]:
+        """Why the user has a rule, or the nearest reasons why not."""
+        return explain_rule(self.application, self.facts, self.effective(now), rule)
 
 
 class FactsStore:
