@@ -44,8 +44,8 @@ class InvalidRedirectUri(ApiError):
     """The client or the redirect URI is not known, so the error is shown on a page here and not sent by a redirect."""
 
     message = Text(
-        "The site that sent you here is not known to us, or it wants the answer at an address that is not its own. "
-        "Nobody was signed in. Go back to the site and try again; if this page comes again, tell them."
+        "We do not know the site that sent you here, or it asked for the response at an address that is not its own. "
+        "You were not signed in. Go back to the site and try again; if this page appears again, please inform the site."
     )
 
     def __init__(self, reason: str) -> None:
