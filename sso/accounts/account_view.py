@@ -7,7 +7,7 @@ from typing import Any
 
 from quart import Response
 
-from sso.accounts.errors import InvalidCredentials, RetryLater, SecondFactorBlocked
+from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login_pages import BLOCKED, WRONG_CODE, retry_message
 from sso.accounts.model import User
@@ -16,6 +16,7 @@ from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.signed_in_games import SignedInGame, SignedInGames
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
+from sso.core.errors import RetryLater
 from sso.core.language import Text, either
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, set_cookie

@@ -1,6 +1,6 @@
 """Why a login is refused."""
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, RetryLater
 
 
 class InvalidCredentials(ApiError):
@@ -8,13 +8,6 @@ class InvalidCredentials(ApiError):
 
     status = 401
     message = "invalid credentials"
-
-
-class RetryLater(ApiError):
-    def __init__(self, retry_after: int) -> None:
-        super().__init__()
-        self.retry_after = retry_after
-        self.headers = {"Retry-After": str(retry_after)}
 
 
 class TooManyAttempts(RetryLater):

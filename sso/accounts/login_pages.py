@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, LoginBusy, RetryLater, SecondFactorBlocked
+from sso.accounts.errors import InvalidCredentials, LoginBusy, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login_flow import LoginFlow, LoginFlows
 from sso.accounts.login_form import show_login_form
@@ -14,6 +14,7 @@ from sso.accounts.password_login import PasswordLogin
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
+from sso.core.errors import RetryLater
 from sso.core.language import Text, either
 from sso.web import language
 from sso.web.client_connection import client_connection

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sso.core.domains import domain_key
-from sso.core.mail_address import LONGEST
+from sso.core.mail_address import MAX_ADDRESS_LENGTH
 from sso.core.net import Address
 
 NO_LOGIN = ""
@@ -52,7 +52,7 @@ def login_key(login: str) -> str:
     A text that is too long for a login gets a key that no user has: the time that a normalisation takes can grow with
     the square of the length.
     """
-    if len(login) > LONGEST:
+    if len(login) > MAX_ADDRESS_LENGTH:
         return NO_LOGIN
     local, at, domain = stored_login(login).rpartition("@")
     return f"{unicodedata.normalize('NFC', local.casefold())}{at}{domain_key(domain) if at else domain.casefold()}"

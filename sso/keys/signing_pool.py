@@ -12,7 +12,7 @@ import trio
 
 from sso.core.jwt import Signer
 from sso.core.keys import CHEAP
-from sso.core.threads import Threads
+from sso.core.thread_pool import ThreadPool
 
 INLINE_SIGNATURES = 4  # in one round of the loop
 
@@ -20,7 +20,7 @@ INLINE_SIGNATURES = 4  # in one round of the loop
 class SigningPool(trio.abc.Instrument):
     def __init__(self, *, spare_core: bool) -> None:
         self._spare_core = spare_core
-        self._threads = Threads(1)
+        self._threads = ThreadPool(1)
         self._in_this_round: int | None = None  # not counted yet
 
     def after_io_wait(self, timeout: float) -> None:

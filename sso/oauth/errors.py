@@ -1,6 +1,6 @@
 """The errors of the OAuth endpoints, with their codes of RFC 6749 and RFC 6750."""
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text
 
 
@@ -59,14 +59,10 @@ class AuthorizationFinished(ApiError):
     message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
 
 
-class TooManyAuthorizations(ApiError):
+class TooManyAuthorizations(RetryLater):
     status = 429
     code = "temporarily_unavailable"
     message = Text("Too many sign-ins were started from your network. Please wait a minute and try again.")
-
-    def __init__(self, wait_s: int) -> None:
-        super().__init__()
-        self.headers = {"Retry-After": str(wait_s)}
 
 
 class AuthorizationError(Exception):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
-from sso.core.cores import cores
 from sso.core.encryption import Keyring
+from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
@@ -53,7 +53,7 @@ def build_oauth(
     any_http = not settings.https
     clients = ClientStore(database, keyring)
     client_cache = ClientCache(clients, any_http=any_http)
-    signing_pool = SigningPool(spare_core=settings.workers < cores())
+    signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
     token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s)
     authorizations = AuthorizationStore(database, settings.oauth_session_s, any_http=any_http)
     authorize = Authorize(clients, authorizations, token_issuer, any_http=any_http)

@@ -158,7 +158,7 @@ async def test_the_service_works_with_the_new_key_alone(filled: Services) -> Non
             "clients": [{"client_id": "shop", "client_secret": CLIENT_SECRET}],
         })
     )  # fmt: skip
-    assert again.same == 2
+    assert again.unchanged == 2
 
 
 async def test_values_that_do_not_open_stay_as_they_are(filled: Services) -> None:

@@ -15,7 +15,7 @@ import trio
 
 from sso.core import keys as material
 from sso.core.keys import PublicKey, UnusableKey
-from sso.core.threads import Threads
+from sso.core.thread_pool import ThreadPool
 from sso.perm.engine.names import is_application_key
 
 MAX_BYTES = 16 * 1024
@@ -35,7 +35,7 @@ class KeyFiles:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
         self._clock = clock
-        self._threads = Threads(1)
+        self._threads = ThreadPool(1)
         self._known: dict[int, tuple[Stamp, FileKey | None]] = {}  # by application; None: the file holds no usable key
         self._index: dict[str, list[FileKey]] = {}
         self._refreshed = float("-inf")

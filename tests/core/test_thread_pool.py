@@ -7,10 +7,10 @@ import pytest
 import trio
 import trio.testing
 
-from sso.core.threads import Threads
+from sso.core.thread_pool import ThreadPool
 
 
-async def many(threads: Threads, count: int) -> tuple[list[int], int]:
+async def many(threads: ThreadPool, count: int) -> tuple[list[int], int]:
     """In which order they were begun, and how many were at work at a time."""
     begun: list[int] = []
     now, most, lock = 0, 0, threading.Lock()
@@ -37,7 +37,7 @@ async def many(threads: Threads, count: int) -> tuple[list[int], int]:
 
 @pytest.mark.parametrize("most", [1, 3])
 async def test_so_many_at_a_time(most: int) -> None:
-    threads = Threads(most)
+    threads = ThreadPool(most)
     for _ in range(3):
         begun, at_once = await many(threads, 12)
         assert sorted(begun) == list(range(12))
@@ -45,7 +45,7 @@ async def test_so_many_at_a_time(most: int) -> None:
 
 
 async def test_in_the_order_in_which_it_came() -> None:
-    threads = Threads(1)
+    threads = ThreadPool(1)
     order: list[int] = []
 
     async def one(number: int) -> None:
@@ -59,18 +59,18 @@ async def test_in_the_order_in_which_it_came() -> None:
 
 
 async def test_it_is_not_done_by_the_event_loop() -> None:
-    assert await Threads(1).run(threading.get_ident) != threading.get_ident()
+    assert await ThreadPool(1).run(threading.get_ident) != threading.get_ident()
 
 
 async def test_an_error_is_for_whom_it_concerns() -> None:
-    threads = Threads(1)
+    threads = ThreadPool(1)
     with pytest.raises(ZeroDivisionError):
         await threads.run(divmod, 1, 0)
     assert await threads.run(divmod, 7, 2) == (3, 1)
 
 
 async def test_what_waits_can_be_called_off() -> None:
-    threads, done = Threads(1), []
+    threads, done = ThreadPool(1), []
 
     def work(number: int) -> None:
         time.sleep(0.05)
@@ -95,7 +95,7 @@ async def test_what_has_begun_is_finished_all_the_same() -> None:
         done.append(True)
 
     with trio.move_on_after(0.01) as scope:
-        await Threads(1).run(work)
+        await ThreadPool(1).run(work)
         assert done
         await trio.lowlevel.checkpoint()
     assert scope.cancelled_caught
@@ -105,7 +105,7 @@ async def test_without_a_thread_it_is_done_on_the_spot(monkeypatch: pytest.Monke
     def none_left(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    threads = Threads(2)
+    threads = ThreadPool(2)
     with monkeypatch.context() as patch:
         patch.setattr(trio.lowlevel, "start_thread_soon", none_left)
         assert await threads.run(threading.get_ident) == threading.get_ident()
@@ -124,5 +124,5 @@ async def test_without_a_second_thread_the_first_does_it_all(monkeypatch: pytest
         start(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(trio.lowlevel, "start_thread_soon", only_one)
-    order, at_once = await many(Threads(3), 6)
+    order, at_once = await many(ThreadPool(3), 6)
     assert (sorted(order), at_once) == (list(range(6)), 1)
