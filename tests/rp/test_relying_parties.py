@@ -1,4 +1,4 @@
-"""Tests with unmodified third-party relying parties. ``scripts/rp`` installs them; tests of missing ones are skipped."""
+"""Tests with unmodified third-party relying parties, which ``scripts/rp`` installs; missing ones are skipped."""
 
 import json
 import os
