@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from sso.oauth.authorization_request import Parameters
 from sso.oauth.authorize import RedirectTo
 from sso.oauth.client_auth import ClientCredentials, sha1_bearer
-from sso.oauth.token_endpoint import TokenRequest
+from sso.oauth.token_request import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
