@@ -29,8 +29,6 @@ from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
-from sso.perm.credentials.exchange_jwt import ExchangeJwt
-from sso.perm.login_rules import LoginRules
 from sso.perm.wiring import Permissions, build_permissions
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -60,7 +58,6 @@ class Services:
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
-    exchange_jwt: ExchangeJwt
     proxies: TrustedProxies
     forwarding: ForwardingMonitor
 
@@ -105,7 +102,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         settings.data_dir / "keys",
         game_admin=settings.gsid_admin == "allow",
     )
-    applications = LoginRules(permissions, database, ring)
+    applications = permissions.login_rules
     wakeups = Notifications(database)
     throttle = Throttle(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
@@ -136,7 +133,6 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         game=gsid_parts.build(settings, database, wakeups, authentication_data, applications, verifications),
         permissions=permissions,
         applications=applications,
-        exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
         mail_sender=MailSender(database, ring, settings.mail_from, delivery),

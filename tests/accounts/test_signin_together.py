@@ -12,7 +12,7 @@ from sso.accounts.model import LoginOptions, User
 from sso.accounts.throttle import Attempt, Throttle
 from sso.core.ids import digest
 from sso.core.net import parse_address
-from sso.db.batch.statement_batch import TURNS
+from sso.db.batch.statement_batch import MAX_CONCURRENT_BATCHES
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -20,7 +20,7 @@ from sso.services import Services
 from tests.kit.builders import PASSWORD, add_user
 
 HERE, THERE = parse_address("192.0.2.1"), parse_address("192.0.2.2")
-MANY = TURNS + 6  # the first ones go alone, each in a turn of its own; the others wait for a turn and share it
+MANY = MAX_CONCURRENT_BATCHES + 6  # the first calls may run alone; the others share a batch
 PER_ADDRESS = 10
 
 _COUNT = Statement(

@@ -20,8 +20,9 @@ from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module
 from sso.keys.reseal import Reseal, ResealIncomplete, SealedValue, sealed_columns
 from sso.oauth.client_store import secret_purpose
-from sso.perm.credentials import email_secret
+from sso.perm.stores.access_keys import add_access_key
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -59,12 +60,11 @@ async def fill_application(services: Services) -> None:
 
 
 async def fill_email_secret(services: Services) -> None:
-    assert await email_secret.make_or_read(services.database, services.keyring, 10, AuditActor())
+    assert await services.database.transaction(get_or_create_email_secret, AuditActor(), services.keyring, 10)
 
 
 async def fill_access_keys(services: Services) -> None:
-    keys = services.permissions.access_keys
-    await services.database.transaction(lambda tx: keys.add(tx, 10, "ci"))
+    await services.database.transaction(add_access_key, AuditActor(), services.keyring, 10, None, "ci", "")
 
 
 # A new sealed column needs a line here, and with it the proof that a change of the master key reaches it.

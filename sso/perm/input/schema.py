@@ -7,11 +7,13 @@ from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, 
 from sso.perm.engine.rules import is_rule, rule_nodes
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
+from sso.perm.input.roles import read_role
 from sso.perm.input.rules import Layer, Reader
 
 # What get gives and a save may not change: ignored without a word, so that it can be sent back.
 _SILENT = frozenset(("application_id", "version", "updated_at"))
 DATA = ("public_data", "private_data", "secret_data", "login")
+USER_DATA_FIELDS = frozenset(("user_id", "type", "roles", *DATA))  # of meta/data
 _LOGIN_RULES = frozenset(("can", "cannot"))
 _LEVELS = (SELF, ALL, NONE)
 _SECRET_SECTIONS = ("application", "meta", "meta.roles", "meta.private", "meta.public", "meta.secret")
@@ -23,6 +25,20 @@ def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]
     found, warnings = _read(fields, Reader(Layer.SCHEMA), where)
     known = _SILENT | {"roles", *DATA}
     return found, warnings + validators.unknown(fields, known, where)
+
+
+def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The ``roles`` of a schema, an object with the roles by name, and warnings."""
+    roles: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for name, item in validators.an_object(data.get("roles", {}), "roles").items():
+        fields = validators.an_object(item, f"roles.{name}" if name.isidentifier() else "roles")
+        if fields.get("name", name) != name:
+            raise InvalidInput("roles: the name of a role differs from its key")
+        role, more = read_role({**fields, "name": name}, "roles")
+        roles.append(role)
+        warnings += more
+    return roles, warnings
 
 
 def read_own_data(data: object, default_expired: int = 0, where: str = "") -> tuple[dict[str, Any], list[str]]:

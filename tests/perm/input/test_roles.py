@@ -7,7 +7,7 @@ import pytest
 from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.protected import check_role, check_schema, shadows
-from sso.perm.input.roles import read_assignments, read_role, stored
+from sso.perm.input.roles import check_roles_exist, read_assignments, read_role, stored
 from tests.perm.world import NOW, giving, role, rule, schema
 
 PROTECTED = schema({"private_data": rule("ban", False, protected=True) | rule("chat.mute")})
@@ -68,7 +68,9 @@ def test_permissions_outside_the_listed_sections_are_ignored_with_a_warning() ->
 
 
 def read(value: Any, default: int = 0) -> tuple[Assignment, ...]:
-    return read_assignments(value, {"a", "b"}, default)[0]
+    assignments, _ = read_assignments(value, default)
+    check_roles_exist(assignments, {"a", "b"})
+    return assignments
 
 
 def test_assignment_is_a_name_or_an_object() -> None:
