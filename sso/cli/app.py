@@ -13,7 +13,7 @@ from sso.core.encryption import Keyring
 from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.input.service import read_application_fields
+from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import list_access_keys
 from sso.perm.stores.applications import (

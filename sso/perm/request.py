@@ -19,7 +19,7 @@ class PermissionRequest:
 
     @property
     def data(self) -> dict[str, Any]:
-        return validators.an_object(self.fields.get("data", {}), "data")
+        return validators.read_object(self.fields.get("data", {}), "data")
 
     def required_data(self) -> dict[str, Any]:
         if "data" not in self.fields:
@@ -28,17 +28,17 @@ class PermissionRequest:
 
     @property
     def options(self) -> dict[str, Any]:
-        return validators.an_object(self.fields.get("options", {}), "options")
+        return validators.read_object(self.fields.get("options", {}), "options")
 
     def application_id(self) -> int:
         return read_application_id(self.fields.get("application_id"), "application_id")
 
     def text(self, name: str, max_length: int = 256) -> str:
-        return validators.text(self.fields.get(name), name, max_length, least=1)
+        return validators.read_text(self.fields.get(name), name, max_length, min_length=1)
 
     def warn_unknown(self, data: dict[str, Any], known: frozenset[str], where: str = "") -> None:
         """Add a warning for each field that the endpoint ignores."""
-        self.warnings.extend(validators.unknown(data, known, where))
+        self.warnings.extend(validators.unknown_field_warnings(data, known, where))
 
     def response(self, **members: Any) -> dict[str, Any]:
         warnings = {"warnings": self.warnings} if self.warnings else {}

@@ -43,7 +43,7 @@ class AccessKeyEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         self._read_comment(request, data)
-        key_id = validators.text(data.get("id"), "data.id", 64, least=1)
+        key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
         target = await self._authorize(request, application_id)
         deleted = await self._database.transaction(
             delete_access_key, request.caller.actor, application_id, target.project_id, key_id
@@ -54,7 +54,7 @@ class AccessKeyEndpoint:
 
     def _read_comment(self, request: PermissionRequest, data: dict[str, Any]) -> str:
         request.warn_unknown(data, FIELDS)
-        return validators.text(data.get("comment", ""), "data.comment", 256)
+        return validators.read_text(data.get("comment", ""), "data.comment", 256)
 
     async def _authorize(self, request: PermissionRequest, application_id: int) -> LoadedFacts:
         rights = await self._authorizer.caller_rights(request.caller, application_id)

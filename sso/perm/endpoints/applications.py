@@ -14,8 +14,9 @@ from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
+from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.input.service import read_application_fields, read_tags
+from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.applications import (
     application_json,
@@ -43,7 +44,7 @@ class ApplicationEndpoint:
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = self._read_application_id(request)
         request.warn_unknown(request.options, OPTIONS, "options")
-        full = validators.flag(request.options.get("full", False), "options.full")
+        full = validators.read_flag(request.options.get("full", False), "options.full")
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.APPLICATION_GET, allow_removed=True)
         row = await read_application_row(self._database, application_id)

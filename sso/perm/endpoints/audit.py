@@ -48,12 +48,12 @@ class AuditEndpoint:
     async def _read_filter(self, data: dict[str, Any]) -> AuditFilter:
         conditions: dict[str, Any] = {}
         for name in data.keys() & {"user_id", "operation", "target"}:
-            conditions[name] = validators.text(data[name], f"data.{name}", 128)
+            conditions[name] = validators.read_text(data[name], f"data.{name}", 128)
         for name in data.keys() & {"since", "until"}:
-            conditions[name] = min(validators.number(data[name], f"data.{name}"), MAX_TIMESTAMP)
+            conditions[name] = min(validators.read_number(data[name], f"data.{name}"), MAX_TIMESTAMP)
         if "before_id" in data:
-            conditions["before_id"] = validators.number(data["before_id"], "data.before_id")
-        limit = validators.number(data.get("most", 50), "data.most")
+            conditions["before_id"] = validators.read_number(data["before_id"], "data.before_id")
+        limit = validators.read_number(data.get("most", 50), "data.most")
         if not 0 < limit <= audit.MAX_PAGE:
             raise InvalidInput(f"data.most: must be 1 to {audit.MAX_PAGE}")
         if "project_id" in data:

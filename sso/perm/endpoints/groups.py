@@ -13,10 +13,9 @@ from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_users
 from sso.perm.input.names import read_group_id, read_title
-from sso.perm.input.project import MAX_GROUP_USERS, read_group_users
-from sso.perm.input.service import read_tags
+from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.groups import (
@@ -61,7 +60,7 @@ class GroupEndpoint:
         if "title" in data:
             fields["title"] = read_title(data["title"], "title")
         if "description" in data:
-            fields["description"] = validators.text(data["description"], "description")
+            fields["description"] = validators.read_text(data["description"], "description")
         if "group_id" in request.fields:
             return await self._update(request, fields, data)
         if "title" not in fields:

@@ -68,7 +68,7 @@ class ProjectEndpoint:
         project_id = project_id_from_title(title)
         target_name = None
         if "user" in request.fields:
-            target_name = validators.text(request.fields["user"], "user", 320, least=1)
+            target_name = validators.read_text(request.fields["user"], "user", 320, min_length=1)
         rights = await self._authorizer.caller_rights(request.caller)
         rights.require(Operation.PUBLISH)
         target = await self._require_user(target_name) if target_name is not None else None

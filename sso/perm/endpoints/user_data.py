@@ -19,7 +19,7 @@ from sso.perm.engine.render import Options, as_tree, earliest_role_end
 from sso.perm.engine.render import render as render
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.input.protected import shadows
+from sso.perm.input.protected_rules import shadowed_private_rules
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.request import PermissionRequest
@@ -71,7 +71,7 @@ class UserDataEndpoint:
         data = request.required_data()
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id"))
-        default_expired = validators.number(request.fields.get("expired", 0), "expired")
+        default_expired = validators.read_number(request.fields.get("expired", 0), "expired")
         sections, warnings = read_own_data({name: data[name] for name in SECTIONS if name in data}, default_expired)
         request.warnings.extend(warnings)
         request.warn_unknown(data, USER_DATA_FIELDS)
@@ -116,11 +116,11 @@ def _read_options(request: PermissionRequest) -> tuple[Options, bool | str]:
     options = request.options
     request.warn_unknown(options, OPTIONS, "options")
     flags: dict[str, Any] = {
-        name: validators.flag(options[name], f"options.{name}") for name in FLAGS if name in options
+        name: validators.read_flag(options[name], f"options.{name}") for name in FLAGS if name in options
     }
     project_id = None
     if "project_id" in options:
-        project_id = validators.text(options["project_id"], "options.project_id", 64)
+        project_id = validators.read_text(options["project_id"], "options.project_id", 64)
     explain = options.get("explain", False)
     if not isinstance(explain, bool | str) or (isinstance(explain, str) and not 0 < len(explain) <= 512):
         raise InvalidInput("options.explain: must be true, or the name of a rule")
@@ -176,7 +176,7 @@ async def _save(
 
 
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
-    hidden = shadows(public_data, schema, roles.values())
+    hidden = shadowed_private_rules(public_data, schema, roles.values())
     if hidden:
         raise InvalidInput(f"public_data: {hidden[0]} is a private rule")
 

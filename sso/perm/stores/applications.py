@@ -139,7 +139,7 @@ async def _leave_project(tx: Transaction, actor: AuditActor, old: Row, cause: st
     The project is locked, so no concurrent save of its membership can name the application.
     """
     if old["project_id"] is not None:
-        await Cascade(tx, actor, cause).end_application_in_project(old["application_id"], old["project_id"])
+        await Cascade(tx, actor, cause).remove_application_from_project(old["application_id"], old["project_id"])
 
 
 async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) -> None:

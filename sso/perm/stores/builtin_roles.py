@@ -10,7 +10,7 @@ from typing import Any
 
 from sso.perm.engine.names import ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
-from sso.perm.input.schema import completed
+from sso.perm.input.schema import with_default_rules
 
 NAME = "Central"
 ADMIN_ROLE = "admin"  # the role of the author and the target user of a published project
@@ -87,7 +87,7 @@ def complete_schema(stored: Mapping[str, Any], changes: Mapping[str, Any] = Mapp
     """
     sections = {name: changes.get(name, stored[name]) for name in SECTIONS}
     for name, defaults in (("login", NEW_LOGIN), ("secret_data", NEW_SECRET_DATA)):
-        sections[name] = completed(sections[name], stored[name], defaults)
+        sections[name] = with_default_rules(sections[name], stored[name], defaults)
     return Schema(**sections)
 
 

@@ -7,8 +7,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput
-from sso.perm.input.membership import LEVELS, MemberRole, read_members
-from sso.perm.input.project import read_group_list
+from sso.perm.input.membership import LEVELS, MemberRole, read_group_list, read_members
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import member_roles, read_application

@@ -6,7 +6,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
-from sso.perm.input.protected import check_schema
+from sso.perm.input.protected_rules import check_schema_protection
 from sso.perm.stores import audit
 from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.audit import AuditActor
@@ -32,7 +32,7 @@ async def save_schema(
     tx: Transaction, actor: AuditActor, old: Row, schema: Schema, roles: dict[str, RoleRecord]
 ) -> Row:
     """Save the schema of a locked application; ``roles``, as they are now, must be valid with it."""
-    check_schema(schema, roles.values())
+    check_schema_protection(schema, roles.values())
     application_id: int = old["application_id"]
     row = await put_schema(tx, application_id, schema)
     await audit.write(

@@ -10,7 +10,7 @@ from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.engine.render import render_assignment
 from sso.perm.errors import PermissionConflict
-from sso.perm.input.roles import check_roles_exist, stored
+from sso.perm.input.roles import check_roles_exist, encode_assignments
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import count_holders
@@ -43,7 +43,7 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
     row = await runner.row(_READ, user_id=user_id, application_id=application_id)
     roles = await read_assigned_roles(runner, user_id, application_id)
     record = dict(row) if row else {name: {} for name in SECTIONS}
-    return record | {"roles": stored(roles)}
+    return record | {"roles": encode_assignments(roles)}
 
 
 def record_json(record: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ async def save_record(
     if assigned is not None:
         check_roles_exist(assigned, roles)
         await _check_user_limits(tx, application_id, user_id, roles, decode_assignments(old["roles"]), assigned)
-        new["roles"] = stored(assigned)
+        new["roles"] = encode_assignments(assigned)
     if new == old:
         return new
     if assigned is not None:

@@ -41,7 +41,7 @@ def read(value: object) -> list[AccessKeyPart]:
                 location,
                 read_application_id(item.get("application_id"), "application_id"),
                 _read_value(item.get("hash")),
-                validators.text(item["comment"], "comment", 256) if "comment" in item else None,
+                validators.read_text(item["comment"], "comment", 256) if "comment" in item else None,
             )
         unique.add(f"{location}.hash", part.secret)
         parts.append(part)

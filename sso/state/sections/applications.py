@@ -8,8 +8,8 @@ from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
+from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.input.service import read_application_fields
 from sso.perm.stores.applications import create_application, private_key, save_application
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application_if_exists

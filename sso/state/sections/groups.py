@@ -8,10 +8,9 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
-from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.groups import read_group_conditions, read_group_users
 from sso.perm.input.names import read_group_id, read_segment, read_title
-from sso.perm.input.project import read_group_users
-from sso.perm.input.service import read_tags
+from sso.perm.input.tags import read_tags
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.groups import create_group, group_json, read_group, save_group, set_group_access, set_group_tags
 from sso.perm.stores.locks import lock_project
@@ -56,7 +55,7 @@ def _read(location: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
     if "title" in item:
         fields["title"] = read_title(item["title"], "title")
     if "description" in item:
-        fields["description"] = validators.text(item["description"] or "", "description")
+        fields["description"] = validators.read_text(item["description"] or "", "description")
     if "users" in item:
         fields["users"] = read_group_users(item["users"])
     if "conditions" in item:

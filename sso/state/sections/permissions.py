@@ -44,18 +44,18 @@ def read(value: object, warnings: list[str]) -> list[PermissionPart]:
     parts = []
     for location, item in read_records(SECTION, value, FIELDS):
         with error_location(location):
-            user = validators.text(item.get("user_id"), "user_id", 320, least=1)
+            user = validators.read_text(item.get("user_id"), "user_id", 320, min_length=1)
             application_id = read_application_id(item.get("application_id"), "application_id")
             if "data" not in item:
                 raise InvalidInput("data: is required")
-            data = validators.an_object(item["data"], "data")
+            data = validators.read_object(item["data"], "data")
         with error_location(f"{location}.data"):
             fields, more = read_own_data({name: data[name] for name in SECTIONS if name in data})
             roles = None
             if "roles" in data:
                 roles, role_warnings = read_assignments(data["roles"])
                 more = more + role_warnings
-        more = more + validators.unknown(data, USER_DATA_FIELDS, "")
+        more = more + validators.unknown_field_warnings(data, USER_DATA_FIELDS, "")
         warnings += [with_location(f"{location}.data", warning) for warning in more]
         parts.append(PermissionPart(location, user, application_id, fields, roles))
     return parts

@@ -57,10 +57,10 @@ def _read(location: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
         if project_id != item["id"]:
             raise InvalidInput("id: must be lower-case letters, digits and underscores")
     admins = [
-        validators.text(admin, f"admins[{index}]", 320, least=1)
-        for index, admin in enumerate(validators.an_array(item.get("admins", []), "admins"))
+        validators.read_text(admin, f"admins[{index}]", 320, min_length=1)
+        for index, admin in enumerate(validators.read_array(item.get("admins", []), "admins"))
     ]
-    author = validators.text(item["author"], "author", 320) if "author" in item else None
+    author = validators.read_text(item["author"], "author", 320) if "author" in item else None
     fields, warnings = read_project_fields(project_id, item)
     return ProjectPart(location, project_id, fields, admins, author), warnings
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from sso.perm.errors import InvalidInput
-from sso.perm.input.service import read_service_meta, read_settings, read_tags
+from sso.perm.input.application import read_application_fields
+from sso.perm.input.tags import read_tags
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ from sso.perm.input.service import read_service_meta, read_settings, read_tags
 )
 def test_wrong_service_meta_is_refused(meta: Any) -> None:
     with pytest.raises(InvalidInput):
-        read_service_meta(meta)
+        read_application_fields({"service_meta": meta})
 
 
 def test_service_meta_at_its_limits() -> None:
@@ -56,7 +57,10 @@ def test_service_meta_at_its_limits() -> None:
         "private_key": "-----BEGIN PRIVATE KEY-----",
         "config_schema": {"$ref": "http://169.254.169.254", "pattern": "(a+)+$"},
     }
-    assert read_service_meta(meta | {"x": 1}) == (meta, ["service_meta.x: unknown field, ignored"])
+    assert read_application_fields({"service_meta": meta | {"x": 1}}) == (
+        {"service_meta": meta},
+        ["service_meta.x: unknown field, ignored"],
+    )
 
 
 def test_tags_count_once() -> None:
@@ -81,7 +85,7 @@ def test_tags_count_once() -> None:
 )
 def test_wrong_settings_are_refused(settings: Any) -> None:
     with pytest.raises(InvalidInput):
-        read_settings(settings)
+        read_application_fields({"settings": settings})
 
 
 def test_settings() -> None:
@@ -89,4 +93,7 @@ def test_settings() -> None:
         "gdpr": {"char_sources": ["https://a.b/c"], "data_sources": [{"fetch": "https://a.b", "remove": "http://c.d"}]},
         "restricted_domains": ["Example.com"],
     }
-    assert read_settings(settings | {"other": 1}) == (settings, ["settings.other: unknown field, ignored"])
+    assert read_application_fields({"settings": settings | {"other": 1}}) == (
+        {"settings": settings},
+        ["settings.other: unknown field, ignored"],
+    )

@@ -1,10 +1,10 @@
 """Protected rules: only protected roles may include protected rules of the application's schema (§3).
 
-What counts is the path without its section, because ``list_short`` shows public and private data as one: a public role
-could otherwise carry a protected private rule under the same name in public data.
+Paths are compared without their section, because ``list_short`` shows public and private data as one. Otherwise a
+public role could include a protected private rule under the same name in public data.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sso.perm.engine.records import RoleRecord, Schema
@@ -22,34 +22,34 @@ def protected_rules(schema: Schema) -> frozenset[str]:
     )
 
 
-def check_role(role: RoleRecord, schema: Schema) -> None:
-    """Refuse a public role that includes a protected rule, whatever value it gives to it."""
-    held = _included(role, protected_rules(schema))
-    if held and not role.protected:
-        raise InvalidInput(f"role {role.name}: {held[0]} is a protected rule, only a protected role may include it")
+def check_role_protection(role: RoleRecord, schema: Schema) -> None:
+    """Raises InvalidInput if a public role includes a protected rule, whatever value it gives to it."""
+    included = _included(role, protected_rules(schema))
+    if included and not role.protected:
+        raise InvalidInput(f"role {role.name}: {included[0]} is a protected rule, only a protected role may include it")
 
 
 def includes_protected(role: RoleRecord, schema: Schema) -> bool:
-    """Tell whether a role includes a protected rule, whatever value it gives to it."""
+    """Whether a role includes a protected rule, whatever value it gives to it."""
     return bool(_included(role, protected_rules(schema)))
 
 
-def check_schema(schema: Schema, roles: Iterable[RoleRecord]) -> None:
-    """Refuse to make a rule protected while a public role holds it."""
+def check_schema_protection(schema: Schema, roles: Iterable[RoleRecord]) -> None:
+    """Raises PermissionConflict if a protected rule of the schema is included in a public role."""
     protected = protected_rules(schema)
     for role in roles:
-        held = () if role.protected else _included(role, protected)
-        if held:
+        included = () if role.protected else _included(role, protected)
+        if included:
             raise PermissionConflict(
-                f"{held[0]}: the public role {role.name} holds this rule, so it cannot become protected"
+                f"{included[0]}: the public role {role.name} holds this rule, so it cannot become protected"
             )
 
 
-def shadows(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[RoleRecord]) -> list[str]:
-    """Paths of a user's public data that the application knows as private rules only.
+def shadowed_private_rules(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[RoleRecord]) -> list[str]:
+    """The paths in a user's public data that the application has as private rules only.
 
-    ``list_short`` would show them as if they were those private rules: who may write a user's public data but not the
-    private data must not write these.
+    ``list_short`` would show them as if they were those private rules, so a caller who may write a user's public data
+    but not the private data must not write them.
     """
     public = {without_section(path) for path, _ in rule_nodes(schema.public_data, "public_data")}
     private = {without_section(path) for path, _ in rule_nodes(schema.private_data, "private_data")}
@@ -64,7 +64,7 @@ def _included(role: RoleRecord, protected: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted({without_section(path) for path in _paths(role, LISTED_SECTIONS)} & protected))
 
 
-def _paths(role: RoleRecord, sections: tuple[str, ...]) -> Iterable[str]:
+def _paths(role: RoleRecord, sections: tuple[str, ...]) -> Iterator[str]:
     for section in sections:
         tree = role.meta.get(section)
         if isinstance(tree, dict):
