@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from sso.log import current_request_id
 from sso.serve.rate_limited_log import RateLimitedLog
-from tests.kit.raw_http import SERVERS, Running, reply, serving
+from tests.kit.raw_http import SERVERS, RunningServer, reply, serving
 
 KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 UPGRADE = b"GET /s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"
@@ -29,7 +29,7 @@ BREACHES = {
     "handshake that is malformed": UPGRADE.replace(b"13", b"14") + GET,
     "no request": b"\x16\x03\x01nonsense\r\n\r\n",
     "bad chunk": b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    "answer not awaited": GET * 50,
+    "response not awaited": GET * 50,
 }
 
 
@@ -48,12 +48,12 @@ async def talk(scope: Any, receive: Any, send: Any) -> None:
         pass
 
 
-async def breach(server: Running, data: bytes) -> None:
-    async with await server.open() as raw:
-        await raw.send(data)
-        await raw.stream.send_eof()
+async def breach(server: RunningServer, data: bytes) -> None:
+    async with await server.open() as connection:
+        await connection.send(data)
+        await connection.stream.send_eof()
         with trio.fail_after(10):
-            while await raw._more():
+            while await connection._receive():
                 pass
 
 

@@ -14,7 +14,7 @@ from sso.serve.http1.head import MAX_PATH
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.hypercorn_websocket import MAX_FRAMES
 from sso.serve.server_limits import ServerLimits
-from tests.kit.raw_http import SERVERS, body_of, reply, serving
+from tests.kit.raw_http import SERVERS, read_body, reply, serving
 
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
 HANDSHAKE = (
@@ -40,22 +40,22 @@ def test_tiny_chunks_are_read_a_few_at_a_time() -> None:
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_body_of_tiny_chunks_arrives_whole(kind: str, size: int) -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        await reply(send, await body_of(receive))
+        await reply(send, await read_body(receive))
 
     async with serving(kind, handler) as server:
-        answer = await server.ask(POST + TINY * size + b"0\r\n\r\n")
-        assert (answer.status, answer.body) == (200, b"x" * size)
+        response = await server.request(POST + TINY * size + b"0\r\n\r\n")
+        assert (response.status, response.body) == (200, b"x" * size)
 
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_body_of_too_many_tiny_chunks_is_refused(kind: str) -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        await reply(send, await body_of(receive))
+        await reply(send, await read_body(receive))
 
     async with serving(kind, handler) as server:
-        assert (await server.ask(POST + TINY * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 400
+        assert (await server.request(POST + TINY * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 400
         usual = b"80\r\n" + b"x" * 128 + b"\r\n"
-        assert (await server.ask(POST + usual * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 200
+        assert (await server.request(POST + usual * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 200
 
 
 def test_short_trailers_are_few() -> None:
@@ -78,7 +78,7 @@ async def test_path_that_is_too_long_is_refused(kind: str) -> None:
             path = (b"/" + b"%41" * length)[: length - 3].rstrip(b"%4") + b"aaa"
             path += b"a" * (length - len(path))
             assert len(path) == length
-            assert (await server.ask(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")).status == status
+            assert (await server.request(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")).status == status
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -103,10 +103,10 @@ async def test_frames_after_a_flood_are_not_parsed(kind: str, monkeypatch: pytes
         ended.set()
 
     monkeypatch.setattr(wsproto.connection.Connection, "events", counted)
-    async with serving(kind, handler) as server, await server.open() as raw:
-        await raw.send(HANDSHAKE)
-        assert (await raw.answer(head_only=True)).status == 101
-        await raw.send(b"\x8a\x80\0\0\0\0" * 5000)  # pongs
+    async with serving(kind, handler) as server, await server.open() as connection:
+        await connection.send(HANDSHAKE)
+        assert (await connection.response(head_only=True)).status == 101
+        await connection.send(b"\x8a\x80\0\0\0\0" * 5000)  # pongs
         await ended.wait()
-        assert b"\x88\x02\x03\xf0" in await raw.rest()
+        assert b"\x88\x02\x03\xf0" in await connection.read_to_end()
     assert parsed == MAX_FRAMES + 1

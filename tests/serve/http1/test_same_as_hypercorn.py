@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.kit.raw_http import Answer, Running, serving
+from tests.kit.raw_http import RawResponse, RunningServer, serving
 from tests.serve.http1.test_second_opinion import BAD, GOOD
 
 # Hypercorn repeats no connection header of HTTP/1.0, and never keeps such a connection.
@@ -14,33 +14,33 @@ OF_THE_CONNECTION = {"date", "connection"}
 
 
 @asynccontextmanager
-async def both() -> AsyncIterator[tuple[Running, Running]]:
+async def both() -> AsyncIterator[tuple[RunningServer, RunningServer]]:
     async with serving("builtin") as builtin, serving("hypercorn") as hypercorn:
         yield builtin, hypercorn
 
 
-def seen(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
-    headers = {name: value for name, value in answer.headers.items() if name not in OF_THE_CONNECTION}
-    return answer.status, answer.body, headers
+def seen(response: RawResponse) -> tuple[int, bytes, dict[str, str]]:
+    headers = {name: value for name, value in response.headers.items() if name not in OF_THE_CONNECTION}
+    return response.status, response.body, headers
 
 
 async def test_what_is_well_formed_is_answered_alike() -> None:
     async with both() as (builtin, hypercorn):
         for raw in GOOD:
             if b"Expect" not in raw:  # hypercorn's application does not see that header
-                assert seen(await builtin.ask(raw)) == seen(await hypercorn.ask(raw)), raw
+                assert seen(await builtin.request(raw)) == seen(await hypercorn.request(raw)), raw
 
 
 @pytest.mark.parametrize("name", BAD)
 async def test_malformed_request_is_refused_alike_and_nothing_after_it_is_served(name: str) -> None:
     following = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
     async with both() as (builtin, hypercorn):
-        ours, theirs = await builtin.ask(BAD[name]), await hypercorn.ask(BAD[name])
+        ours, theirs = await builtin.request(BAD[name]), await hypercorn.request(BAD[name])
         assert ours.status in (400, 431)
         assert seen(ours) == seen(theirs)
         assert ours.headers["connection"] == theirs.headers["connection"] == "close"
         for server in (builtin, hypercorn):
-            assert (await server.all_of(BAD[name] + following)).count(b"HTTP/1.1 ") == 1
+            assert (await server.request_to_end(BAD[name] + following)).count(b"HTTP/1.1 ") == 1
 
 
 NAMES = (b"Accept", b"Cookie", b"X-A", b"x-a", b"If-None-Match", b"User-Agent", b"Content-Type", b"Origin")
@@ -85,5 +85,5 @@ async def test_generated_requests_are_answered_alike(seed: int) -> None:
             answers = []
             for connection in (ours, theirs):
                 await connection.send(raw)
-                answers.append(await connection.answer(head_only=raw.startswith(b"HEAD ")))
+                answers.append(await connection.response(head_only=raw.startswith(b"HEAD ")))
             assert seen(answers[0]) == seen(answers[1]), raw
