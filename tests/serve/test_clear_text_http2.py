@@ -8,6 +8,7 @@ import h2.config
 import h2.connection
 import pytest
 import trio
+from trio.testing import MockClock
 
 from tests.kit.raw_http import SERVERS, SHORT_LIMITS, RunningServer, echo, serving
 
@@ -36,7 +37,7 @@ def get(more: bytes = b"", version: bytes = b"1.1") -> bytes:
 
 
 @pytest.mark.parametrize("name", UPGRADES)
-async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str) -> None:
+async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str, virtual_clock: MockClock) -> None:
     async with serving(kind, limits=SHORT_LIMITS) as server, await server.open() as connection:
         await connection.send(get(UPGRADES[name]))
         response = await connection.response()
@@ -49,24 +50,26 @@ async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str) -> None
 
 
 @pytest.mark.parametrize("method", [b"OPTIONS", b"POST"])
-async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(kind: str, method: bytes) -> None:
+async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(
+    kind: str, method: bytes, virtual_clock: MockClock
+) -> None:
     async with serving(kind, limits=SHORT_LIMITS) as server:
         response = await server.request(method + get(UPGRADES["plain"])[3:])
         assert (response.status, "upgrade" in response.headers) == (200, False)
 
 
 @pytest.mark.parametrize("sent", [PREFACE, PREFACE[:18], get() + PREFACE, b"\r\n" + PREFACE])
-async def test_http_2_preface_is_refused(kind: str, sent: bytes) -> None:
+async def test_http_2_preface_is_rejected(kind: str, sent: bytes, virtual_clock: MockClock) -> None:
     async with serving(kind, limits=SHORT_LIMITS) as server:
         everything = await server.request_to_end(sent)
-        answers = everything.split(b"HTTP/1.1 ")[1:]
-        assert answers[-1].startswith(b"400 ")
-        assert len(answers) == (2 if sent.startswith(b"GET") else 1)
+        responses = everything.split(b"HTTP/1.1 ")[1:]
+        assert responses[-1].startswith(b"400 ")
+        assert len(responses) == (2 if sent.startswith(b"GET") else 1)
         assert everything.startswith(b"HTTP/1.1 ")
 
 
-async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str) -> None:
-    """The proxy forwards upgrades, as WebSockets need it; what a tunnel would carry it could not check."""
+async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str, virtual_clock: MockClock) -> None:
+    """The proxy forwards upgrades, which WebSockets need, and cannot check the requests inside a tunnel."""
     seen: list[list[str]] = []
 
     async def record(scope: Any, receive: Any, send: Any) -> None:
@@ -80,7 +83,7 @@ async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str) -> None:
                 response = await connection.response()
                 assert response.status == 200
                 await connection.send(forged_request())
-                with trio.move_on_after(1):  # whatever may come must not be an response to it
+                with trio.move_on_after(1):  # there must be no response to it
                     await connection.read_to_end()
     assert seen == [["192.0.2.1"]] * len(UPGRADES)
 
@@ -107,8 +110,8 @@ async def proxy(backend: RunningServer) -> AsyncIterator[RunningServer]:
             await connection.send(line + b"\r\nX-Forwarded-For: 192.0.2.1\r\n" + rest)
             response = await connection.response()
             lines = [f"{name}: {value}" for name, value in response.headers.items()]
-            told = "\r\n".join((f"HTTP/1.1 {response.status} x", *lines, "", "")).encode() + response.body
-            await client.send_all(told)
+            forwarded = "\r\n".join((f"HTTP/1.1 {response.status} x", *lines, "", "")).encode() + response.body
+            await client.send_all(forwarded)
             if response.status == 101:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(copy, client, connection.stream)

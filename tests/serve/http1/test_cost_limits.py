@@ -1,4 +1,4 @@
-"""What a client that nobody knows can make the event loop do in one go: counted, not timed."""
+"""Limits of the work that an unauthenticated client can cause in one go. The work is counted, not timed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ HANDSHAKE = (
 TINY = b"1\r\nx\r\n"
 
 
-def test_tiny_chunks_are_read_a_few_at_a_time() -> None:
+def test_tiny_chunks_are_decoded_a_limited_number_at_a_time() -> None:
     body = ChunkedBody(ServerLimits())
     data, rest = body.feed(TINY * 1000 + b"0\r\n\r\n")
     assert len(data) == MAX_CHUNKS_PER_CALL
@@ -48,7 +48,7 @@ async def test_body_of_tiny_chunks_arrives_whole(kind: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_body_of_too_many_tiny_chunks_is_refused(kind: str) -> None:
+async def test_body_of_too_many_tiny_chunks_is_rejected(kind: str) -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, await read_body(receive))
 
@@ -58,21 +58,21 @@ async def test_body_of_too_many_tiny_chunks_is_refused(kind: str) -> None:
         assert (await server.request(POST + usual * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 200
 
 
-def test_short_trailers_are_few() -> None:
+def test_many_short_trailers_are_rejected() -> None:
     with pytest.raises(RequestRejected, match="too long"):
         ChunkedBody(ServerLimits()).feed(b"0\r\n" + b"a:\r\n" * 200 + b"\r\n")
 
 
-def test_too_many_headers_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_headers_are_rejected_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "_parse_headers", lambda raw: pytest.fail("parsed"))
     raw = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 100 + b"\r\n"
-    with pytest.raises(RequestRejected) as refused:
+    with pytest.raises(RequestRejected) as rejection:
         heads.read_head(raw, 100)
-    assert refused.value.status == 431
+    assert rejection.value.status == 431
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_path_that_is_too_long_is_refused(kind: str) -> None:
+async def test_path_that_is_too_long_is_rejected(kind: str) -> None:
     async with serving(kind) as server:
         for length, status in ((MAX_PATH, 200), (MAX_PATH + 1, 414)):
             path = (b"/" + b"%41" * length)[: length - 3].rstrip(b"%4") + b"aaa"
@@ -97,7 +97,7 @@ async def test_frames_after_a_flood_are_not_parsed(kind: str, monkeypatch: pytes
         assert (await receive())["type"] == "websocket.connect"
         await send({"type": "websocket.accept"})
         await receive()
-        for _ in range(20):  # all that was sent has arrived by now, and more may have been read
+        for _ in range(20):  # everything has arrived by now, and the server had time to read it
             await trio.testing.wait_all_tasks_blocked(0.005)
         await send({"type": "websocket.close", "code": 1008})
         ended.set()

@@ -1,4 +1,4 @@
-"""The same requests to both servers: the same status, body, and headers, but for what is written down here."""
+"""Both servers give the same status, body and headers to the same request, except for those listed here."""
 
 import random
 from collections.abc import AsyncIterator
@@ -7,40 +7,40 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.kit.raw_http import RawResponse, RunningServer, serving
-from tests.serve.http1.test_second_opinion import BAD, GOOD
+from tests.serve.http1.test_parser_against_h11 import MALFORMED, WELL_FORMED
 
-# Hypercorn repeats no connection header of HTTP/1.0, and never keeps such a connection.
-OF_THE_CONNECTION = {"date", "connection"}
+# Hypercorn never keeps an HTTP/1.0 connection open, and sends it no connection header.
+IGNORED_HEADERS = {"date", "connection"}
 
 
 @asynccontextmanager
-async def both() -> AsyncIterator[tuple[RunningServer, RunningServer]]:
+async def both_servers() -> AsyncIterator[tuple[RunningServer, RunningServer]]:
     async with serving("builtin") as builtin, serving("hypercorn") as hypercorn:
         yield builtin, hypercorn
 
 
-def seen(response: RawResponse) -> tuple[int, bytes, dict[str, str]]:
-    headers = {name: value for name, value in response.headers.items() if name not in OF_THE_CONNECTION}
+def compared(response: RawResponse) -> tuple[int, bytes, dict[str, str]]:
+    headers = {name: value for name, value in response.headers.items() if name not in IGNORED_HEADERS}
     return response.status, response.body, headers
 
 
-async def test_what_is_well_formed_is_answered_alike() -> None:
-    async with both() as (builtin, hypercorn):
-        for raw in GOOD:
-            if b"Expect" not in raw:  # hypercorn's application does not see that header
-                assert seen(await builtin.request(raw)) == seen(await hypercorn.request(raw)), raw
+async def test_well_formed_requests_get_the_same_response() -> None:
+    async with both_servers() as (builtin, hypercorn):
+        for raw in WELL_FORMED:
+            if b"Expect" not in raw:  # the application on hypercorn does not get this header
+                assert compared(await builtin.request(raw)) == compared(await hypercorn.request(raw)), raw
 
 
-@pytest.mark.parametrize("name", BAD)
-async def test_malformed_request_is_refused_alike_and_nothing_after_it_is_served(name: str) -> None:
+@pytest.mark.parametrize("name", MALFORMED)
+async def test_malformed_request_gets_the_same_rejection_and_nothing_after_it_is_served(name: str) -> None:
     following = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with both() as (builtin, hypercorn):
-        ours, theirs = await builtin.request(BAD[name]), await hypercorn.request(BAD[name])
-        assert ours.status in (400, 431)
-        assert seen(ours) == seen(theirs)
-        assert ours.headers["connection"] == theirs.headers["connection"] == "close"
+    async with both_servers() as (builtin, hypercorn):
+        first, second = await builtin.request(MALFORMED[name]), await hypercorn.request(MALFORMED[name])
+        assert first.status in (400, 431)
+        assert compared(first) == compared(second)
+        assert first.headers["connection"] == second.headers["connection"] == "close"
         for server in (builtin, hypercorn):
-            assert (await server.request_to_end(BAD[name] + following)).count(b"HTTP/1.1 ") == 1
+            assert (await server.request_to_end(MALFORMED[name] + following)).count(b"HTTP/1.1 ") == 1
 
 
 NAMES = (b"Accept", b"Cookie", b"X-A", b"x-a", b"If-None-Match", b"User-Agent", b"Content-Type", b"Origin")
@@ -77,13 +77,13 @@ def generated(chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_generated_requests_are_answered_alike(seed: int) -> None:
+async def test_generated_requests_get_the_same_response(seed: int) -> None:
     chance = random.Random(seed)
-    async with both() as (builtin, hypercorn), await builtin.open() as ours, await hypercorn.open() as theirs:
+    async with both_servers() as (builtin, hypercorn), await builtin.open() as first, await hypercorn.open() as second:
         for _ in range(60):
             raw = generated(chance)
-            answers = []
-            for connection in (ours, theirs):
+            responses = []
+            for connection in (first, second):
                 await connection.send(raw)
-                answers.append(await connection.response(head_only=raw.startswith(b"HEAD ")))
-            assert seen(answers[0]) == seen(answers[1]), raw
+                responses.append(await connection.response(head_only=raw.startswith(b"HEAD ")))
+            assert compared(responses[0]) == compared(responses[1]), raw
