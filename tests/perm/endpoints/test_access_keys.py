@@ -47,8 +47,8 @@ def test_a_third_key_is_a_conflict_until_one_is_deleted(studio: Studio) -> None:
 def test_a_key_is_deleted_only_through_its_own_application(studio: Studio) -> None:
     app, other = studio.application(), studio.application()
     key = studio.root.call("accessKey", action="save", application_id=app, data={}).data
-    answer = studio.root.call("accessKey", action="delete", application_id=other, data={"id": key["id"]})
-    assert (answer.status, answer.body["error"]) == (404, "access key not found")
+    response = studio.root.call("accessKey", action="delete", application_id=other, data={"id": key["id"]})
+    assert (response.status, response.body["error"]) == (404, "access key not found")
     assert len(studio.root.call("accessKey", action="get", application_id=app).data) == 1
 
 
@@ -56,8 +56,8 @@ def test_data_is_required_for_save_and_delete(studio: Studio) -> None:
     app = studio.application()
     assert studio.root.call("accessKey", action="get", application_id=app).data == []
     for action in ("save", "delete"):
-        answer = studio.root.call("accessKey", action=action, application_id=app)
-        assert (answer.status, answer.body["error"]) == (400, "data: is required")
+        response = studio.root.call("accessKey", action=action, application_id=app)
+        assert (response.status, response.body["error"]) == (400, "data: is required")
     assert studio.root.call("accessKey", action="delete", application_id=app, data={}).status == 400
     comment = {"comment": "x" * 257}
     assert studio.root.call("accessKey", action="save", application_id=app, data=comment).status == 400

@@ -10,12 +10,12 @@ from sso.config import load
 from sso.db.cleaner import sweep
 from sso.db.statement import Statement
 from sso.services import open_services
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
 
 
-def audit(person: Person, **data: Any) -> Answer:
-    return person.call("audit", data=data)
+def audit(user: ApiUser, **data: Any) -> ApiResponse:
+    return user.call("audit", data=data)
 
 
 def test_an_entry_tells_who_what_when_and_from_where(studio: Studio) -> None:
@@ -33,8 +33,8 @@ def test_an_entry_tells_who_what_when_and_from_where(studio: Studio) -> None:
 
 
 def test_every_change_leaves_an_entry_and_a_refusal_none(studio: Studio) -> None:
-    ann = studio.person()
-    project = studio.project(studio.person())
+    ann = studio.user()
+    project = studio.project(studio.user())
     app, group = studio.application(project), studio.group(project, "7", tags=("project",))
     studio.role(app, "guard", "patrol")
     studio.save_data(ann, app, roles=["guard"])
@@ -109,7 +109,7 @@ def test_every_moment_can_be_asked_for(studio: Studio, moment: int) -> None:
 
 
 def test_administrators_read_their_own_project_only(studio: Studio) -> None:
-    ann = studio.person()
+    ann = studio.user()
     project, other = studio.project(ann), studio.project()
     app, foreign = studio.application(project), studio.application(other)
     assert audit(ann, project_id=project).status == 200
@@ -117,13 +117,13 @@ def test_administrators_read_their_own_project_only(studio: Studio) -> None:
     for refused in ({}, {"project_id": other}, {"application_id": foreign}, {"application_id": 1}, {"user_id": "7"}):
         assert audit(ann, **refused).status == 403
     assert audit(ann, project_id=project, application_id=foreign).data == []
-    viewer = studio.person()
+    viewer = studio.user()
     studio.join(project, viewer, project=["viewer"])
     assert audit(viewer, project_id=project).status == 403
 
 
 def test_an_application_from_elsewhere_brings_no_entries_along(studio: Studio) -> None:
-    ann = studio.person()
+    ann = studio.user()
     project, other = studio.project(ann), studio.project()
     app = studio.application(other, public_data={"internal": {"value": 1}})
     studio.root.call("application", action="save", data={"application_id": app, "project_id": project})
@@ -132,7 +132,7 @@ def test_an_application_from_elsewhere_brings_no_entries_along(studio: Studio) -
 
 
 def test_the_service_of_a_service_jwt_is_told(studio: Studio) -> None:
-    app, ann = studio.application(), studio.person()
+    app, ann = studio.application(), studio.user()
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
     data = {"user_id": ann.user_id, "public_data": {"a": {"value": 1}}}
     body = {"action": "save", "application_id": app, "data": data}

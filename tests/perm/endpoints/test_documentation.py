@@ -46,12 +46,12 @@ def studio(postgres_server: Postgres, tmp_path: Path) -> Iterator[Studio]:
 
 
 def test_the_examples_of_the_documentation_are_true(studio: Studio) -> None:
-    people = {"Ann": studio.root, "Bob": studio.person()}
-    names: dict[str, Any] = {"ann": people["Ann"].user_id, "bob": people["Bob"].user_id}
+    users = {"Ann": studio.root, "Bob": studio.user()}
+    names: dict[str, Any] = {"ann": users["Ann"].user_id, "bob": users["Bob"].user_id}
     examples = EXAMPLE.findall(PAGE.read_text())
     assert len(examples) >= 14
-    for who, path, request, status, answer in examples:
-        found = people[who].call(path, **filled(request, names))
-        expected = filled(answer, names)
+    for who, path, request, status, response in examples:
+        found = users[who].call(path, **filled(request, names))
+        expected = filled(response, names)
         assert found.status == int(status), (path, request, found)
         assert agrees(expected, found.body, names), (path, expected, found.body)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Studio
+from tests.perm.endpoints.conftest import ApiResponse, Studio
 
 
-def access(studio: Studio, group: str, **data: Any) -> Answer:
+def access(studio: Studio, group: str, **data: Any) -> ApiResponse:
     return studio.root.call("group/access", group_id=group, data=data)
 
 
@@ -40,11 +40,11 @@ def test_save_does_not_change_tags_or_access(studio: Studio) -> None:
     condition = {"title": "beta", "condition": {"tag": "beta"}}
     group = studio.group(project, "7", tags=("project",), conditions=[condition])
     data = {"project_id": project, "title": "New", "tags": [], "users": [], "conditions": [], "colour": "red"}
-    answer = studio.root.call("group", action="save", group_id=group, data=data)
-    assert (answer.data["tags"], answer.data["users"]) == (["project"], ["7"])
-    assert answer.data["conditions"] == [condition]
-    assert answer.body["warnings"] == ["colour: unknown field, ignored"]
-    assert studio.root.call("group", action="save", group_id=group, data=answer.data).data == answer.data
+    response = studio.root.call("group", action="save", group_id=group, data=data)
+    assert (response.data["tags"], response.data["users"]) == (["project"], ["7"])
+    assert response.data["conditions"] == [condition]
+    assert response.body["warnings"] == ["colour: unknown field, ignored"]
+    assert studio.root.call("group", action="save", group_id=group, data=response.data).data == response.data
 
 
 def test_a_group_stays_in_its_project(studio: Studio) -> None:
@@ -71,21 +71,21 @@ def test_a_group_id_is_24_hex_digits(studio: Studio, group_id: object) -> None:
 
 
 def test_only_root_is_told_that_there_is_no_such_group(studio: Studio) -> None:
-    answer = access(studio, "0" * 24, users=[])
-    assert (answer.status, answer.body["error"]) == (404, "group not found")
-    assert studio.person().call("group/access", group_id="0" * 24, data={"users": []}).status == 403
+    response = access(studio, "0" * 24, users=[])
+    assert (response.status, response.body["error"]) == (404, "group not found")
+    assert studio.user().call("group/access", group_id="0" * 24, data={"users": []}).status == 403
 
 
 def test_access_answers_exactly_five_fields(studio: Studio) -> None:
     project = studio.project()
     group = studio.group(project)
     condition = {"title": "Beta players", "condition": {"or": [{"tag": "beta"}, {"uid": ["5"]}]}}
-    answer = access(studio, group, users=["9", "7", "9"], conditions=[condition])
-    assert set(answer.data) == {"id", "project_id", "title", "conditions", "users"}
-    assert answer.data["users"] == ["9", "7"]
-    assert answer.data["conditions"] == [condition]
-    assert access(studio, group, users=[]).data == answer.data | {"users": []}
-    assert access(studio, group, conditions=[]).data == answer.data | {"users": [], "conditions": []}
+    response = access(studio, group, users=["9", "7", "9"], conditions=[condition])
+    assert set(response.data) == {"id", "project_id", "title", "conditions", "users"}
+    assert response.data["users"] == ["9", "7"]
+    assert response.data["conditions"] == [condition]
+    assert access(studio, group, users=[]).data == response.data | {"users": []}
+    assert access(studio, group, conditions=[]).data == response.data | {"users": [], "conditions": []}
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_at_most_100_users_each_counted_once(studio: Studio) -> None:
     group = studio.group(studio.project())
     many = [str(number) for number in range(1, 102)]
     assert access(studio, group, users=many[:100] * 2).status == 200
-    answer = access(studio, group, users=many)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    response = access(studio, group, users=many)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert len(access(studio, group).data["users"]) == 100
 
 
@@ -141,7 +141,7 @@ def test_at_most_100_users_each_counted_once(studio: Studio) -> None:
 def test_members_are_the_explicit_and_those_a_condition_holds_for(
     studio: Studio, condition: dict[str, Any], inside: bool
 ) -> None:
-    project, ann = studio.project(), studio.person()
+    project, ann = studio.project(), studio.user()
     app = studio.application(project)
     studio.role(app, "guard", "patrol")
     group = studio.group(project, conditions=[{"title": "x", "condition": condition}])
@@ -156,9 +156,9 @@ def test_members_are_the_explicit_and_those_a_condition_holds_for(
 def test_tags_are_set_by_their_endpoint(studio: Studio) -> None:
     project = studio.project()
     group = studio.group(project)
-    answer = studio.root.call("group/tags", group_id=group, data={"tags": ["project", "a:b", "a:b"]})
-    assert answer.body == {"status": "OK", "data": groups(studio, project)["groups"][0]}
-    assert answer.data["tags"] == ["project", "a:b"]
+    response = studio.root.call("group/tags", group_id=group, data={"tags": ["project", "a:b", "a:b"]})
+    assert response.body == {"status": "OK", "data": groups(studio, project)["groups"][0]}
+    assert response.data["tags"] == ["project", "a:b"]
 
 
 @pytest.mark.parametrize("tags", [None, "project", [5], ["a-b"], [""], ["x" * 65], [str(n) for n in range(11)], {}])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sso.perm.stores.projects import MAX_REMOVED_PROJECTS
-from tests.perm.endpoints.conftest import Answer, Person, Studio
-from tests.perm.endpoints.wires import Wire, together
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.connections import Connection, run_concurrently
 
 _numbers = itertools.count(1)
 
@@ -21,11 +21,11 @@ def spellings(text: str) -> tuple[str, ...]:
     return text.title(), text.upper(), text.replace("_", "-"), text.title().replace("_", "-", 1)
 
 
-def publish(studio: Studio, title: str) -> Answer:
+def publish(studio: Studio, title: str) -> ApiResponse:
     return studio.root.call("publish", project=title)
 
 
-def save(studio: Studio, project: str, **data: Any) -> Answer:
+def save(studio: Studio, project: str, **data: Any) -> ApiResponse:
     return studio.root.call("project", action="save", data={"id": project, **data})
 
 
@@ -33,8 +33,8 @@ def test_an_alias_that_is_spelled_like_another_projects_id_is_a_conflict(studio:
     taken, project = name(), studio.project()
     assert publish(studio, taken).status == 200
     for alias in (taken, *spellings(taken)):
-        answer = save(studio, project, aliases=[alias])
-        assert (answer.status, answer.body["status"]) == (409, "ERROR"), alias
+        response = save(studio, project, aliases=[alias])
+        assert (response.status, response.body["status"]) == (409, "ERROR"), alias
 
 
 def test_a_title_that_makes_the_name_of_an_alias_is_a_conflict(studio: Studio) -> None:
@@ -63,7 +63,7 @@ def test_spellings_of_one_alias_are_one_alias_and_no_spelling_of_the_own_id_is(s
 
 
 def test_a_project_is_found_by_every_spelling(studio: Studio) -> None:
-    ann, alias = studio.person(), name()
+    ann, alias = studio.user(), name()
     project = studio.project(ann)
     assert save(studio, project, aliases=[alias]).status == 200
     for said in (*spellings(project), *spellings(alias)):
@@ -85,17 +85,19 @@ def test_of_aliases_in_many_spellings_at_the_same_instant_one_project_gets_it(st
         projects = [studio.project() for _ in range(8)]
         said = itertools.cycle((alias, *spellings(alias)))
 
-        def take(project: str, alias: str) -> Callable[[Wire], Answer]:
-            return lambda wire: wire.call("project", action="save", data={"id": project, "aliases": [alias]})
+        def take(project: str, alias: str) -> Callable[[Connection], ApiResponse]:
+            return lambda connection: connection.call(
+                "project", action="save", data={"id": project, "aliases": [alias]}
+            )
 
-        answers = together(studio.server, [(studio.root, take(project, next(said))) for project in projects])
-        assert sorted(answer.status for answer in answers) == [200] + [409] * 7
+        responses = run_concurrently(studio.server, [(studio.root, take(project, next(said))) for project in projects])
+        assert sorted(response.status for response in responses) == [200] + [409] * 7
 
 
 @pytest.fixture(scope="module")
-def author(studio: Studio) -> Person:
+def author(studio: Studio) -> ApiUser:
     """Somebody who may have one project, and has removed as many as an author may."""
-    author = studio.person()
+    author = studio.user()
     studio.give_rules(author, can_create_projects="1")
     for _ in range(MAX_REMOVED_PROJECTS):
         made = author.call("publish", project=name()).data["id"]
@@ -103,12 +105,12 @@ def author(studio: Studio) -> Person:
     return author
 
 
-def test_removed_projects_of_an_author_are_limited(studio: Studio, author: Person) -> None:
-    answer = author.call("publish", project=name())
-    assert (answer.status, answer.body["status"]) == (409, "ERROR")
-    assert "removed" in answer.body["error"]
+def test_removed_projects_of_an_author_are_limited(studio: Studio, author: ApiUser) -> None:
+    response = author.call("publish", project=name())
+    assert (response.status, response.body["status"]) == (409, "ERROR")
+    assert "removed" in response.body["error"]
     assert author.call("user/info").body["projects"] == 0
-    others = studio.person(second_factor=True)
+    others = studio.user(second_factor=True)
     assert studio.root.call("publish", project=name(), user=others.login).status == 200
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 _numbers = itertools.count(1)
 
@@ -15,16 +15,16 @@ def title(text: str = "Title") -> str:
     return f"{text} {next(_numbers)}"
 
 
-def project(person: Person, action: str, wanted: object, **data: Any) -> Answer:
-    return person.call("project", action=action, data={"id": wanted, **data})
+def project(user: ApiUser, action: str, wanted: object, **data: Any) -> ApiResponse:
+    return user.call("project", action=action, data={"id": wanted, **data})
 
 
 def test_publish_answers_the_record_and_creates_no_application(studio: Studio) -> None:
-    author = studio.person()
+    author = studio.user()
     studio.give_rules(author, "can_create_projects")
     name = title("Red DAWN_x")
-    answer = author.call("publish", project=name)
-    made = answer.data
+    response = author.call("publish", project=name)
+    made = response.data
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.pop("created"))
     assert made == {
         "id": name.lower().replace(" ", "_"),
@@ -53,10 +53,10 @@ def test_get_and_save_answer_the_record_and_delete_nothing(studio: Studio) -> No
 
 def test_read_only_fields_are_ignored_and_unknown_ones_named(studio: Studio) -> None:
     made = studio.project()
-    answer = project(studio.root, "save", made, tags=["x"], author="5", created="x", removed=True, colour="red")
-    assert answer.data == project(studio.root, "get", made).data
-    assert (answer.data["removed"], answer.data["tags"]) == (False, [])
-    assert answer.body["warnings"] == ["colour: unknown field, ignored"]
+    response = project(studio.root, "save", made, tags=["x"], author="5", created="x", removed=True, colour="red")
+    assert response.data == project(studio.root, "get", made).data
+    assert (response.data["removed"], response.data["tags"]) == (False, [])
+    assert response.body["warnings"] == ["colour: unknown field, ignored"]
     assert project(studio.root, "get", made, colour="red").body["warnings"] == ["colour: unknown field, ignored"]
 
 
@@ -68,8 +68,8 @@ def test_read_only_fields_are_ignored_and_unknown_ones_named(studio: Studio) -> 
     ],
 )  # fmt: skip
 def test_a_bad_or_reserved_title_is_refused(studio: Studio, wrong: object) -> None:
-    answer = studio.root.call("publish", project=wrong)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    response = studio.root.call("publish", project=wrong)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert project(studio.root, "save", studio.project(), title=wrong).status == 400
 
 
@@ -83,8 +83,8 @@ def test_titles_are_unique_by_the_id_they_make(studio: Studio) -> None:
     name = title("My Proj")
     assert studio.root.call("publish", project=name).status == 200
     for same in (name, name.lower(), name.upper(), name.replace(" ", "_")):
-        answer = studio.root.call("publish", project=same)
-        assert (answer.status, answer.body["status"]) == (409, "ERROR")
+        response = studio.root.call("publish", project=same)
+        assert (response.status, response.body["status"]) == (409, "ERROR")
 
 
 def test_titles_stay_unique_when_they_change(studio: Studio) -> None:
@@ -131,15 +131,15 @@ def test_at_most_20_aliases(studio: Studio) -> None:
 
 
 def test_the_target_user_needs_a_second_factor_that_is_no_email(studio: Studio) -> None:
-    plain, by_mail = studio.person(), studio.person()
+    plain, by_mail = studio.user(), studio.user()
     studio.server.apply({"users": [{"login": by_mail.login, "email_2fa": True}]})
-    safe, disabled = studio.person(second_factor=True), studio.person(second_factor=True)
+    safe, disabled = studio.user(second_factor=True), studio.user(second_factor=True)
     studio.server.sso("user", "disable", disabled.user_id)
     name = title("Target")
     for target, status in ((plain, 409), (by_mail, 409), (disabled, 404)):
         for said in (target.user_id, target.login):
-            answer = studio.root.call("publish", project=name, user=said)
-            assert (answer.status, answer.body["status"]) == (status, "ERROR")
+            response = studio.root.call("publish", project=name, user=said)
+            assert (response.status, response.body["status"]) == (status, "ERROR")
     assert studio.root.call("publish", project=name, user="nobody@example.com").status == 404
     made = project(studio.root, "get", name.lower().replace(" ", "_"))
     assert made.status == 404
@@ -147,7 +147,7 @@ def test_the_target_user_needs_a_second_factor_that_is_no_email(studio: Studio) 
     users = studio.root.call("project/membership", action="get", data={"id": name.lower().replace(" ", "_")}).data[
         "users"
     ]
-    admins = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in (studio.root, safe)]
+    admins = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in (studio.root, safe)]
     assert sorted(map(str, users)) == sorted(map(str, admins))
 
 
@@ -161,14 +161,14 @@ def test_a_target_of_another_type_is_refused(studio: Studio, user: object) -> No
     [("2", 2), ("1,2", 2), (" 1 ", 1), ("-1", 0), ("abc", 0), ("1e9", 0), ("1.5", 0), ("0", 0), ("", 3)],
 )
 def test_the_parameter_of_can_create_projects_is_a_limit(studio: Studio, params: str, limit: int) -> None:
-    ann = studio.person()
+    ann = studio.user()
     studio.give_rules(ann, can_create_projects=params)
     done = [ann.call("publish", project=title("Limit")).status for _ in range(3)]
     assert done == [200] * limit + [409] * (3 - limit)
 
 
 def test_of_several_limits_the_highest_applies_and_unlimited_beats_them_all(studio: Studio) -> None:
-    ann = studio.person()
+    ann = studio.user()
     for name, params in (("one", "1"), ("two", "2"), ("bad", "many"), ("free", "")):
         rule = {"can_create_projects": {"value": True, "params": params}}
         data = {"name": f"limit_{name}", "meta": {"private_data": rule}}
@@ -183,7 +183,7 @@ def test_of_several_limits_the_highest_applies_and_unlimited_beats_them_all(stud
 
 
 def test_removed_projects_do_not_count(studio: Studio) -> None:
-    ann = studio.person()
+    ann = studio.user()
     studio.give_rules(ann, can_create_projects="1")
     made = ann.call("publish", project=title("Count")).data["id"]
     assert ann.call("user/info").body == {"status": "OK", "projects": 1}
@@ -229,14 +229,14 @@ def test_what_settings_name_must_be_the_projects_own(studio: Studio) -> None:
         services("x"),
         services("010"),
     ):
-        answer = project(studio.root, "save", made, settings=settings)
-        assert (answer.status, answer.body["status"]) == (400, "ERROR"), settings
+        response = project(studio.root, "save", made, settings=settings)
+        assert (response.status, response.body["status"]) == (400, "ERROR"), settings
     assert project(studio.root, "get", made).data["settings"] == {}
     assert project(studio.root, "save", made, settings=services(app, action(group, "chief", "revoke"))).status == 200
 
 
 def test_a_grant_gives_and_a_revoke_takes_whatever_the_source(studio: Studio) -> None:
-    made, ann = studio.project(), studio.person()
+    made, ann = studio.project(), studio.user()
     app, group = studio.application(made), studio.group(made, ann.user_id)
     for name in ("granted", "assigned"):
         studio.role(app, name, name)
@@ -251,9 +251,9 @@ def test_a_grant_gives_and_a_revoke_takes_whatever_the_source(studio: Studio) ->
 
 
 def test_allowed_domains_close_the_project_to_others(studio: Studio) -> None:
-    inside = studio.person(login=f"in{next(_numbers)}@Studio.example")
+    inside = studio.user(login=f"in{next(_numbers)}@Studio.example")
     made = studio.project(inside)
-    outside = studio.person(login=f"out{next(_numbers)}@sub.studio.example")
+    outside = studio.user(login=f"out{next(_numbers)}@sub.studio.example")
     app = studio.application(made)
     studio.role(app, "guard", "patrol")
     group = studio.group(made, inside.user_id, outside.user_id)
@@ -267,7 +267,7 @@ def test_allowed_domains_close_the_project_to_others(studio: Studio) -> None:
 
 
 def test_a_removed_project_ends_what_it_gave(studio: Studio) -> None:
-    member, author = studio.person(), studio.person()
+    member, author = studio.user(), studio.user()
     made = studio.project(member)
     app, group = studio.application(made), studio.group(made, author.user_id)
     studio.role(app, "guard", "patrol")
@@ -299,11 +299,11 @@ def test_a_removed_project_ends_what_it_gave(studio: Studio) -> None:
 
 
 def test_only_root_is_told_that_there_is_no_such_project(studio: Studio) -> None:
-    ann = studio.person()
+    ann = studio.user()
     for action_ in ("get", "save", "delete"):
         assert project(ann, action_, "no_such").body == project(ann, action_, studio.project()).body
-        answer = project(studio.root, action_, "no_such")
-        assert (answer.status, answer.body["error"]) == (404, "project not found")
+        response = project(studio.root, action_, "no_such")
+        assert (response.status, response.body["error"]) == (404, "project not found")
 
 
 @pytest.mark.parametrize("wanted", [None, 5, True, [], {}, "", "a b", "a.b", "é", "x" * 65])
@@ -313,7 +313,7 @@ def test_a_project_id_is_a_safe_name(studio: Studio, wanted: object) -> None:
 
 
 def test_the_shape_is_judged_before_the_permission(studio: Studio) -> None:
-    ann, made = studio.person(), studio.project()
+    ann, made = studio.user(), studio.project()
     assert project(ann, "save", made, title=5).status == 400
     assert project(ann, "save", made, title="Fine").status == 403
     shapes: list[dict[str, Any]] = [{"users": {}}, {"users": [{"user_id": 5}]}, {"allow": "x"}, {"disallow": ["x"]}]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Studio
+from tests.perm.endpoints.conftest import ApiResponse, Studio
 
 FULL: dict[str, Any] = {
     "name": "guard",
@@ -28,11 +28,11 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def save(studio: Studio, app: int, **data: Any) -> Answer:
+def save(studio: Studio, app: int, **data: Any) -> ApiResponse:
     return studio.root.call("roles", action="save", application_id=app, data=data)
 
 
-def get(studio: Studio, app: int, **data: Any) -> Answer:
+def get(studio: Studio, app: int, **data: Any) -> ApiResponse:
     return studio.root.call("roles", action="get", application_id=app, data=data)
 
 
@@ -55,7 +55,7 @@ def test_what_is_not_given_stays(studio: Studio, app: int) -> None:
 
 
 def test_delete_takes_the_role_and_its_assignments(studio: Studio, app: int) -> None:
-    ann = studio.person()
+    ann = studio.user()
     save(studio, app, name="guard", meta=FULL["meta"])
     studio.save_data(ann, app, roles=["guard"])
     delete = {"action": "delete", "application_id": app, "data": {"name": "guard"}}
@@ -67,8 +67,8 @@ def test_delete_takes_the_role_and_its_assignments(studio: Studio, app: int) -> 
 
 
 def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
-    answer = save(studio, app, name="x", colour="red", meta={"secret_data": {}, "private_data": {}})
-    assert sorted(answer.body["warnings"]) == [
+    response = save(studio, app, name="x", colour="red", meta={"secret_data": {}, "private_data": {}})
+    assert sorted(response.body["warnings"]) == [
         "colour: unknown field, ignored",
         "meta.secret_data: unknown field, ignored",
     ]
@@ -101,7 +101,7 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
 def test_a_role_applies_while_its_condition_holds(
     studio: Studio, app: int, condition: dict[str, Any], who: bool
 ) -> None:
-    ann = studio.person(tags=["beta"], purchases=["full_game"])
+    ann = studio.user(tags=["beta"], purchases=["full_game"])
     if condition == {"uid": ["{ann}"]}:
         condition = {"uid": [ann.user_id]}
     studio.role(app, "maybe", "enter", condition=condition)
@@ -157,11 +157,11 @@ def test_a_condition_has_at_most_256_nodes_and_no_endless_depth(studio: Studio, 
 def test_default_roles_apply_to_everybody(studio: Studio, app: int) -> None:
     studio.role(app, "default", "sit")
     studio.role(app, "other", "stand", default=True, condition={"tag": "nobody"})
-    assert studio.rules_of(studio.person(), app) == ["sit", "stand"]
+    assert studio.rules_of(studio.user(), app) == ["sit", "stand"]
 
 
 def test_parameters_are_appended_and_merged_in_the_order_of_role_names(studio: Studio, app: int) -> None:
-    ann = studio.person()
+    ann = studio.user()
     rule = {"private_data": {"walk": {"value": True, "params": "own"}}}
     save(studio, app, name="b", meta=rule, params="x, y")
     save(studio, app, name="a", meta=rule, params="z,x")
@@ -211,8 +211,8 @@ def meta(section: str = "private_data", **rules: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["guard", "default"])
 def test_only_a_protected_role_includes_a_protected_rule(studio: Studio, name: str, given: dict[str, Any]) -> None:
     app = studio.application(**PROTECTED)
-    answer = save(studio, app, name=name, **given)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    response = save(studio, app, name=name, **given)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert get(studio, app).data == []
     assert save(studio, app, name=name, protected=True, **given).status == 200
 
@@ -235,7 +235,7 @@ def test_a_rule_that_a_public_role_holds_cannot_become_protected(studio: Studio)
 
 
 def test_a_public_role_turned_protected_leaves_project_access(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+    project, ann = studio.project(), studio.user()
     app = studio.application(project)
     group = studio.group(project, ann.user_id)
     studio.role(app, "guard", "patrol")
@@ -258,7 +258,7 @@ def test_a_public_role_turned_protected_leaves_project_access(studio: Studio) ->
 
 
 def test_a_generic_role_turned_protected_leaves_every_membership(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+    project, ann = studio.project(), studio.user()
     rules = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     save(studio, 1, name="temporary", meta=rules)
     studio.join(project, ann, project=["temporary"])
@@ -273,7 +273,7 @@ def test_a_generic_role_turned_protected_leaves_every_membership(studio: Studio)
 
 
 def test_a_deleted_role_leaves_project_access(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+    project, ann = studio.project(), studio.user()
     app = studio.application(project)
     group = studio.group(project, ann.user_id)
     studio.role(app, "guard", "patrol")
@@ -289,6 +289,6 @@ def test_a_deleted_role_leaves_project_access(studio: Studio) -> None:
 def test_the_role_root_of_the_central_application_stays_and_stays_protected(studio: Studio) -> None:
     assert studio.root.call("roles", action="delete", application_id=1, data={"name": "root"}).status == 409
     assert save(studio, 1, name="root", protected=False).status == 409
-    ann, project = studio.person(), studio.project()
+    ann, project = studio.user(), studio.project()
     users = [{"user_id": ann.user_id, "roles": {"project": ["root"]}}]
     assert studio.root.call("project/membership", action="save", data={"id": project, "users": users}).status == 400

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import FACTOR, Answer, Person, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers
 
 
@@ -17,9 +17,9 @@ class House:
         self.app = studio.application()
         studio.role(self.app, "inside", "enter", condition={"ip": "10.0.0.0/8"})
         self.key: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=self.app, data={}).data
-        self.ann: Person = studio.person()
+        self.ann: ApiUser = studio.user()
 
-    def ask(self, headers: dict[str, str], application_id: int | None = None) -> Answer:
+    def ask(self, headers: dict[str, str], application_id: int | None = None) -> ApiResponse:
         body = {"action": "get", "application_id": application_id or self.app, "data": {"type": "list_short"}}
         return self.ann.call("meta/data", headers, **body)
 
@@ -61,8 +61,8 @@ def test_the_authorization_header_may_carry_the_address(house: House) -> None:
     headers = {"Authorization": f"Ip {signed['Ip']}", "Signature": signed["Signature"]}
     body = {"action": "get", "application_id": house.app, "data": {"type": "list_short"}}
     body |= {"jwt": house.ann.jwt, "factor": FACTOR}
-    answer = house.studio.client.post("/api/permissions/meta/data", json=body, headers=headers)
-    assert answer.json()["data"] == ["enter"]
+    response = house.studio.client.post("/api/permissions/meta/data", json=body, headers=headers)
+    assert response.json()["data"] == ["enter"]
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(-290, 200), (290, 200), (-310, 403), (310, 403)])

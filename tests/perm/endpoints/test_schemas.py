@@ -7,16 +7,16 @@ import pytest
 
 from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from tests.kit.browser import query
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 
-def save(person: Person, app: int, if_match: str | None = None, /, **data: Any) -> Answer:
+def save(user: ApiUser, app: int, if_match: str | None = None, /, **data: Any) -> ApiResponse:
     headers = {"If-Match": if_match} if if_match is not None else None
-    return person.call("meta/schema", headers, action="save", application_id=app, data=data)
+    return user.call("meta/schema", headers, action="save", application_id=app, data=data)
 
 
-def get(person: Person, app: int) -> Answer:
-    return person.call("meta/schema", action="get", application_id=app)
+def get(user: ApiUser, app: int) -> ApiResponse:
+    return user.call("meta/schema", action="get", application_id=app)
 
 
 def test_a_new_application_has_the_defaults(studio: Studio) -> None:
@@ -72,21 +72,21 @@ def test_named_roles_are_saved_and_the_others_stay(studio: Studio) -> None:
 
 def test_permissions_outside_the_sections_are_ignored_with_a_warning(studio: Studio) -> None:
     app = studio.application()
-    answer = save(studio.root, app, chat={"mute": {"value": True}})
-    assert answer.body["warnings"] == ["chat: unknown field, ignored"]
-    assert studio.rules_of(studio.person(), app) == []
+    response = save(studio.root, app, chat={"mute": {"value": True}})
+    assert response.body["warnings"] == ["chat: unknown field, ignored"]
+    assert studio.rules_of(studio.user(), app) == []
 
 
 def test_secret_data_is_ignored_except_from_root(studio: Studio) -> None:
-    app, ann = studio.application(), studio.person()
+    app, ann = studio.application(), studio.user()
     studio.give_secret(ann, app, "canModifySchema")
     open_door = {"application": {"canSave": {"value": True}}}
-    answer = save(ann, app, secret_data=open_door, public_data={"a": {"value": True}})
-    assert answer.data["secret_data"] == NEW_SECRET_DATA
-    assert answer.data["public_data"] == {"a": {"value": True}}
+    response = save(ann, app, secret_data=open_door, public_data={"a": {"value": True}})
+    assert response.data["secret_data"] == NEW_SECRET_DATA
+    assert response.data["public_data"] == {"a": {"value": True}}
     saved = save(studio.root, app, secret_data=open_door).data["secret_data"]
     assert saved == NEW_SECRET_DATA | {"application": NEW_SECRET_DATA["application"] | open_door["application"]}
-    assert studio.person().call("application", action="save", data={"application_id": app}).status == 200
+    assert studio.user().call("application", action="save", data={"application_id": app}).status == 200
 
 
 def test_schema_save_keeps_login_and_secret_rules_that_it_leaves_out(studio: Studio) -> None:
@@ -106,7 +106,7 @@ def test_schema_save_keeps_login_and_secret_rules_that_it_leaves_out(studio: Stu
 
 
 def test_incomplete_schema_of_an_older_version_is_shown_complete(studio: Studio) -> None:
-    app, ann = studio.application(), studio.person()
+    app, ann = studio.application(), studio.user()
     statement = """UPDATE applications SET login = '{}', revision = revision + 1,
         secret_data = '{"application": {"canRead": {"value": true}}, "meta": {}}' WHERE application_id = $1"""
     query(studio.server, statement, app)
@@ -180,8 +180,8 @@ def test_if_match_must_be_the_version(studio: Studio) -> None:
 )
 def test_a_wrong_schema_is_refused_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
     app = studio.application()
-    answer = save(studio.root, app, **data)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    response = save(studio.root, app, **data)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert get(studio.root, app).data["version"] == 1
 
 
@@ -194,8 +194,8 @@ def test_a_wrong_role_undoes_the_whole_save(studio: Studio) -> None:
 
 
 def test_data_is_required_for_save(studio: Studio) -> None:
-    answer = studio.root.call("meta/schema", action="save", application_id=studio.application())
-    assert (answer.status, answer.body["error"]) == (400, "data: is required")
+    response = studio.root.call("meta/schema", action="save", application_id=studio.application())
+    assert (response.status, response.body["error"]) == (400, "data: is required")
 
 
 def test_ordinary_unicode_survives(studio: Studio) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import FACTOR, Answer, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.tokens import ServiceKey, expired_jwt, user_jwt
 
 
@@ -15,7 +15,7 @@ class Shop:
         self.studio = studio
         self.app = studio.application(private_data={"buy": {"value": True}})
         studio.role(self.app, "vip", "discount")
-        self.ann, self.bob = studio.person(), studio.person()
+        self.ann, self.bob = studio.user(), studio.user()
         studio.save_data(self.ann, self.app, roles=["vip"])
         self.service_key = ServiceKey().trusted_by(studio, self.app)
         self.key = studio.root.call("accessKey", action="save", application_id=self.app, data={}).data["hash"]
@@ -31,10 +31,10 @@ class Shop:
     def expired(self, days: float, **claims: Any) -> str:
         return expired_jwt(self.studio.server, self.ann.user_id, days, **claims)
 
-    def call(self, headers: dict[str, str], action: str = "get", path: str = "meta/data", **body: Any) -> Answer:
+    def call(self, headers: dict[str, str], action: str = "get", path: str = "meta/data", **body: Any) -> ApiResponse:
         body = {"application_id": self.app, "data": {}, "action": action} | body
-        answer = self.studio.client.post(f"/api/permissions/{path}", json=body, headers=headers)
-        return Answer(answer.status_code, answer.json())
+        response = self.studio.client.post(f"/api/permissions/{path}", json=body, headers=headers)
+        return ApiResponse(response.status_code, response.json())
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +73,10 @@ def test_service_jwt_waives_no_expiry_at_other_applications_even_beside_the_fact
 
 @pytest.mark.parametrize(("days", "status"), [(0.01, 200), (29.9, 200), (30.1, 401)])
 def test_an_access_key_waives_the_expiry_for_get(shop: Shop, days: float, status: int) -> None:
-    answer = shop.call(shop.with_key, jwt=shop.expired(days))
-    assert answer.status == status
+    response = shop.call(shop.with_key, jwt=shop.expired(days))
+    assert response.status == status
     if status == 200:
-        assert answer.body == {
+        assert response.body == {
             "status": "OK",
             "data": ["private_data.buy", "private_data.discount"],
             "user_id": shop.ann.user_id,
@@ -85,7 +85,7 @@ def test_an_access_key_waives_the_expiry_for_get(shop: Shop, days: float, status
 
 
 def test_an_access_key_waives_no_expiry_for_save(studio: Studio, shop: Shop) -> None:
-    carl = studio.person()
+    carl = studio.user()
     studio.give_secret(carl, shop.app, public={"canWrite": "self"})
     data = {"user_id": carl.user_id, "public_data": {"color": {"value": "red"}}}
     expired = expired_jwt(studio.server, carl.user_id, 0.01)
@@ -104,7 +104,7 @@ def test_an_access_key_gives_the_user_no_more_rights(shop: Shop) -> None:
 
 
 def test_a_waiver_waives_nothing_but_the_expiry(studio: Studio, shop: Shop) -> None:
-    disabled = studio.person()
+    disabled = studio.user()
     studio.server.sso("user", "disable", disabled.user_id)
     tampered = shop.expired(0.01)[:-8] + "AAAAAAAA"
     elsewhere = shop.expired(0.01, iss="https://elsewhere.example.com")
@@ -125,8 +125,8 @@ def test_the_expiry_is_waived_at_no_other_endpoint(shop: Shop) -> None:
 @pytest.mark.parametrize("way", ["service", "with_key"])
 def test_roles_are_given_without_any_jwt(shop: Shop, way: str) -> None:
     data = {"user_id": shop.ann.user_id, "type": "roles"}
-    answer = shop.call(getattr(shop, way), data=data)
-    assert answer.body == {"status": "OK", "data": ["vip"], "user_id": shop.ann.user_id, "expired": 0}
+    response = shop.call(getattr(shop, way), data=data)
+    assert response.body == {"status": "OK", "data": ["vip"], "user_id": shop.ann.user_id, "expired": 0}
 
 
 @pytest.mark.parametrize("way", ["service", "with_key"])
@@ -140,8 +140,8 @@ def test_nothing_but_roles_is_given_without_a_jwt(shop: Shop, way: str, kind: st
 @pytest.mark.parametrize("way", ["service", "with_key"])
 def test_without_a_jwt_the_user_must_be_named_and_known(shop: Shop, way: str) -> None:
     assert shop.call(getattr(shop, way), data={"type": "roles"}).status == 400
-    answer = shop.call(getattr(shop, way), data={"type": "roles", "user_id": "999999999"})
-    assert (answer.status, answer.body["error"]) == (404, "user not found")
+    response = shop.call(getattr(shop, way), data={"type": "roles", "user_id": "999999999"})
+    assert (response.status, response.body["error"]) == (404, "user not found")
 
 
 def test_an_access_key_is_for_its_own_application(studio: Studio, shop: Shop) -> None:
@@ -162,10 +162,10 @@ def test_a_service_without_a_user_is_for_its_own_application_and_project(studio:
 
 def test_the_application_comes_from_the_service_jwt_when_it_is_missing(shop: Shop) -> None:
     headers = shop.service | {"Authorization": f"Bearer {shop.ann.jwt}"}
-    answer = shop.studio.client.post(
+    response = shop.studio.client.post(
         "/api/permissions/meta/data", json={"action": "get", "data": {}}, headers=headers
     ).json()
-    assert answer["data"] == ["private_data.buy", "private_data.discount"]
+    assert response["data"] == ["private_data.buy", "private_data.discount"]
     assert shop.call(headers, application_id=None).status == 400
     assert shop.call({"Authorization": f"Bearer {shop.ann.jwt}", "Factor": FACTOR}, application_id=None).status == 400
 

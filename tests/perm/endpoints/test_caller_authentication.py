@@ -15,7 +15,7 @@ from sso.core.keys import GENERATE, public_jwk, public_pem
 from tests.faults import sql
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
-from tests.perm.endpoints.conftest import FACTOR, Person, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
 
 REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
@@ -23,22 +23,22 @@ REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
 
 def ask(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> tuple[int, Any]:
     """Status and answer; of a refusal, the reason after "invalid token" is left out."""
-    answer = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
-    told = answer.json()
+    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    told = response.json()
     if told.get("error", "").startswith("invalid token: "):
         told["error"] = "invalid token"
-    return answer.status_code, told
+    return response.status_code, told
 
 
 def reason(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> str:
     """Why a call is refused with 401."""
-    answer = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
-    assert answer.status_code == 401
-    return str(answer.json()["error"])
+    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    assert response.status_code == 401
+    return str(response.json()["error"])
 
 
 def test_refusal_tells_which_credential_is_missing_or_wrong(
-    studio: Studio, ann: Person, key: ServiceKey, app: int
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
 ) -> None:
     missing_jwt = "invalid token: a user JWT is required (Authorization: Bearer <user JWT>)"
     assert reason(studio) == missing_jwt
@@ -70,8 +70,8 @@ def bearer(token: str, factor: str | None = FACTOR, service_jwt: str | None = No
 
 
 @pytest.fixture(scope="module")
-def ann(studio: Studio) -> Person:
-    return studio.person()
+def ann(studio: Studio) -> ApiUser:
+    return studio.user()
 
 
 @pytest.fixture(scope="module")
@@ -90,16 +90,16 @@ def access_key(studio: Studio, app: int) -> dict[str, Any]:
     return made
 
 
-def test_a_user_jwt_with_its_factor_in_headers(studio: Studio, ann: Person) -> None:
+def test_a_user_jwt_with_its_factor_in_headers(studio: Studio, ann: ApiUser) -> None:
     assert ask(studio, bearer(ann.jwt)) == (200, {"status": "OK", "projects": 0})
 
 
-def test_the_deprecated_body_fields_work(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_the_deprecated_body_fields_work(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     assert ask(studio, jwt=ann.jwt, factor=FACTOR)[0] == 200
     assert ask(studio, jwt=ann.jwt, service_jwt=key.sign(studio.server, app))[0] == 200
 
 
-def test_headers_win_over_body_fields(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_headers_win_over_body_fields(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     assert ask(studio, bearer(ann.jwt), jwt="a.b.c", factor="wrong")[0] == 200
     assert ask(studio, bearer("a.b.c"), jwt=ann.jwt) == REFUSED
     assert ask(studio, bearer(ann.jwt, "wrong"), factor=FACTOR) == REFUSED
@@ -107,7 +107,7 @@ def test_headers_win_over_body_fields(studio: Studio, ann: Person, key: ServiceK
 
 
 @pytest.mark.parametrize("factor", [None, "", "wrong", FACTOR.upper(), f"{FACTOR} x", "None"])
-def test_a_missing_or_wrong_factor_is_refused(studio: Studio, ann: Person, factor: str | None) -> None:
+def test_a_missing_or_wrong_factor_is_refused(studio: Studio, ann: ApiUser, factor: str | None) -> None:
     assert ask(studio, bearer(ann.jwt, factor)) == REFUSED
 
 
@@ -120,7 +120,7 @@ def test_without_a_jwt_nobody_calls(studio: Studio, key: ServiceKey, app: int) -
 @pytest.mark.parametrize("value", [None, True, 1, 1.5, [], ["x"], {}])
 @pytest.mark.parametrize("field", ["jwt", "factor", "service_jwt"])
 def test_a_credential_of_another_type_than_string_is_none(
-    studio: Studio, ann: Person, field: str, value: object
+    studio: Studio, ann: ApiUser, field: str, value: object
 ) -> None:
     body: dict[str, Any] = {"jwt": ann.jwt, "factor": FACTOR, "service_jwt": ""} | {field: value}
     if field == "service_jwt":
@@ -128,27 +128,27 @@ def test_a_credential_of_another_type_than_string_is_none(
     assert ask(studio, None, **body) == REFUSED
 
 
-def test_a_service_jwt_stands_in_for_the_factor(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_a_service_jwt_stands_in_for_the_factor(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     token = key.sign(studio.server, app)
     assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
     assert ask(studio, bearer(ann.jwt, "wrong", token))[0] == 200
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-def test_a_service_jwt_of_every_algorithm(studio: Studio, ann: Person, algorithm: str) -> None:
+def test_a_service_jwt_of_every_algorithm(studio: Studio, ann: ApiUser, algorithm: str) -> None:
     app = studio.application()
     key = ServiceKey(algorithm).trusted_by(studio, app)
     assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
 
 
-def test_a_service_jwt_of_more_than_4096_characters_is_refused(studio: Studio, ann: Person) -> None:
+def test_a_service_jwt_of_more_than_4096_characters_is_refused(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     key = ServiceKey().trusted_by(studio, app)
     assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 2000)))[0] == 200
     assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 3000)))[0] == 401
 
 
-def test_a_service_jwt_with_a_costly_key_is_verified_in_the_thread(studio: Studio, ann: Person) -> None:
+def test_a_service_jwt_with_a_costly_key_is_verified_in_the_thread(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)
     token = key.sign(studio.server, app)
@@ -156,7 +156,7 @@ def test_a_service_jwt_with_a_costly_key_is_verified_in_the_thread(studio: Studi
     assert ask(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
 
 
-def test_a_stored_application_key_outside_the_limits_opens_nothing(studio: Studio, ann: Person) -> None:
+def test_a_stored_application_key_outside_the_limits_opens_nothing(studio: Studio, ann: ApiUser) -> None:
     """An older version accepted it, and may have stored it."""
     app = studio.application()
     key = ServiceKey("RS256").trusted_by(studio, app)
@@ -168,7 +168,7 @@ def test_a_stored_application_key_outside_the_limits_opens_nothing(studio: Studi
     assert studio.client.get(f"/api/permissions/application/publicKeys/{app}").json()["keys"] == []
 
 
-def test_a_key_in_the_file_system_is_trusted_for_its_application(studio: Studio, ann: Person) -> None:
+def test_a_key_in_the_file_system_is_trusted_for_its_application(studio: Studio, ann: ApiUser) -> None:
     app, other, key = studio.application(), studio.application(), ServiceKey()
     folder = studio.server.folder / "data" / "keys"
     folder.mkdir(exist_ok=True)
@@ -179,7 +179,7 @@ def test_a_key_in_the_file_system_is_trusted_for_its_application(studio: Studio,
     assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
 
 
-def test_a_key_that_was_replaced_is_trusted_no_more(studio: Studio, ann: Person) -> None:
+def test_a_key_that_was_replaced_is_trusted_no_more(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     old = ServiceKey().trusted_by(studio, app)
     new = ServiceKey().trusted_by(studio, app)
@@ -213,7 +213,7 @@ NOW = int(time.time())
     ],
 )
 def test_a_service_jwt_with_wrong_claims_is_refused(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, claims: dict[str, Any]
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, claims: dict[str, Any]
 ) -> None:
     token = key.sign(studio.server, **{"app_id": app, **claims})
     assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
@@ -223,7 +223,7 @@ def test_a_service_jwt_with_wrong_claims_is_refused(
     "kid", ["", "unknown", "../../secret.key", "/etc/passwd", "a' OR '1'='1", "\0", "\ud800", "x" * 200, 7, ["x"], None]
 )
 def test_a_service_jwt_that_names_a_strange_key_is_refused(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, kid: object
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, kid: object
 ) -> None:
     token = forged({"alg": "ES256", "kid": kid}, pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED))
     assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
@@ -243,7 +243,7 @@ def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "nOnE", "", "HS256", "HS384", "HS512", "RS384", None])
 def test_the_algorithm_is_the_keys_never_the_tokens(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, algorithm: str | None
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, algorithm: str | None
 ) -> None:
     server = studio.server
     user_claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
@@ -256,7 +256,7 @@ def test_the_algorithm_is_the_keys_never_the_tokens(
         assert ask(studio, bearer(ann.jwt, None, service)) == REFUSED
 
 
-def test_a_public_key_is_no_shared_secret(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_a_public_key_is_no_shared_secret(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     server = studio.server
     own_pem = studio.client.get(f"/api/permissions/application/publicKey/{signer(server).kid}").json()["key"]["data"]
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
@@ -266,7 +266,7 @@ def test_a_public_key_is_no_shared_secret(studio: Studio, ann: Person, key: Serv
         assert ask(studio, bearer(forged({"alg": "HS256", "kid": signer(server).kid}, claims, signature))) == REFUSED
 
 
-def test_a_key_that_the_token_brings_is_not_believed(studio: Studio, ann: Person) -> None:
+def test_a_key_that_the_token_brings_is_not_believed(studio: Studio, ann: ApiUser) -> None:
     mine = GENERATE["RS256"]()
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
     kid = signer(studio.server).kid
@@ -280,13 +280,13 @@ def test_a_key_that_the_token_brings_is_not_believed(studio: Studio, ann: Person
         assert ask(studio, bearer(token)) == REFUSED
 
 
-def test_an_applications_key_signs_no_user_jwt(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_an_applications_key_signs_no_user_jwt(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
     token = pyjwt.encode(claims, key.private, algorithm="ES256", headers={"kid": key.kid})
     assert ask(studio, bearer(token)) == REFUSED
 
 
-def test_the_services_own_key_signs_no_service_jwt(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_the_services_own_key_signs_no_service_jwt(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     claims = pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED)
     assert ask(studio, bearer(ann.jwt, None, signer(studio.server).sign(claims))) == REFUSED
 
@@ -315,26 +315,26 @@ def test_the_services_own_key_signs_no_service_jwt(studio: Studio, ann: Person, 
         {"fac": None},
     ],
 )
-def test_a_user_jwt_with_wrong_claims_is_refused(studio: Studio, ann: Person, claims: dict[str, Any]) -> None:
+def test_a_user_jwt_with_wrong_claims_is_refused(studio: Studio, ann: ApiUser, claims: dict[str, Any]) -> None:
     assert ask(studio, bearer(user_jwt(studio.server, ann.user_id)))[0] == 200
     assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, **claims))) == REFUSED
 
 
-def test_an_issuer_is_compared_as_a_whole(studio: Studio, ann: Person) -> None:
+def test_an_issuer_is_compared_as_a_whole(studio: Studio, ann: ApiUser) -> None:
     base = studio.server.base_url
     for issuer in (f"{base}/", base[:-1], f" {base}"):
         assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, iss=issuer))) == REFUSED
 
 
 @pytest.mark.parametrize("token", ["x", "a.b", "a.b.c", "a.b.c.d", "..", "é.é.é", "A" * 7000 + ".e.e", "+/.+/.=="])
-def test_what_is_no_jwt_is_refused(studio: Studio, ann: Person, token: str) -> None:
+def test_what_is_no_jwt_is_refused(studio: Studio, ann: ApiUser, token: str) -> None:
     sent = token.encode().decode("latin-1")
     assert ask(studio, {"Authorization": f"Bearer {sent}".encode("latin-1"), "Factor": FACTOR}) == REFUSED  # type: ignore[dict-item]
     assert ask(studio, None, jwt=token, factor=FACTOR) == REFUSED
 
 
 def test_every_kind_of_token_is_refused_where_another_is_meant(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, access_key: dict[str, Any]
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, access_key: dict[str, Any]
 ) -> None:
     service = key.sign(studio.server, app)
     login = {"login": ann.login, "password": PASSWORD}
@@ -348,7 +348,7 @@ def test_every_kind_of_token_is_refused_where_another_is_meant(
 
 
 def test_an_access_key_calls_nothing_but_users_schemas(
-    studio: Studio, ann: Person, app: int, access_key: dict[str, Any]
+    studio: Studio, ann: ApiUser, app: int, access_key: dict[str, Any]
 ) -> None:
     for path in ("user/info", "application", "accessKey", "roles", "meta/schema", "project", "group", "audit"):
         body = {"action": "get", "application_id": app, "data": {"application_id": app, "type": "roles"}}
@@ -357,18 +357,18 @@ def test_an_access_key_calls_nothing_but_users_schemas(
 
 
 def test_a_disabled_user_calls_nothing(studio: Studio) -> None:
-    bob = studio.person()
+    bob = studio.user()
     studio.server.sso("user", "disable", bob.user_id)
     assert ask(studio, bearer(bob.jwt)) == REFUSED
 
 
-def test_fixed_ips_work_from_there_only(studio: Studio, ann: Person) -> None:
+def test_fixed_ips_work_from_there_only(studio: Studio, ann: ApiUser) -> None:
     assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["127.0.0.0/8"])))[0] == 200
     assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"]))) == REFUSED
 
 
 def test_fixed_ips_are_compared_with_the_address_that_a_server_vouches_for(
-    studio: Studio, ann: Person, app: int, access_key: dict[str, Any]
+    studio: Studio, ann: ApiUser, app: int, access_key: dict[str, Any]
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"])
     body = {"action": "get", "application_id": app, "data": {}}
@@ -377,7 +377,7 @@ def test_fixed_ips_are_compared_with_the_address_that_a_server_vouches_for(
 
 
 @pytest.fixture
-def exchanged(studio: Studio, ann: Person) -> dict[str, str]:
+def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
     """The claims of a token that was exchanged from an access token, whose grant lives."""
     sql(
         studio.dsn,
@@ -406,7 +406,7 @@ ACCESS = hashlib.sha256(b"access token").digest()
     ],
 )
 def test_exchanged_token_ends_with_its_access_token_and_the_standing_of_its_client(
-    studio: Studio, ann: Person, exchanged: dict[str, str], ended: str
+    studio: Studio, ann: ApiUser, exchanged: dict[str, str], ended: str
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
     assert ask(studio, bearer(token))[0] == 200
@@ -419,7 +419,7 @@ def test_exchanged_token_ends_with_its_access_token_and_the_standing_of_its_clie
     )
 
 
-def test_an_exchanged_token_ends_with_its_grant(studio: Studio, ann: Person, exchanged: dict[str, str]) -> None:
+def test_an_exchanged_token_ends_with_its_grant(studio: Studio, ann: ApiUser, exchanged: dict[str, str]) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
     assert ask(studio, bearer(token))[0] == 200
     sql(studio.dsn, f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'")
@@ -427,7 +427,7 @@ def test_an_exchanged_token_ends_with_its_grant(studio: Studio, ann: Person, exc
 
 
 def test_an_exchanged_token_with_a_factor_works_with_it(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, exchanged: dict[str, str]
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
     assert ask(studio, bearer(token))[0] == 200
@@ -436,7 +436,7 @@ def test_an_exchanged_token_with_a_factor_works_with_it(
 
 
 def test_an_exchanged_token_without_a_factor_works_only_with_a_service_jwt(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, exchanged: dict[str, str]
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, None, **exchanged)
     for factor in (None, "", FACTOR, "None"):
@@ -446,7 +446,7 @@ def test_an_exchanged_token_without_a_factor_works_only_with_a_service_jwt(
     assert ask(studio, bearer(token, None, service), "meta/data", action="get", data={})[0] == 200
 
 
-def test_a_service_jwt_speaks_for_its_own_application_and_those_of_its_project(studio: Studio, ann: Person) -> None:
+def test_a_service_jwt_speaks_for_its_own_application_and_those_of_its_project(studio: Studio, ann: ApiUser) -> None:
     project = studio.project()
     app, sister, stranger = studio.application(project), studio.application(project), studio.application()
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
@@ -458,7 +458,7 @@ def test_a_service_jwt_speaks_for_its_own_application_and_those_of_its_project(s
     assert ask(studio, root, "application", action="get", data={"application_id": stranger})[0] == 403
 
 
-def test_service_jwts_end_with_their_application(studio: Studio, ann: Person) -> None:
+def test_service_jwts_end_with_their_application(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
     assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
@@ -466,7 +466,7 @@ def test_service_jwts_end_with_their_application(studio: Studio, ann: Person) ->
     assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
 
 
-def test_service_jwts_and_access_keys_end_with_the_project(studio: Studio, ann: Person) -> None:
+def test_service_jwts_and_access_keys_end_with_the_project(studio: Studio, ann: ApiUser) -> None:
     project = studio.project()
     app = studio.application(project)
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
