@@ -45,8 +45,8 @@ class ApiUser:
     jwt: str
 
     def call(self, path: str, headers: dict[str, str] | None = None, /, **body: Any) -> ApiResponse:
-        sent = {"Authorization": f"Bearer {self.jwt}", "Factor": FACTOR} | (headers or {})
-        response = self.client.post(f"/api/permissions/{path}", json=body, headers=sent)
+        request_headers = {"Authorization": f"Bearer {self.jwt}", "Factor": FACTOR} | (headers or {})
+        response = self.client.post(f"/api/permissions/{path}", json=body, headers=request_headers)
         return ApiResponse(response.status_code, response.json())
 
 
@@ -129,12 +129,12 @@ class Studio:
 
     def group(self, project_id: str, *users: str, tags: tuple[str, ...] = (), conditions: Any = ()) -> str:
         data = {"project_id": project_id, "title": f"Group {next(_numbers)}"}
-        made: str = self.root.call("group", action="save", data=data).data["id"]
+        created: str = self.root.call("group", action="save", data=data).data["id"]
         access = {"users": list(users), "conditions": list(conditions)}
-        assert self.root.call("group/access", group_id=made, data=access).status == 200
+        assert self.root.call("group/access", group_id=created, data=access).status == 200
         if tags:
-            assert self.root.call("group/tags", group_id=made, data={"tags": list(tags)}).status == 200
-        return made
+            assert self.root.call("group/tags", group_id=created, data={"tags": list(tags)}).status == 200
+        return created
 
     def rules_of(self, user: ApiUser, application_id: int, kind: str = "list_short", **options: Any) -> Any:
         data = {"type": kind}
@@ -142,22 +142,22 @@ class Studio:
 
     def project(self, *admins: ApiUser) -> str:
         """A new project; its id. Root needs no membership, and each one is read with every call."""
-        made: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
+        created: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
         users = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in admins or (self.keeper,)]
-        assert self.root.call("project/membership", action="save", data={"id": made, "users": users}).status == 200
-        return made
+        assert self.root.call("project/membership", action="save", data={"id": created, "users": users}).status == 200
+        return created
 
     def removed_project(self) -> str:
-        made = self.project()
-        assert self.root.call("project", action="delete", data={"id": made}).status == 200
-        return made
+        created = self.project()
+        assert self.root.call("project", action="delete", data={"id": created}).status == 200
+        return created
 
     def application(self, project_id: str | None = None, **schema: Any) -> int:
         data = {"name": f"App {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
-        made: int = self.root.call("application", action="save", data=data).data["application_id"]
+        created: int = self.root.call("application", action="save", data=data).data["application_id"]
         if schema:
-            assert self.root.call("meta/schema", action="save", application_id=made, data=schema).status == 200
-        return made
+            assert self.root.call("meta/schema", action="save", application_id=created, data=schema).status == 200
+        return created
 
 
 @pytest.fixture(scope="session")

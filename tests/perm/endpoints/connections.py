@@ -61,14 +61,14 @@ def _holder(socket: str, pids: Sequence[int]) -> int:
 
 def connect_to_each_worker(server: Server, user: ApiUser) -> list[Connection]:
     """One connection to every worker, found by opening connections until all of them have one."""
-    found: dict[int, Connection] = {}
+    by_worker: dict[int, Connection] = {}
     workers = server.workers()
     for _ in range(500):
         connection = Connection(server, user)
-        if found.setdefault(connection.worker(server), connection) is not connection:
+        if by_worker.setdefault(connection.worker(server), connection) is not connection:
             connection.close()
-        if len(found) == len(workers):
-            return [found[pid] for pid in workers]
+        if len(by_worker) == len(workers):
+            return [by_worker[pid] for pid in workers]
     raise AssertionError("some worker never got a connection")
 
 

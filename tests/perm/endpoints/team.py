@@ -31,9 +31,9 @@ class Team:
         app = self.studio.application(project_id, **schema)
         self.studio.role(app, "guard", "patrol")
         self.studio.role(app, "chief", "rule", protected=True)
-        made = TeamProject(self, project_id, app, group)
-        assert made.save_members(self.studio.root, *made.members()).status == 200
-        return made
+        created = TeamProject(self, project_id, app, group)
+        assert created.save_members(self.studio.root, *created.members()).status == 200
+        return created
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,13 @@ class TeamProject:
     def members(self, **changes: list[Any] | None) -> list[dict[str, Any]]:
         """The membership as it was made; ``manager=["admin"]`` replaces project roles, ``owner=None`` drops a user."""
         team = self.team
-        made: dict[str, list[Any] | None] = {
+        created: dict[str, list[Any] | None] = {
             "owner": ["admin"], "manager": ["manager"], "developer": ["developer"], "viewer": ["viewer"],
         }  # fmt: skip
         users = [
-            member(getattr(team, name), project=given) for name, given in (made | changes).items() if given is not None
+            member(getattr(team, name), project=roles)
+            for name, roles in (created | changes).items()
+            if roles is not None
         ]
         return [*users, member(team.leader, groups={self.group: ["group_admin"]})]
 
@@ -96,9 +98,9 @@ def everyone(title: str = "all") -> dict[str, Any]:
     return {"title": title, "condition": {"everyone": True}}
 
 
-def refused(made: TeamProject, write: Callable[[TeamProject], ApiResponse], status: int = 403) -> None:
+def refused(created: TeamProject, write: Callable[[TeamProject], ApiResponse], status: int = 403) -> None:
     """The write is refused and changes nothing."""
-    before = made.state()
-    response = write(made)
+    before = created.state()
+    response = write(created)
     assert (response.status, response.body["status"]) == (status, "ERROR"), response.body
-    assert made.state() == before
+    assert created.state() == before

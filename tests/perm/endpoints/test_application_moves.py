@@ -18,7 +18,7 @@ def move(caller: ApiUser, app: int, project_id: str | None, **fields: Any) -> Ap
     return caller.call("application", action="save", data=data)
 
 
-def speaks(studio: Studio, key: ServiceKey, app: int, about: int) -> int:
+def save_as_service(studio: Studio, key: ServiceKey, app: int, about: int) -> int:
     """The status of a save of a user's secret data, with a service JWT in place of the factor."""
     user = studio.user()
     data = {"user_id": user.user_id, "secret_data": {"application": {"canModifySchema": {"value": True}}}}
@@ -26,7 +26,7 @@ def speaks(studio: Studio, key: ServiceKey, app: int, about: int) -> int:
     return user.call("meta/data", headers, action="save", application_id=about, data=data).status
 
 
-def test_service_key_of_a_moved_application_does_not_speak_for_its_new_project(team: Team) -> None:
+def test_service_key_of_a_moved_application_is_not_valid_in_its_new_project(team: Team) -> None:
     source, destination = team.project(), team.project()
     studio = team.studio
     key = ServiceKey().trusted_by(studio, source.app)
@@ -35,24 +35,26 @@ def test_service_key_of_a_moved_application_does_not_speak_for_its_new_project(t
         studio.root.call("application", action="save", data={"application_id": source.app, "service_meta": meta}).status
         == 200
     )
-    assert speaks(studio, key, source.app, source.app) == 200
+    assert save_as_service(studio, key, source.app, source.app) == 200
     assert move(team.developer, source.app, destination.id).status == 200
-    assert speaks(studio, key, source.app, destination.app) == 401
-    assert speaks(studio, key, source.app, source.app) == 401
+    assert save_as_service(studio, key, source.app, destination.app) == 401
+    assert save_as_service(studio, key, source.app, source.app) == 401
     assert studio.client.get(f"/api/permissions/application/publicKeys/{source.app}").json()["keys"] == []
-    found = studio.root.call("application", action="get", data={"application_id": source.app}, options={"full": True})
-    assert found.data["service_meta"] == {"name": "Shop", "public_key": ""}  # still a service
+    application = studio.root.call(
+        "application", action="get", data={"application_id": source.app}, options={"full": True}
+    )
+    assert application.data["service_meta"] == {"name": "Shop", "public_key": ""}  # still a service
     sql = "SELECT private_key_sealed FROM applications WHERE application_id = $1"
     assert query(studio.server, sql, source.app)[0][0] is None
     trail = studio.root.call("audit", data={"application_id": source.app, "operation": "application.key.remove"}).data
     assert [(entry["project_id"], entry["before"]) for entry in trail] == [(source.id, {"kid": key.kid})]
 
 
-def test_service_key_that_comes_with_the_move_is_trusted(team: Team) -> None:
+def test_service_key_that_is_saved_with_the_move_is_trusted(team: Team) -> None:
     source, destination = team.project(), team.project()
     studio, key = team.studio, ServiceKey()
     assert move(studio.root, source.app, destination.id, service_meta={"public_key": key.pem}).status == 200
-    assert speaks(studio, key, source.app, destination.app) == 200
+    assert save_as_service(studio, key, source.app, destination.app) == 200
 
 
 def test_apply_moves_an_application_with_the_key_that_the_document_names(team: Team) -> None:
@@ -62,23 +64,23 @@ def test_apply_moves_an_application_with_the_key_that_the_document_names(team: T
     for project_id in (source.id, destination.id):
         part = {"application_id": source.app, "project_id": project_id, "service_meta": meta}
         studio.server.apply({"applications": [part]})
-    assert speaks(studio, key, source.app, destination.app) == 200
+    assert save_as_service(studio, key, source.app, destination.app) == 200
     studio.server.apply({"applications": [{"application_id": source.app, "project_id": source.id}]})
-    assert speaks(studio, key, source.app, source.app) == 401
+    assert save_as_service(studio, key, source.app, source.app) == 401
 
 
-@pytest.mark.parametrize("who", ["root", "developer"])
-def test_application_with_a_key_file_is_not_moved(team: Team, who: str) -> None:
+@pytest.mark.parametrize("name", ["root", "developer"])
+def test_application_with_a_key_file_is_not_moved(team: Team, name: str) -> None:
     source, destination = team.project(), team.project()
     studio, key = team.studio, ServiceKey()
     file = studio.server.folder / "data" / "keys" / f"{source.app}.pem"
     file.parent.mkdir(exist_ok=True)
     file.write_text(key.pem)
-    caller = studio.root if who == "root" else team.developer
+    caller = studio.root if name == "root" else team.developer
     response = move(caller, source.app, destination.id)
     assert response.status == 409, response.body
     assert "key file" in response.body["error"]
-    assert speaks(studio, key, source.app, destination.app) == 403
+    assert save_as_service(studio, key, source.app, destination.app) == 403
     file.unlink()
     assert move(caller, source.app, destination.id).status == 200
 
@@ -91,7 +93,7 @@ def test_developer_cannot_end_grants_and_revokes_by_a_move(team: Team, action: t
     suspended = team.developer if action[1] == "revoke" else team.stranger
     assert source.save_access(studio.root, users=[suspended.user_id]).status == 200
     assert source.save_actions(studio.root, action).status == 200
-    refused(source, lambda made: move(team.developer, made.app, destination.id))
+    refused(source, lambda project: move(team.developer, project.app, destination.id))
     assert move(studio.root, source.app, destination.id).status == 200
 
 
@@ -104,11 +106,11 @@ def test_move_takes_away_only_roles_that_the_caller_holds(team: Team) -> None:
         member(team.stranger, applications={str(source.app): ["app_admin"]}),
     ]
     assert source.save_members(studio.root, *users).status == 200
-    refused(source, lambda made: move(team.developer, made.app, destination.id))
+    refused(source, lambda project: move(team.developer, project.app, destination.id))
     assert move(team.manager, source.app, destination.id).status == 200
 
 
-def test_signed_address_does_not_help_to_take_roles_away(team: Team) -> None:
+def test_signed_address_does_not_activate_roles_for_a_move(team: Team) -> None:
     source, destination = team.project(), team.project()
     studio = team.studio
     studio.role(1, "mover", project={"can_manage_applications": {"value": True}})
@@ -128,7 +130,7 @@ def test_signed_address_does_not_help_to_take_roles_away(team: Team) -> None:
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 
 
-def while_it_moves(studio: Studio, app: int, project_id: str, write: Callable[[], ApiResponse]) -> ApiResponse:
+def write_during_move(studio: Studio, app: int, project_id: str, write: Callable[[], ApiResponse]) -> ApiResponse:
     """The answer to a write that was judged before the application moved, and is carried out after that."""
 
     async def run() -> ApiResponse:
@@ -147,19 +149,19 @@ def while_it_moves(studio: Studio, app: int, project_id: str, write: Callable[[]
     return asyncio.run(run())
 
 
-def test_application_that_moves_meanwhile_is_not_removed(team: Team) -> None:
+def test_delete_is_a_conflict_if_the_application_moves_meanwhile(team: Team) -> None:
     source, destination = team.project(), team.studio.project(team.stranger)
     studio = team.studio
 
     def remove() -> ApiResponse:
         return team.developer.call("application", action="delete", data={"application_id": source.app})
 
-    assert while_it_moves(studio, source.app, destination, remove).status == 409
-    found = studio.root.call("application", action="get", data={"application_id": source.app})
-    assert found.data["removed"] is False
+    assert write_during_move(studio, source.app, destination, remove).status == 409
+    application = studio.root.call("application", action="get", data={"application_id": source.app})
+    assert application.data["removed"] is False
 
 
-def test_service_of_the_old_project_does_not_save_permissions_after_a_move(team: Team) -> None:
+def test_save_of_a_service_is_a_conflict_if_the_application_moves_meanwhile(team: Team) -> None:
     source, destination = team.project(), team.studio.project(team.stranger)
     studio = team.studio
     service = studio.application(source.id)
@@ -170,5 +172,5 @@ def test_service_of_the_old_project_does_not_save_permissions_after_a_move(team:
     def save() -> ApiResponse:
         return team.viewer.call("meta/data", headers, action="save", application_id=source.app, data=data)
 
-    assert while_it_moves(studio, source.app, destination, save).status == 409
+    assert write_during_move(studio, source.app, destination, save).status == 409
     assert studio.rules_of(team.viewer, source.app, "roles") == []

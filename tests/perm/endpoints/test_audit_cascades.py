@@ -88,7 +88,7 @@ def test_move_of_an_application_is_recorded_in_both_projects(studio: Studio, pro
     assert entries(owner, "membership.cascade", project_id=target) == []
 
 
-def test_removed_application_and_deleted_group_record_what_they_end(studio: Studio, project: str) -> None:
+def test_removed_application_and_deleted_group_record_the_rights_that_end(studio: Studio, project: str) -> None:
     app, ann, group = studio.application(project), studio.user(), studio.group(project)
     studio.role(app, "guard", "patrol")
     studio.join(project, ann, applications={str(app): ["app_admin"]}, groups={group: ["group_admin"]})
@@ -115,11 +115,11 @@ def test_assignments_of_others_are_hidden_from_readers_who_may_not_read_roles(st
     assert (entry["before"], entry["hidden"]) == ({}, ["roles"])
 
 
-def test_change_that_ends_nothing_else_leaves_no_cascade_entry(studio: Studio, project: str) -> None:
+def test_change_without_consequences_writes_no_cascade_entry(studio: Studio, project: str) -> None:
     app, group = studio.application(project), studio.group(project)
     studio.role(app, "guard", "patrol")
     assert studio.root.call("roles", action="delete", application_id=app, data={"name": "guard"}).status == 200
     assert studio.root.call("group", action="delete", group_id=group, data={}).status == 200
     assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
-    found = audit(studio.root, project_id=project, most=200).data
-    assert not [entry for entry in found if entry["operation"].endswith(".cascade")]
+    trail = audit(studio.root, project_id=project, most=200).data
+    assert not [entry for entry in trail if entry["operation"].endswith(".cascade")]

@@ -84,12 +84,12 @@ def test_administrator_without_rights_on_applications_does_not_read_their_settin
     studio.root.call("application", action="save", data={"application_id": app, "settings": settings})
     studio.root.call("accessKey", action="save", application_id=app, data={"comment": WORD})
     studio.role(app, WORD, "x")
-    found = [
+    visible = [
         entry
         for operation in ("application.save", "access_key.create", "role.save")
         for entry in entries(steward, project, operation)
     ]
-    assert len(found) == 3
-    assert not [entry for entry in found if WORD in str([entry["before"], entry["after"]])]
-    assert found[0]["hidden"] == ["service_meta", "settings"]
-    assert found[0]["after"]["application_id"] == app
+    assert len(visible) == 3
+    assert not [entry for entry in visible if WORD in str([entry["before"], entry["after"]])]
+    assert visible[0]["hidden"] == ["service_meta", "settings"]
+    assert visible[0]["after"]["application_id"] == app

@@ -48,7 +48,9 @@ def members_of(studio: Studio, project: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_no_role_of_a_membership_survives_a_move_at_the_same_instant(studio: Studio, crowd: list[str], _: int) -> None:
+def test_concurrent_move_and_membership_save_leave_no_role_at_the_application(
+    studio: Studio, crowd: list[str], _: int
+) -> None:
     source, destination = studio.project(), studio.project()
     app = studio.application(source)
     roles = {"applications": {str(app): ["app_admin"]}}
@@ -60,7 +62,7 @@ def test_no_role_of_a_membership_survives_a_move_at_the_same_instant(studio: Stu
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_no_role_of_a_membership_survives_a_removal_at_the_same_instant(
+def test_concurrent_removal_and_membership_save_leave_no_role_at_the_application(
     studio: Studio, crowd: list[str], _: int
 ) -> None:
     project = studio.project()
@@ -76,7 +78,7 @@ def test_no_role_of_a_membership_survives_a_removal_at_the_same_instant(
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_moves_of_one_application_at_the_same_instant_need_the_right_where_it_is_then(studio: Studio, _: int) -> None:
+def test_concurrent_moves_require_rights_in_the_current_project(studio: Studio, _: int) -> None:
     """Whoever was judged by the project that the application has left meanwhile must ask again."""
     projects = [studio.project() for _ in range(8)]
     app = studio.application(projects[0])
@@ -86,7 +88,7 @@ def test_moves_of_one_application_at_the_same_instant_need_the_right_where_it_is
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_administrators_who_remove_each_other_at_the_same_instant_leave_one(studio: Studio, _: int) -> None:
+def test_administrators_who_remove_each_other_concurrently_leave_one(studio: Studio, _: int) -> None:
     ann, bob = studio.user(), studio.user()
     project = studio.project(ann, bob)
     responses = run_concurrently(
@@ -96,7 +98,7 @@ def test_administrators_who_remove_each_other_at_the_same_instant_leave_one(stud
     assert len(members_of(studio, project)) == 1
 
 
-def test_access_keys_and_moves_at_the_same_instant_leave_no_key(studio: Studio) -> None:
+def test_concurrent_access_key_save_and_move_leave_no_key(studio: Studio) -> None:
     source, destination = studio.project(), studio.project()
     for _ in range(TIMES):
         app = studio.application(source)
@@ -104,9 +106,9 @@ def test_access_keys_and_moves_at_the_same_instant_leave_no_key(studio: Studio) 
         def add(connection: Connection, app: int = app) -> ApiResponse:
             return connection.call("accessKey", action="save", application_id=app, data={})
 
-        made, moved = race(studio, add, move(app, destination))
+        created, moved = race(studio, add, move(app, destination))
         assert moved.status == 200
-        assert made.status in (200, 409)
+        assert created.status in (200, 409)
         project = studio.root.call("audit", data={"application_id": app, "operation": "access_key.create"}).data
         if any(entry["project_id"] == source for entry in project):
             assert studio.root.call("accessKey", action="get", application_id=app).data == []

@@ -15,7 +15,7 @@ from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers
 
 EXCHANGE_TOKEN = "/proxy/oauth/exchangeToken"
-Sent: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # headers, fields of the body
+Credentials: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # headers, fields of the body
 
 
 class Office:
@@ -53,8 +53,8 @@ class Office:
     def other_service(self) -> dict[str, str]:
         return {"Service-Jwt": self._other_key.sign(self.studio.server, self.stranger)}
 
-    def send(self, path: str, sent: Sent, **body: Any) -> ApiResponse:
-        headers, fields = sent
+    def send(self, path: str, credentials: Credentials, **body: Any) -> ApiResponse:
+        headers, fields = credentials
         response = self.studio.client.post(f"/api/permissions/{path}", json=body | fields, headers=headers)
         return ApiResponse(response.status_code, response.json())
 
@@ -69,7 +69,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 # Each credential that may come without the right factor, and what it is sent as.
-CREDENTIALS: dict[str, Callable[[Office], Sent]] = {
+CREDENTIALS: dict[str, Callable[[Office], Credentials]] = {
     "factor": lambda o: (bearer(o.studio.root.jwt) | {"Factor": FACTOR}, {}),
     "factor in the body": lambda o: ({}, {"jwt": o.studio.root.jwt, "factor": FACTOR}),
     "factor and service": lambda o: (bearer(o.studio.root.jwt) | {"Factor": FACTOR} | o.service, {}),
@@ -231,8 +231,8 @@ def test_service_jwt_cannot_move_its_application_to_another_project(studio: Stud
     assert office.send("application", CREDENTIALS["service"](office), action="save", data=data).status == 403
     same = {"application_id": office.own, "project_id": office.project}
     assert office.send("application", CREDENTIALS["service"](office), action="save", data=same).status == 200
-    found = studio.root.call("application", action="get", data={"application_id": office.own}).data
-    assert found["project_id"] == office.project
+    application = studio.root.call("application", action="get", data={"application_id": office.own}).data
+    assert application["project_id"] == office.project
 
 
 @pytest.mark.parametrize("credential", ["key", "site token and key", "site token and service"])

@@ -20,13 +20,13 @@ def exchange(studio: Studio, key: str, **body: Any) -> httpx.Response:
 
 @pytest.fixture(scope="module")
 def key(studio: Studio) -> dict[str, Any]:
-    made: dict[str, Any] = studio.root.call(
+    created: dict[str, Any] = studio.root.call(
         "accessKey", action="save", application_id=studio.application(), data={}
     ).data
-    return made
+    return created
 
 
-def test_it_answers_a_jwt_for_the_keys_application(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_returns_a_jwt_for_the_application_of_the_key(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     response = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR)
     assert response.status_code == 200
@@ -37,7 +37,7 @@ def test_it_answers_a_jwt_for_the_keys_application(studio: Studio, key: dict[str
     assert user.call("user/info", headers=headers).status == 200
 
 
-def test_a_wrong_key_factor_or_token_is_401_in_the_envelope(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_with_a_wrong_key_factor_or_token_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     for secret, body in (
         ("x" * 43, {"jwt": user.jwt, "factor": FACTOR}),
@@ -52,7 +52,7 @@ def test_a_wrong_key_factor_or_token_is_401_in_the_envelope(studio: Studio, key:
         assert response.json()["error"].startswith("invalid token")
 
 
-def test_refusal_tells_which_credential_is_missing_or_wrong(studio: Studio, key: dict[str, Any]) -> None:
+def test_unauthorized_response_names_the_missing_or_wrong_credential(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
 
     def reason(secret: str, jwt: str, factor: str = FACTOR) -> str:
@@ -77,7 +77,7 @@ def renewed(studio: Studio, key: dict[str, Any], jwt: str) -> dict[str, Any]:
     return claims
 
 
-def test_jwt_of_another_application_is_refused(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_of_a_jwt_of_another_application_is_forbidden(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     other = studio.application()
     of_other = user_jwt(studio.server, user.user_id, app_id=other)
@@ -89,7 +89,7 @@ def test_jwt_of_another_application_is_refused(studio: Studio, key: dict[str, An
     assert exchange(studio, key["hash"], jwt=strange, factor=FACTOR).status_code == 403
 
 
-def test_renewal_ends_at_the_longest_time_from_the_original_sign_in(studio: Studio, key: dict[str, Any]) -> None:
+def test_renewed_jwt_ends_within_the_maximum_time_since_login(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     now = int(time.time())
     longest = 15552000
@@ -119,20 +119,20 @@ def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio
     assert exchange(studio, key["hash"], jwt=ended, factor=FACTOR).status_code == 401
 
 
-def test_jwt_without_authentication_time_counts_from_its_issue(studio: Studio, key: dict[str, Any]) -> None:
+def test_jwt_without_authentication_time_counts_from_its_issue_time(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     old = expired_jwt(studio.server, user.user_id, days=2)
     issued = pyjwt.decode(old, options={"verify_signature": False})["iat"]
     assert renewed(studio, key, old)["auth_time"] == issued
 
 
-def test_jwt_from_before_the_end_of_all_sessions_is_refused(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_of_a_jwt_from_before_a_global_logout_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     studio.server.sso("user", "end-sessions", user.user_id)
     assert exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR).status_code == 401
 
 
-def test_jwt_of_a_sign_in_that_was_ended_is_refused(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_of_a_jwt_of_an_ended_login_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     first = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR).json()["jwt"]
     sql(studio.dsn, f"UPDATE sign_ins SET ended = true WHERE user_id = '{user.user_id}'")
@@ -140,19 +140,19 @@ def test_jwt_of_a_sign_in_that_was_ended_is_refused(studio: Studio, key: dict[st
         assert exchange(studio, key["hash"], jwt=token, factor=FACTOR).status_code == 401
 
 
-def test_jwt_and_factor_are_required(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_requires_jwt_and_factor(studio: Studio, key: dict[str, Any]) -> None:
     assert exchange(studio, key["hash"], factor=FACTOR).status_code == 400
     assert exchange(studio, key["hash"], jwt=studio.user().jwt).status_code == 400
 
 
-def test_nobody_gets_a_jwt_for_where_they_may_not_log_in(studio: Studio) -> None:
+def test_exchange_is_forbidden_where_the_user_may_not_log_in(studio: Studio) -> None:
     closed = studio.application(login={"can": {"value": False}})
     key = studio.root.call("accessKey", action="save", application_id=closed, data={}).data
     response = exchange(studio, key["hash"], jwt=studio.user().jwt, factor=FACTOR)
     assert (response.status_code, response.json()["error"]) == (403, "login not allowed")
 
 
-def test_renewed_jwt_belongs_to_the_same_sign_in_and_ends_with_it(studio: Studio, key: dict[str, Any]) -> None:
+def test_renewed_jwt_belongs_to_the_same_login_and_ends_with_it(studio: Studio, key: dict[str, Any]) -> None:
     user = studio.user()
     login = query(studio.server, "SELECT login FROM users WHERE user_id = $1", user.user_id)[0]["login"]
     fields = {"login": login, "password": PASSWORD, "factor": FACTOR}

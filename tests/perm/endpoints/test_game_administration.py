@@ -65,7 +65,7 @@ def is_harmless(call: Call) -> bool:
 @pytest.mark.parametrize(
     "call", [*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS], ids=lambda call: call.name.replace(" ", "-")
 )
-def test_jwt_of_a_game_administers_only_where_games_may(
+def test_jwt_of_a_game_cannot_administer_unless_allowed(
     studio: Studio, office: Office, strict: httpx.Client, call: Call
 ) -> None:
     body = call.body(office)

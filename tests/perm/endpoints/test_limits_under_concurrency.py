@@ -39,15 +39,15 @@ def crowd(studio: Studio) -> list[str]:
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_access_keys_are_exactly_two(studio: Studio, _: int) -> None:
+def test_concurrent_saves_create_exactly_two_access_keys(studio: Studio, _: int) -> None:
     app = studio.application()
-    found = race(studio, studio.root, same("accessKey", action="save", application_id=app, data={}))
-    assert found[200] == 2
+    result = race(studio, studio.root, same("accessKey", action="save", application_id=app, data={}))
+    assert result[200] == 2
     assert len(studio.root.call("accessKey", action="get", application_id=app).data) == 2
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_user_limit_of_one_is_one_user(studio: Studio, crowd: list[str], _: int) -> None:
+def test_concurrent_assignments_respect_the_user_limit(studio: Studio, crowd: list[str], _: int) -> None:
     app = studio.application()
     studio.role(app, "captain", "lead", user_limit=1)
 
@@ -67,7 +67,7 @@ def test_a_user_limit_of_one_is_one_user(studio: Studio, crowd: list[str], _: in
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_project_limit_of_one_is_one_project(studio: Studio, _: int) -> None:
+def test_concurrent_publishes_respect_the_project_limit(studio: Studio, _: int) -> None:
     ann = studio.user()
     studio.give_rules(ann, can_create_projects="1")
 
@@ -79,33 +79,33 @@ def test_a_project_limit_of_one_is_one_project(studio: Studio, _: int) -> None:
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_one_title_in_whatever_case_is_one_project(studio: Studio, _: int) -> None:
+def test_concurrent_publishes_of_one_title_create_one_project(studio: Studio, _: int) -> None:
     title = f"Same Title {next(_numbers)}"
     variants = (title, title.lower(), title.upper(), title.replace(" ", "_"), title.swapcase())
 
-    def publish(said: str) -> Callable[[Connection], ApiResponse]:
-        return lambda connection: connection.call("publish", project=said)
+    def publish(title: str) -> Callable[[Connection], ApiResponse]:
+        return lambda connection: connection.call("publish", project=title)
 
     calls = [publish(variants[number % len(variants)]) for number in range(PARALLEL)]
     assert race(studio, studio.root, calls)[200] == 1
-    made = title.lower().replace(" ", "_")
-    members = studio.root.call("project/membership", action="get", data={"id": made}).data["users"]
+    created = title.lower().replace(" ", "_")
+    members = studio.root.call("project/membership", action="get", data={"id": created}).data["users"]
     assert [member["user_id"] for member in members] == [studio.root.user_id]
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_one_name_is_one_application_of_a_project(studio: Studio, _: int) -> None:
+def test_concurrent_saves_of_one_name_create_one_application(studio: Studio, _: int) -> None:
     ann = studio.user()
     project = studio.project(ann)
     data = {"name": "Only one", "project_id": project}
     assert race(studio, ann, same("application", action="save", data=data))[200] == 1
     options = {"with_apps_data": True, "project_id": project}
-    found = ann.call("meta/data", action="get", application_id=1, data={}, options=options).data
-    assert len(found["apps"][project]) == 1
+    result = ann.call("meta/data", action="get", application_id=1, data={}, options=options).data
+    assert len(result["apps"][project]) == 1
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_group_never_has_more_than_100_users(studio: Studio, _: int) -> None:
+def test_concurrent_saves_never_give_a_group_more_than_100_users(studio: Studio, _: int) -> None:
     group = studio.group(studio.project(), *(str(number) for number in range(1, 96)))
     lists = [[str(number) for number in range(start * 1000, start * 1000 + 100)] for start in range(1, PARALLEL + 1)]
 
@@ -118,7 +118,7 @@ def test_a_group_never_has_more_than_100_users(studio: Studio, _: int) -> None:
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_of_saves_with_the_same_if_match_one_wins(studio: Studio, _: int) -> None:
+def test_one_of_concurrent_saves_with_the_same_if_match_succeeds(studio: Studio, _: int) -> None:
     app = studio.application()
 
     def save(value: int) -> Callable[[Connection], ApiResponse]:
@@ -139,7 +139,7 @@ def test_of_saves_with_the_same_if_match_one_wins(studio: Studio, _: int) -> Non
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_role_that_becomes_protected_is_in_no_membership_afterwards(studio: Studio, _: int) -> None:
+def test_role_that_becomes_protected_is_in_no_membership_afterwards(studio: Studio, _: int) -> None:
     """However memberships and the change fall together: either refused, or stripped with the change."""
     name = f"racing_{next(_numbers)}"
     rules = {"private_data": {"project": {"can_view_project": {"value": True}}}}
@@ -163,6 +163,6 @@ def test_a_role_that_becomes_protected_is_in_no_membership_afterwards(studio: St
     assert responses[10].status == 200
     assert {response.status for response in responses} <= {200, 400, 503}
     for project in projects:
-        found = studio.root.call("project/membership", action="get", data={"id": project}).data
-        assert name not in str(found)
+        result = studio.root.call("project/membership", action="get", data={"id": project}).data
+        assert name not in str(result)
     assert studio.root.call("roles", action="delete", application_id=1, data={"name": name}).status == 200

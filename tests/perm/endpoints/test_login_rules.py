@@ -19,9 +19,9 @@ MUTE = {"chat": {"mute": {"value": True}}}
 
 
 def login(
-    studio: Studio, who: ApiUser, headers: dict[str, str] | None = None, **fields: Any
+    studio: Studio, user: ApiUser, headers: dict[str, str] | None = None, **fields: Any
 ) -> tuple[int, dict[str, Any]]:
-    body = {"login": who.login, "password": PASSWORD, "factor": FACTOR, **fields}
+    body = {"login": user.login, "password": PASSWORD, "factor": FACTOR, **fields}
     response = studio.client.post("/proxy/api/login", json=body, headers=headers or {})
     return response.status_code, response.json()
 
@@ -34,7 +34,7 @@ def test_app_id_and_gapp_id_give_permissions_keyed_by_application(studio: Studio
     assert pyjwt.decode(data["jwt"], options={"verify_signature": False})["app_id"] == tanks
 
 
-def test_public_data_of_a_user_never_passes_for_a_private_rule_at_login(studio: Studio) -> None:
+def test_public_data_of_a_user_is_not_listed_as_a_private_rule_at_login(studio: Studio) -> None:
     app, user = studio.application(public_data={"skin": {"value": ""}}), studio.user()
     studio.save_data(user, app, public_data=MUTE | {"skin": {"value": "red"}})
     assert login(studio, user, app_id=app)[1]["permissions"] == {str(app): ["public_data.chat.mute", "skin"]}
@@ -44,11 +44,11 @@ def test_public_data_of_a_user_never_passes_for_a_private_rule_at_login(studio: 
     assert login(studio, user, app_id=app)[1]["permissions"] == {str(app): expected}
 
 
-def test_app_id_0_means_none(studio: Studio) -> None:
+def test_app_id_0_means_no_application(studio: Studio) -> None:
     assert "permissions" not in login(studio, studio.user(), app_id=0, gapp_id=0)[1]
 
 
-def test_an_unknown_or_removed_application_is_400(studio: Studio) -> None:
+def test_login_at_an_unknown_or_removed_application_is_rejected(studio: Studio) -> None:
     removed = studio.application()
     assert studio.root.call("application", action="delete", data={"application_id": removed}).status == 200
     user = studio.user()
@@ -56,7 +56,7 @@ def test_an_unknown_or_removed_application_is_400(studio: Studio) -> None:
     assert login(studio, user, app_id=removed)[0] == 400
 
 
-def test_login_cannot_refuses_and_the_users_own_login_section_overrides(studio: Studio) -> None:
+def test_own_login_section_of_a_user_overrides_the_login_rules_of_the_schema(studio: Studio) -> None:
     closed = studio.application(login={"can": {"value": True}, "cannot": {"value": True}})
     user = studio.user()
     status, response = login(studio, user, app_id=closed)
@@ -66,13 +66,13 @@ def test_login_cannot_refuses_and_the_users_own_login_section_overrides(studio: 
     assert login(studio, user, app_id=closed)[0] == 200
 
 
-def test_right_credentials_come_before_login_not_allowed(studio: Studio) -> None:
+def test_wrong_password_is_reported_before_login_not_allowed(studio: Studio) -> None:
     closed = studio.application(login={"can": {"value": False}})
     assert login(studio, studio.user(), app_id=closed, password="wrong")[0] == 401
 
 
 @pytest.mark.parametrize(("login_name", "status"), [("in@Studio.example", 200), ("out@sub.studio.example", 403)])
-def test_restricted_domains_are_the_only_ones_that_may_log_in(studio: Studio, login_name: str, status: int) -> None:
+def test_only_users_of_restricted_domains_may_log_in(studio: Studio, login_name: str, status: int) -> None:
     tanks = studio.application()
     settings = {"restricted_domains": ["studio.EXAMPLE"]}
     saved = studio.root.call("application", action="save", data={"application_id": tanks, "settings": settings})
@@ -103,7 +103,7 @@ def test_role_conditions_and_project_domains_are_compared_as_idn(studio: Studio)
     assert studio.rules_of(same, app) == ["enter", "look"]
 
 
-def test_a_login_is_stored_in_nfc_and_found_in_every_form(studio: Studio) -> None:
+def test_login_is_stored_in_nfc_and_matches_every_unicode_form(studio: Studio) -> None:
     composed, decomposed = "zo\u00eb@example.com", "zoe\u0308@example.com"
     user_id = studio.user(login=decomposed).user_id
     assert studio.user(login=composed).user_id == user_id
@@ -115,7 +115,7 @@ def test_a_login_is_stored_in_nfc_and_found_in_every_form(studio: Studio) -> Non
     assert json.loads(shown)["login"] == composed
 
 
-def test_with_email_equal_to_the_secret_of_the_application_shows_the_login(studio: Studio) -> None:
+def test_with_email_and_the_secret_of_the_application_returns_the_login(studio: Studio) -> None:
     tanks = studio.application()
     user = studio.user()
     secret = studio.server.sso("app", "email-secret", str(tanks)).stdout.split()[-1]
@@ -127,20 +127,26 @@ def test_with_email_equal_to_the_secret_of_the_application_shows_the_login(studi
 
 def service_jwt(studio: Studio, application: int, key: ed25519.Ed25519PrivateKey, **claims: Any) -> str:
     now = int(time.time())
-    said = {"typ": "service_token", "app_id": application, "aud": studio.server.base_url, "iat": now, "exp": now + 60}
-    return pyjwt.encode(said | claims, key, algorithm="EdDSA", headers={"kid": key_id(key.public_key())})
+    payload = {
+        "typ": "service_token",
+        "app_id": application,
+        "aud": studio.server.base_url,
+        "iat": now,
+        "exp": now + 60,
+    }
+    return pyjwt.encode(payload | claims, key, algorithm="EdDSA", headers={"kid": key_id(key.public_key())})
 
 
 def application_with_key(studio: Studio, **schema: Any) -> tuple[int, ed25519.Ed25519PrivateKey]:
     key = ed25519.Ed25519PrivateKey.generate()
-    made = studio.application(**schema)
+    created = studio.application(**schema)
     pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
-    data = {"application_id": made, "service_meta": {"public_key": pem}}
+    data = {"application_id": created, "service_meta": {"public_key": pem}}
     assert studio.root.call("application", action="save", data=data).status == 200
-    return made, key
+    return created, key
 
 
-def test_a_service_jwt_sets_the_application_or_must_be_of_a_named_one(studio: Studio) -> None:
+def test_service_jwt_at_login_sets_the_application_or_must_match_it(studio: Studio) -> None:
     tanks, key = application_with_key(studio, private_data=MUTE)
     other = studio.application()
     user = studio.user()
@@ -152,7 +158,7 @@ def test_a_service_jwt_sets_the_application_or_must_be_of_a_named_one(studio: St
     assert login(studio, user, service_jwt=service_jwt(studio, other, key))[0] == 400
 
 
-def test_a_service_jwt_may_be_a_header_which_wins(studio: Studio) -> None:
+def test_service_jwt_header_takes_precedence_over_the_field(studio: Studio) -> None:
     tanks, key = application_with_key(studio, private_data=MUTE)
     other, other_key = application_with_key(studio)
     user = studio.user()
@@ -166,11 +172,11 @@ def test_a_service_jwt_may_be_a_header_which_wins(studio: Studio) -> None:
 
 def signed(key: dict[str, Any], address: str, at: int | None = None) -> dict[str, str]:
     moment = at or int(time.time())
-    made = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
-    return {"Ip": address, "Signature": f"{key['id']}:{moment}:{made}"}
+    created = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
+    return {"Ip": address, "Signature": f"{key['id']}:{moment}:{created}"}
 
 
-def test_a_signed_address_counts_for_the_keys_own_application_only(studio: Studio) -> None:
+def test_signed_address_at_login_counts_for_the_application_of_the_key_only(studio: Studio) -> None:
     tanks, other = studio.application(), studio.application()
     key = studio.root.call("accessKey", action="save", application_id=tanks, data={}).data
     user = studio.user()
@@ -181,7 +187,7 @@ def test_a_signed_address_counts_for_the_keys_own_application_only(studio: Studi
     assert login(studio, user, signed(key, "203.0.113.7"))[0] == 403
 
 
-def test_an_address_that_is_not_rightly_signed_is_refused(studio: Studio) -> None:
+def test_login_with_a_wrongly_signed_address_is_forbidden(studio: Studio) -> None:
     tanks = studio.application()
     key = studio.root.call("accessKey", action="save", application_id=tanks, data={}).data
     user = studio.user()

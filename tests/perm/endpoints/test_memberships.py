@@ -27,7 +27,7 @@ def users(studio: Studio) -> None:
     studio.server.apply({"users": [{"user_id": user_id, "login": f"m{user_id}@example.com"} for user_id in ids]})
 
 
-def test_save_replaces_the_parts_given_and_answers_like_get(studio: Studio) -> None:
+def test_membership_save_replaces_the_parts_that_it_contains(studio: Studio) -> None:
     project, keeper = studio.project(), studio.keeper.user_id
     app, group = studio.application(project), studio.group(project, keeper, tags=("project",))
     other = studio.group(project, tags=("project",))
@@ -48,7 +48,7 @@ def test_save_replaces_the_parts_given_and_answers_like_get(studio: Studio) -> N
     assert save(studio, project, users=users[1:2]).data["users"] == users[1:2]
 
 
-def test_what_get_gave_can_be_sent_back(studio: Studio) -> None:
+def test_result_of_get_can_be_saved_again(studio: Studio) -> None:
     project = studio.project(studio.user())
     shown = get(studio, project)
     assert save(studio, **{"project": shown.pop("id"), **shown}).body == {
@@ -57,7 +57,7 @@ def test_what_get_gave_can_be_sent_back(studio: Studio) -> None:
     }
 
 
-def test_roles_at_a_removed_application_or_deleted_group_are_gone(studio: Studio) -> None:
+def test_roles_at_a_removed_application_or_deleted_group_end(studio: Studio) -> None:
     project = studio.project()
     app, group = studio.application(project), studio.group(project, tags=("project",))
     roles = {"applications": {str(app): ["viewer"]}, "groups": {group: ["group_admin"]}}
@@ -68,7 +68,7 @@ def test_roles_at_a_removed_application_or_deleted_group_are_gone(studio: Studio
     assert get(studio, project) == {"id": project, "users": [keeper], "allow": [], "disallow": []}
 
 
-def test_what_it_names_must_be_the_projects_own(studio: Studio) -> None:
+def test_membership_names_only_resources_of_its_project(studio: Studio) -> None:
     project, foreign = studio.project(), studio.project()
     app, other, removed = studio.application(project), studio.application(foreign), studio.application(project)
     assert studio.root.call("application", action="delete", data={"application_id": removed}).status == 200
@@ -92,7 +92,7 @@ def test_what_it_names_must_be_the_projects_own(studio: Studio) -> None:
     assert get(studio, project) == before
 
 
-def test_a_role_that_holds_root_rules_is_not_given_through_a_project(studio: Studio) -> None:
+def test_role_with_root_rules_cannot_be_given_in_a_project(studio: Studio) -> None:
     project = studio.project()
     studio.role(1, "creator", "can_create_projects")
     assert save(studio, project, users=[member("7", project=["creator"])]).status == 400
@@ -124,7 +124,7 @@ def test_a_role_that_holds_root_rules_is_not_given_through_a_project(studio: Stu
         [member("7"), member("7")],
     ],
 )
-def test_wrong_users_are_refused(studio: Studio, users: object) -> None:
+def test_membership_with_invalid_users_is_rejected(studio: Studio, users: object) -> None:
     assert save(studio, studio.project(), users=users).status == 400
 
 
@@ -139,7 +139,7 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio) -> None:
     ]
 
 
-def test_allow_lets_in_only_members_and_disallow_wins(studio: Studio) -> None:
+def test_allow_list_admits_only_its_groups_and_disallow_list_takes_precedence(studio: Studio) -> None:
     project = studio.project()
     inside, outside, both = studio.user(tags=["in"]), studio.user(), studio.user(tags=["in", "out"])
     keeper = studio.keeper.user_id
@@ -161,7 +161,7 @@ def test_allow_lets_in_only_members_and_disallow_wins(studio: Studio) -> None:
     assert seen() == [200, 200, 403]
 
 
-def test_a_role_at_one_resource_reaches_only_that_one(studio: Studio) -> None:
+def test_role_at_one_resource_is_valid_there_only(studio: Studio) -> None:
     project, ann = studio.project(), studio.user()
     app, other = studio.application(project), studio.application(project)
     studio.join(project, ann, applications={str(app): ["admin"]})
@@ -175,7 +175,7 @@ def test_a_role_at_one_resource_reaches_only_that_one(studio: Studio) -> None:
     assert ann.call("project", action="get", data={"id": project}).status == 403
 
 
-def test_an_assignment_that_has_ended_gives_nothing(studio: Studio) -> None:
+def test_expired_assignment_gives_no_rights(studio: Studio) -> None:
     project, ann = studio.project(), studio.user()
     studio.join(project, ann, project=[{"name": "viewer", "expired": int(time.time()) - 5}])
     assert ann.call("project", action="get", data={"id": project}).status == 403

@@ -113,13 +113,13 @@ def on_group(path: str, data: dict[str, Any], **fields: Any) -> Callable[[Scene,
 
 
 def use_key(scene: Scene, user: ApiUser) -> ApiResponse:
-    made = user.call("accessKey", action="save", application_id=scene.app, data={"comment": "mine"})
-    if made.status != 200:
+    created = user.call("accessKey", action="save", application_id=scene.app, data={"comment": "mine"})
+    if created.status != 200:
         listed = user.call("accessKey", action="get", application_id=scene.app)
-        assert listed.status == made.status
-        return made
+        assert listed.status == created.status
+        return created
     assert len(user.call("accessKey", action="get", application_id=scene.app).data) == 1
-    return user.call("accessKey", action="delete", application_id=scene.app, data={"id": made.data["id"]})
+    return user.call("accessKey", action="delete", application_id=scene.app, data={"id": created.data["id"]})
 
 
 MANAGE_APPS = ("project:can_manage_applications",)
@@ -200,7 +200,7 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
-def test_allowed(studio: Studio, shared: Scene, row: Row) -> None:
+def test_operation_is_allowed_with_each_sufficient_right(studio: Studio, shared: Scene, row: Row) -> None:
     for rights in (*row.allowed, None):
         scene = new_scene(studio) if row.fresh else shared
         user = studio.root if rights is None else studio.user()
@@ -211,7 +211,7 @@ def test_allowed(studio: Studio, shared: Scene, row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
-def test_refused(studio: Studio, shared: Scene, row: Row) -> None:
+def test_operation_is_forbidden_without_a_sufficient_right(studio: Studio, shared: Scene, row: Row) -> None:
     """To those who have nothing, to those who have all that does not suffice, and to those who have it elsewhere."""
     enough = {rights[0] for rights in row.allowed if len(rights) == 1}
     elsewhere = new_scene(studio) if row.fresh else studio_scene(studio)
@@ -237,22 +237,22 @@ def studio_scene(studio: Studio) -> Scene:
     return _elsewhere[0]
 
 
-def test_group_get_gives_only_matching_groups(studio: Studio) -> None:
+def test_group_get_returns_only_groups_that_the_caller_manages(studio: Studio) -> None:
     scene = new_scene(studio)
     other = studio.group(scene.project)
-    nobody, one, every = studio.user(), studio.user(), studio.user()
-    scene.give(nobody, "project:can_manage_groups", "project:can_manage_project")
-    scene.give(one, "group:can_manage_group")
-    scene.give(every, "project:can_manage_group")
+    none, single, all_groups = studio.user(), studio.user(), studio.user()
+    scene.give(none, "project:can_manage_groups", "project:can_manage_project")
+    scene.give(single, "group:can_manage_group")
+    scene.give(all_groups, "project:can_manage_group")
 
     def seen(user: ApiUser) -> list[str]:
-        found = user.call("group", action="get", data={"project_id": scene.project}).data
-        assert found["max_users_cnt"] == 100
-        return [group["id"] for group in found["groups"]]
+        data = user.call("group", action="get", data={"project_id": scene.project}).data
+        assert data["max_users_cnt"] == 100
+        return [group["id"] for group in data["groups"]]
 
-    assert seen(nobody) == []
-    assert seen(one) == [scene.group]
-    assert sorted(seen(every)) == sorted((scene.group, other))
+    assert seen(none) == []
+    assert seen(single) == [scene.group]
+    assert sorted(seen(all_groups)) == sorted((scene.group, other))
 
 
 def test_any_role_in_the_applications_section_suffices_to_view(studio: Studio) -> None:
@@ -263,31 +263,31 @@ def test_any_role_in_the_applications_section_suffices_to_view(studio: Studio) -
     assert application("save", name="x")(scene, user).status == 403
 
 
-def test_the_creator_of_an_application_has_no_right_on_it(studio: Studio) -> None:
+def test_creator_of_an_application_has_no_rights_there(studio: Studio) -> None:
     user = studio.user()
     studio.give_rules(user, "can_create_app")
-    made = user.call("application", action="save", data={"name": "Mine"}).data["application_id"]
-    assert user.call("application", action="get", data={"application_id": made}).status == 403
-    assert user.call("application", action="save", data={"application_id": made, "name": "x"}).status == 403
+    created = user.call("application", action="save", data={"name": "Mine"}).data["application_id"]
+    assert user.call("application", action="get", data={"application_id": created}).status == 403
+    assert user.call("application", action="save", data={"application_id": created, "name": "x"}).status == 403
 
 
 def test_author_and_target_of_a_published_project_have_every_right_there(studio: Studio) -> None:
     author, target = studio.user(), studio.user(second_factor=True)
     studio.give_rules(author, "can_create_projects")
-    made = author.call("publish", project=f"Both {next(_numbers)}", user=target.user_id).data["id"]
+    created = author.call("publish", project=f"Both {next(_numbers)}", user=target.user_id).data["id"]
     for user in (author, target):
-        rules = {rule for rule in studio.rules_of(user, 1) if rule.startswith(f"{made}/")}
-        assert rules == {f"{made}/project.{rule}" for rule in GENERIC_RULES["project"]}
+        rules = {rule for rule in studio.rules_of(user, 1) if rule.startswith(f"{created}/")}
+        assert rules == {f"{created}/project.{rule}" for rule in GENERIC_RULES["project"]}
 
 
-def test_a_rule_in_public_data_is_no_root_rule(studio: Studio) -> None:
+def test_rule_in_public_data_does_not_count_as_root_rule(studio: Studio) -> None:
     user = studio.user()
     studio.save_data(user, 1, public_data={"can_create_projects": {"value": True}})
     assert studio.rules_of(user, 1) == ["public_data.can_create_projects"]
     assert user.call("publish", project=f"Public {next(_numbers)}").status == 403
 
 
-def test_root_has_every_right_everywhere_and_nobody_else_gives_it(studio: Studio) -> None:
+def test_root_has_every_right_and_only_root_gives_the_role_root(studio: Studio) -> None:
     helper = studio.user()
     studio.give_secret(helper, 1, "canModifySchema", roles={"canWrite": "all"})
     mine = {"user_id": helper.user_id, "roles": ["root"]}

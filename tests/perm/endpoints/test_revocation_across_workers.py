@@ -123,7 +123,7 @@ def readers(studio: Studio, ground: Ground) -> Iterator[list[Connection]]:
         connection.close()
 
 
-def test_what_is_given_is_seen_on_every_worker(
+def test_granted_rule_is_visible_on_every_worker(
     ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
     for way in ground.ways:
@@ -132,14 +132,14 @@ def test_what_is_given_is_seen_on_every_worker(
         way(writers[0], False)
 
 
-def test_what_was_taken_away_is_seen_by_nobody(
+def test_revoked_rule_is_visible_on_no_worker(
     ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
     assert len(readers) == 2
     assert stale_rounds(ground, writers, list(readers), TIMES) == 0
 
 
-def test_this_would_catch_a_cache_of_50_ms(
+def test_a_planted_cache_of_50_ms_is_detected(
     ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
     planted: list[Reader] = [Stale(readers[0]), readers[1]]
@@ -147,7 +147,7 @@ def test_this_would_catch_a_cache_of_50_ms(
     assert any(stale_rounds(ground, writers, planted, len(ground.ways)) for _ in range(40))
 
 
-def test_a_rule_added_after_somebody_left_is_never_theirs(
+def test_rule_added_after_a_user_left_the_group_is_never_visible_to_the_user(
     ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
     """First out of the group, then a rule for the group: nobody sees the second without the first."""

@@ -42,7 +42,7 @@ LIST = [
 ]
 
 
-def test_a_list_is_the_default(ann: ApiUser, app: int) -> None:
+def test_type_list_is_the_default(ann: ApiUser, app: int) -> None:
     assert get(ann, app).body == {"status": "OK", "data": LIST, "user_id": ann.user_id, "expired": 0}
     assert get(ann, str(app), type="list").data == LIST
 
@@ -51,7 +51,7 @@ def test_list_short_has_no_sections(ann: ApiUser, app: int) -> None:
     assert get(ann, app, type="list_short").data == ["chat.ban|eu", "chat.mute", "patrol|north,south", "skin"]
 
 
-def test_a_tree_is_the_stored_record_over_the_schema(ann: ApiUser, app: int) -> None:
+def test_tree_is_the_stored_record_over_the_schema(ann: ApiUser, app: int) -> None:
     tree = get(ann, app, type="tree").data
     assert set(tree) == {"login", "private_data", "public_data", "roles", "secret_data"}
     assert tree["roles"] == ["guard"]
@@ -62,7 +62,7 @@ def test_a_tree_is_the_stored_record_over_the_schema(ann: ApiUser, app: int) -> 
     assert tree["login"]["can"]["value"] is True
 
 
-def test_roles_are_the_assigned_names(ann: ApiUser, app: int) -> None:
+def test_type_roles_lists_assigned_names(ann: ApiUser, app: int) -> None:
     assert get(ann, app, type="roles").data == ["guard"]
 
 
@@ -77,7 +77,7 @@ def test_with_roles_and_with_apps_data_make_data_an_object(ann: ApiUser, app: in
     assert get(ann, app, off).data == LIST
 
 
-def test_ttl_counts_from_each_generation_and_wins_over_expired(studio: Studio, app: int) -> None:
+def test_ttl_counts_from_each_request_and_takes_precedence_over_expired(studio: Studio, app: int) -> None:
     bob = studio.user()
     soon = int(time.time()) + 1000
     studio.save_data(bob, app, roles=[{"name": "guard", "ttl": 60, "expired": soon}])
@@ -87,7 +87,7 @@ def test_ttl_counts_from_each_generation_and_wins_over_expired(studio: Studio, a
     assert get(bob, app, type="tree").data["roles"] == [{"name": "guard", "expired": soon, "ttl": 60}]
 
 
-def test_expired_is_the_earliest_end_of_any_role_and_an_ended_one_is_excluded(studio: Studio) -> None:
+def test_expired_is_the_earliest_end_of_a_role_that_has_not_ended(studio: Studio) -> None:
     app, bob = studio.application(), studio.user()
     now = int(time.time())
     for name in ("a", "b", "c", "d"):
@@ -140,7 +140,7 @@ def test_project_access_is_reported_with_the_central_application(studio: Studio)
     assert get(bob, app).data == []
 
 
-def test_project_id_and_hide_project_access_choose_projects(studio: Studio) -> None:
+def test_project_id_and_hide_project_access_select_projects(studio: Studio) -> None:
     bob, red, blue = studio.user(), studio.project(), studio.project()
     app = studio.application(red)
     for project in (red, blue):
@@ -150,10 +150,10 @@ def test_project_id_and_hide_project_access_choose_projects(studio: Studio) -> N
     assert studio.root.call("project", action="save", data={"id": red, "aliases": [alias]}).status == 200
     view = f"{red}/project.can_view_project"
     for name in (red, alias):
-        found = get(bob, 1, {"project_id": name}, type="list_short").data
-        assert view in found
-        assert "can_create_app" in found
-        assert not any(line.startswith(f"{blue}/") for line in found)
+        rules = get(bob, 1, {"project_id": name}, type="list_short").data
+        assert view in rules
+        assert "can_create_app" in rules
+        assert not any(line.startswith(f"{blue}/") for line in rules)
     assert get(bob, 1, {"project_id": "no_such"}, type="list_short").data == ["can_create_app"]
     assert get(bob, 1, {"hide_project_access": True}, type="list_short").data == ["can_create_app"]
     data = get(bob, 1, {"with_apps_data": True, "project_id": red}).data
@@ -163,7 +163,7 @@ def test_project_id_and_hide_project_access_choose_projects(studio: Studio) -> N
     assert data["apps"] == {red: [{"id": app, "name": name}]}
 
 
-def test_explain_tells_where_a_rule_comes_from(ann: ApiUser, app: int) -> None:
+def test_explain_names_the_sources_of_a_rule(ann: ApiUser, app: int) -> None:
     chains = get(ann, app, {"explain": True}).body["explain"]
     assert set(chains) == {line.partition("|")[0] for line in LIST}
     (source,) = chains["private_data.patrol"]["sources"]
@@ -234,7 +234,7 @@ def test_expired_is_0_for_callers_who_may_not_read_roles(studio: Studio, app: in
 
 @pytest.mark.parametrize("value", [None, 0, 1, "", "true", [], {}])
 @pytest.mark.parametrize("flag", ["hide_project_access", "with_exp", "with_roles", "with_apps_data"])
-def test_an_option_is_true_or_false(ann: ApiUser, app: int, flag: str, value: object) -> None:
+def test_option_must_be_true_or_false(ann: ApiUser, app: int, flag: str, value: object) -> None:
     assert get(ann, app, {flag: value}).status == 400
 
 
@@ -249,24 +249,24 @@ def test_data_is_required_and_user_id_may_be_absent(ann: ApiUser, app: int) -> N
 
 
 @pytest.mark.parametrize("kind", ["", "Tree", "lists", None, 1, True, ["list"], {}])
-def test_an_unknown_type_is_refused(ann: ApiUser, app: int, kind: object) -> None:
+def test_unknown_type_is_rejected(ann: ApiUser, app: int, kind: object) -> None:
     assert get(ann, app, type=kind).status == 400
 
 
 @pytest.mark.parametrize("user_id", [None, 1001, 1.0, True, [], {}, ["1001"]])
-def test_a_user_id_is_a_string(ann: ApiUser, app: int, user_id: object) -> None:
+def test_user_id_must_be_a_string(ann: ApiUser, app: int, user_id: object) -> None:
     assert get(ann, app, user_id=user_id).status == 400
 
 
 @pytest.mark.parametrize("user_id", ["", "0", "999999999", "9" * 30, "١٢", " 1000", "1000 ", "01000", "ann", "1000;"])
-def test_an_unknown_user_is_not_found(ann: ApiUser, app: int, user_id: str) -> None:
+def test_unknown_user_is_not_found(ann: ApiUser, app: int, user_id: str) -> None:
     response = get(ann, app, user_id=user_id)
     assert (response.status, response.body) == (404, {"status": "ERROR", "error": "user not found"})
 
 
-def test_ones_own_record_is_read_without_restriction(studio: Studio) -> None:
-    nobody = {word: {"canRead": {"value": "none"}} for word in ("roles", "private", "public", "secret")}
-    app, bob = studio.application(**SCHEMA, secret_data={"meta": nobody}), studio.user()
+def test_own_record_is_readable_without_rights(studio: Studio) -> None:
+    closed = {word: {"canRead": {"value": "none"}} for word in ("roles", "private", "public", "secret")}
+    app, bob = studio.application(**SCHEMA, secret_data={"meta": closed}), studio.user()
     for user_id in ({}, {"user_id": bob.user_id}):
         assert len(get(bob, app, type="list", **user_id).data) == 2
         assert "secret_data" in get(bob, app, type="tree", **user_id).data
@@ -281,7 +281,7 @@ LEVELS = ("none", "self", "all")
     [("public", "public_data"), ("private", "private_data"), ("roles", "roles"), ("secret", "secret_data")],
 )
 @pytest.mark.parametrize("level", LEVELS)
-def test_of_others_only_sections_with_can_read_all_are_shown(
+def test_tree_of_another_user_has_only_sections_with_can_read_all(
     studio: Studio, word: str, section: str, level: str
 ) -> None:
     levels = {other: {"canRead": {"value": "none"}} for other in ("roles", "private", "public", "secret")}
@@ -297,7 +297,7 @@ def test_of_others_only_sections_with_can_read_all_are_shown(
         )
 
 
-def test_a_list_of_others_leaves_out_what_may_not_be_read(studio: Studio, ann: ApiUser, app: int) -> None:
+def test_list_of_another_user_leaves_out_unreadable_sections(studio: Studio, ann: ApiUser, app: int) -> None:
     bob = studio.user()
     assert get(bob, app, user_id=ann.user_id).data == ["public_data.skin"]
     assert get(bob, app, {"with_roles": True}, user_id=ann.user_id).data == {"rules": ["public_data.skin"]}
@@ -306,13 +306,13 @@ def test_a_list_of_others_leaves_out_what_may_not_be_read(studio: Studio, ann: A
     assert get(bob, app, {"explain": True}, user_id=ann.user_id).status == 403
 
 
-def test_a_callers_own_secret_data_overlays_the_schemas(studio: Studio, ann: ApiUser, app: int) -> None:
+def test_own_secret_data_of_the_caller_overrides_the_schema(studio: Studio, ann: ApiUser, app: int) -> None:
     bob = studio.user()
     studio.give_secret(bob, app, private={"canRead": "all"}, public={"canRead": "none"})
     assert get(bob, app, user_id=ann.user_id).data == LIST[:3]
 
 
-def test_a_service_account_of_the_project_reads_everything(studio: Studio) -> None:
+def test_service_of_the_project_reads_all_sections(studio: Studio) -> None:
     project = studio.project()
     app, sister, bob = studio.application(project), studio.application(project), studio.user()
     token = ServiceKey().trusted_by(studio, sister).sign(studio.server, sister)
@@ -322,12 +322,12 @@ def test_a_service_account_of_the_project_reads_everything(studio: Studio) -> No
 
 
 def test_secret_data_and_login_are_never_listed(studio: Studio, app: int) -> None:
-    found = str(get(studio.root, app).data) + str(get(studio.root, app, type="list_short").data)
-    assert "secret" not in found
-    assert "login" not in found
+    rules = str(get(studio.root, app).data) + str(get(studio.root, app, type="list_short").data)
+    assert "secret" not in rules
+    assert "login" not in rules
 
 
-def test_permissions_of_an_application_in_a_removed_project_are_refused(studio: Studio) -> None:
+def test_permissions_of_an_application_in_a_removed_project_are_forbidden(studio: Studio) -> None:
     project, bob = studio.project(), studio.user()
     app = studio.application(project)
     assert get(bob, app).status == 200
@@ -336,7 +336,7 @@ def test_permissions_of_an_application_in_a_removed_project_are_refused(studio: 
     assert get(studio.root, app).status == 403
 
 
-def test_the_same_path_in_public_and_private_data_is_one_short_entry(studio: Studio) -> None:
+def test_same_path_in_public_and_private_data_is_one_entry_of_list_short(studio: Studio) -> None:
     rule = {"value": True, "params": "a"}
     app = studio.application(public_data={"x": rule}, private_data={"x": {"value": True, "params": "b"}})
     assert get(studio.user(), app, type="list_short").data in (["x|b,a"], ["x|a,b"])

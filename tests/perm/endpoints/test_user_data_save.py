@@ -35,7 +35,7 @@ def tree(studio: Studio, app: int, user: ApiUser) -> Any:
     return studio.root.call("meta/data", action="get", application_id=app, data=body).data
 
 
-def test_a_save_answers_the_updated_tree(studio: Studio, app: int) -> None:
+def test_user_data_save_returns_the_updated_tree(studio: Studio, app: int) -> None:
     ann = studio.user()
     response = save(studio.root, app, ann.user_id, **PARTS)
     assert set(response.body) == {"status", "data", "user_id", "expired"}
@@ -58,7 +58,9 @@ def test_each_part_given_is_replaced_and_the_others_stay(studio: Studio, app: in
 
 @pytest.mark.parametrize("level", ["none", "self", "all"])
 @pytest.mark.parametrize("part", list(WORDS))
-def test_self_means_ones_own_record_and_all_means_others_too(studio: Studio, app: int, part: str, level: str) -> None:
+def test_can_write_self_covers_the_own_record_and_all_covers_other_users(
+    studio: Studio, app: int, part: str, level: str
+) -> None:
     ann, bob = studio.user(), studio.user()
     studio.give_secret(ann, app, **{WORDS[part]: {"canWrite": level}})
     for other in (name for name in PARTS if name != part and not (part == "secret_data" and name == "login")):
@@ -75,33 +77,33 @@ def test_login_needs_the_right_to_write_secret_data(studio: Studio, app: int) ->
     assert save(ann, app, bob.user_id, login=PARTS["login"]).status == 200
 
 
-def test_who_may_write_nothing_cannot_even_save_nothing(studio: Studio, app: int) -> None:
+def test_empty_save_is_forbidden_without_any_write_right(studio: Studio, app: int) -> None:
     ann = studio.user()
     assert save(ann, app, ann.user_id).status == 403
     assert save(studio.root, app, ann.user_id).status == 200
 
 
 @pytest.mark.parametrize("user_id", [None, 5, [], {}, True])
-def test_user_id_is_required_and_a_string(studio: Studio, app: int, user_id: object) -> None:
+def test_user_data_save_requires_user_id_as_a_string(studio: Studio, app: int, user_id: object) -> None:
     assert save(studio.root, app, user_id, roles=[]).status == 400
     assert studio.root.call("meta/data", action="save", application_id=app, data={"roles": []}).status == 400
     assert studio.root.call("meta/data", action="save", application_id=app).status == 400
 
 
 @pytest.mark.parametrize("spell", ["0{}", " {}", "{} ", "{}.0", "+{}", "９{}"])
-def test_only_the_exact_own_id_is_ones_own(studio: Studio, app: int, spell: str) -> None:
+def test_only_the_exact_user_id_counts_as_own_record(studio: Studio, app: int, spell: str) -> None:
     ann = studio.user()
     studio.give_secret(ann, app, public={"canWrite": "self"})
     response = save(ann, app, spell.format(ann.user_id), public_data={})
     assert (response.status, response.body["error"]) == (404, "user not found")
 
 
-def test_an_unknown_user_is_not_found(studio: Studio, app: int) -> None:
+def test_unknown_user_is_not_found(studio: Studio, app: int) -> None:
     response = save(studio.root, app, "999999999", roles=[])
     assert (response.status, response.body["error"]) == (404, "user not found")
 
 
-def test_an_unknown_role_is_refused(studio: Studio, app: int) -> None:
+def test_assignment_of_an_unknown_role_is_rejected(studio: Studio, app: int) -> None:
     response = save(studio.root, app, studio.user().user_id, roles=["guard", "nobody"])
     assert (response.status, response.body["error"]) == (400, "roles[1]: there is no role nobody")
 
@@ -130,7 +132,7 @@ def test_an_unknown_role_is_refused(studio: Studio, app: int) -> None:
         ["projectAccess"],
     ],
 )
-def test_wrong_assignments_are_refused_and_change_nothing(studio: Studio, app: int, roles: object) -> None:
+def test_invalid_assignments_are_rejected_and_change_nothing(studio: Studio, app: int, roles: object) -> None:
     ann = studio.user()
     save(studio.root, app, ann.user_id, roles=["cook"])
     assert save(studio.root, app, ann.user_id, roles=roles).status == 400
@@ -139,7 +141,7 @@ def test_wrong_assignments_are_refused_and_change_nothing(studio: Studio, app: i
     assert save(studio.user(), app, ann.user_id, roles=roles).status in (400, 403)
 
 
-def test_ttl_and_expired_come_back_as_given(studio: Studio, app: int) -> None:
+def test_ttl_and_expired_are_returned_as_saved(studio: Studio, app: int) -> None:
     ann, soon = studio.user(), int(time.time()) + 500
     roles: list[Any] = [{"name": "cook", "expired": soon}, {"name": "guard", "ttl": 60}]
     response = save(studio.root, app, ann.user_id, roles=roles)
@@ -147,7 +149,7 @@ def test_ttl_and_expired_come_back_as_given(studio: Studio, app: int) -> None:
     assert abs(response.body["expired"] - (int(time.time()) + 60)) <= 2
 
 
-def test_expired_of_a_save_is_the_default_of_items_without_their_own(studio: Studio, app: int) -> None:
+def test_expired_of_a_save_is_the_default_for_items_without_expired(studio: Studio, app: int) -> None:
     ann, soon, later = studio.user(), int(time.time()) + 500, int(time.time()) + 900
     roles: list[Any] = ["guard", {"name": "cook", "expired": later}]
     entries: dict[str, Any] = {"a": {"value": True}, "b": {"value": True, "expired": later}}
@@ -159,7 +161,7 @@ def test_expired_of_a_save_is_the_default_of_items_without_their_own(studio: Stu
 
 
 @pytest.mark.parametrize("expired", ["1", 1.5, True, -1, [], {}, 2**62])
-def test_a_wrong_expired_is_refused(studio: Studio, app: int, expired: object) -> None:
+def test_invalid_expired_is_rejected(studio: Studio, app: int, expired: object) -> None:
     assert save(studio.root, app, studio.user().user_id, expired, roles=[]).status == 400
 
 
@@ -195,7 +197,7 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
         "params",
     ],
 )
-def test_a_name_can_forge_no_other_path(studio: Studio, app: int, section: str, name: str) -> None:
+def test_name_with_a_path_separator_is_rejected(studio: Studio, app: int, section: str, name: str) -> None:
     ann = studio.user()
     for content in ({name: {"value": True}}, {"deep": {name: {"value": True}}}, {name: {"x": {"value": True}}}):
         if name in ("value", "params") and content == {name: {"value": True}} and section:
@@ -203,7 +205,7 @@ def test_a_name_can_forge_no_other_path(studio: Studio, app: int, section: str, 
         assert save(studio.root, app, ann.user_id, **{section: content}).status == 400
 
 
-def test_project_rights_are_written_by_nobody(studio: Studio) -> None:
+def test_project_access_cannot_be_written(studio: Studio) -> None:
     ann, project = studio.user(), studio.project()
     studio.give_secret(ann, 1, private={"canWrite": "self"}, public={"canWrite": "self"}, secret={"canWrite": "self"})
     rule = {"private_data": {"project": {"can_manage_project": {"value": True}}}}
@@ -215,7 +217,7 @@ def test_project_rights_are_written_by_nobody(studio: Studio) -> None:
     assert ann.call("project", action="get", data={"id": project}).status == 403
 
 
-def test_public_data_does_not_pass_for_a_private_rule(studio: Studio) -> None:
+def test_public_data_that_shadows_a_private_rule_is_rejected(studio: Studio) -> None:
     app, ann = studio.application(private_data={"ban": {"value": False}}), studio.user()
     studio.give_secret(ann, app, public={"canWrite": "self"})
     assert save(ann, app, ann.user_id, public_data={"ban": {"value": True}}).status == 400
@@ -224,7 +226,7 @@ def test_public_data_does_not_pass_for_a_private_rule(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("value", [True, 5, 1.5, -1, 1e308, "text", "😀"])
-def test_any_scalar_that_says_something_is_a_value(studio: Studio, app: int, value: object) -> None:
+def test_rule_with_a_true_scalar_value_is_listed(studio: Studio, app: int, value: object) -> None:
     ann = studio.user()
     response = save(studio.root, app, ann.user_id, public_data={"x": {"value": value}})
     assert response.data["public_data"]["x"]["value"] == value
@@ -232,7 +234,7 @@ def test_any_scalar_that_says_something_is_a_value(studio: Studio, app: int, val
 
 
 @pytest.mark.parametrize("value", [False, None, 0, ""])
-def test_a_value_that_says_no_is_not_listed(studio: Studio, app: int, value: object) -> None:
+def test_rule_with_a_false_value_is_not_listed(studio: Studio, app: int, value: object) -> None:
     ann = studio.user()
     assert save(studio.root, app, ann.user_id, public_data={"x": {"value": value}}).status == 200
     assert "public_data.x" not in studio.rules_of(ann, app, "list")
@@ -241,7 +243,7 @@ def test_a_value_that_says_no_is_not_listed(studio: Studio, app: int, value: obj
 @pytest.mark.parametrize(
     "rule", [{"value": []}, {"value": True, "params": 5}, {"value": True, "params": "a|b"}, 5, [], None]
 )
-def test_a_wrong_rule_is_refused(studio: Studio, app: int, rule: object) -> None:
+def test_invalid_rule_is_rejected(studio: Studio, app: int, rule: object) -> None:
     assert save(studio.root, app, studio.user().user_id, public_data={"x": rule}).status == 400
 
 
@@ -262,7 +264,7 @@ def test_user_limit_counts_users_with_an_unexpired_assignment(studio: Studio) ->
     assert save(studio.root, app, ann.user_id, roles=["captain"]).status == 200
 
 
-def test_what_a_tree_shows_can_be_sent_back(studio: Studio, app: int) -> None:
+def test_tree_can_be_saved_again(studio: Studio, app: int) -> None:
     ann = studio.user()
     save(studio.root, app, ann.user_id, **PARTS)
     shown = tree(studio, app, ann)

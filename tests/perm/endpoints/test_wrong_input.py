@@ -186,7 +186,7 @@ def bodies(studio: Studio) -> Bodies:
     return Bodies(studio)
 
 
-def test_every_good_body_is_good(studio: Studio, bodies: Bodies) -> None:
+def test_valid_bodies_are_accepted(studio: Studio, bodies: Bodies) -> None:
     """So that what the next test puts into them is what is wrong with them."""
     for path, body in bodies.good:
         if body.get("action") == "delete" or path == "publish":
@@ -196,7 +196,7 @@ def test_every_good_body_is_good(studio: Studio, bodies: Bodies) -> None:
 
 
 @pytest.mark.parametrize("number", range(26))
-def test_a_field_of_another_kind_is_refused(studio: Studio, bodies: Bodies, number: int) -> None:
+def test_field_of_another_type_is_rejected(studio: Studio, bodies: Bodies, number: int) -> None:
     assert len(bodies.good) == 26
     path, good = bodies.good[number]
     for place in places(good):
@@ -214,7 +214,7 @@ HOSTILE = ("'; DROP TABLE users; --", "%_\\:name$1", "x" * 5000)
 
 
 @pytest.mark.parametrize("number", range(26))
-def test_hostile_strings_are_data(studio: Studio, bodies: Bodies, number: int) -> None:
+def test_hostile_strings_are_stored_as_data_or_rejected(studio: Studio, bodies: Bodies, number: int) -> None:
     path, good = bodies.good[number]
     for place in places(good):
         for text in HOSTILE:
@@ -224,7 +224,7 @@ def test_hostile_strings_are_data(studio: Studio, bodies: Bodies, number: int) -
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_unknown_action_or_none_is_refused(studio: Studio, path: str) -> None:
+def test_missing_or_unknown_action_is_rejected(studio: Studio, path: str) -> None:
     if path in ("application/tags", "user/info", "publish", "group/access", "group/tags", "audit"):
         return
     for action in (None, "", "GET", "drop", 5, True, ["get"], {"get": 1}):
@@ -234,8 +234,12 @@ def test_an_unknown_action_or_none_is_refused(studio: Studio, path: str) -> None
 
 
 def send(studio: Studio, path: str, raw: bytes, **headers: str) -> tuple[int, Any]:
-    sent = {"Authorization": f"Bearer {studio.root.jwt}", "Factor": FACTOR, "Content-Type": "application/json"}
-    response = studio.client.post(f"/api/permissions/{path}", content=raw, headers=sent | headers)
+    default_headers = {
+        "Authorization": f"Bearer {studio.root.jwt}",
+        "Factor": FACTOR,
+        "Content-Type": "application/json",
+    }
+    response = studio.client.post(f"/api/permissions/{path}", content=raw, headers=default_headers | headers)
     return response.status_code, response.json()
 
 
@@ -250,7 +254,7 @@ RAW = (
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_body_that_cannot_be_read_comes_before_everything(studio: Studio, path: str) -> None:
+def test_unreadable_body_is_rejected_before_authentication(studio: Studio, path: str) -> None:
     for raw in RAW:
         status, response = send(studio, path, raw, Authorization="Bearer nobody")
         assert (status, response["status"]) == (400, "ERROR"), raw[:40]
@@ -267,7 +271,7 @@ def test_a_body_that_cannot_be_read_comes_before_everything(studio: Studio, path
     ],
     ids=["form", "text", "gzip", "large"],
 )
-def test_other_media_types_and_large_bodies_are_refused(
+def test_other_media_types_and_large_bodies_are_rejected(
     studio: Studio, path: str, raw: bytes, header: str, value: str, status: int
 ) -> None:
     with studio.server.client() as client:  # of its own: an answer before the body was read spoils the connection
@@ -276,26 +280,26 @@ def test_other_media_types_and_large_bodies_are_refused(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_other_methods_are_refused(studio: Studio, path: str) -> None:
+def test_other_methods_are_rejected(studio: Studio, path: str) -> None:
     response = studio.client.get(f"/api/permissions/{path}")
     assert (response.status_code, response.json()["status"]) == (405, "ERROR")
     assert "POST" in response.headers["Allow"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_the_caller_is_judged_before_the_shape(studio: Studio, path: str) -> None:
+def test_caller_is_authenticated_before_the_input_is_validated(studio: Studio, path: str) -> None:
     body = {"action": 5, "application_id": [], "data": 7, "group_id": 5, "project": 5}
     assert ApiUser(studio.client, "", "", "a.b.c").call(path, **body).status == 401
     if path != "user/info":
         assert studio.user().call(path, **body).status == 400
 
 
-def test_an_empty_body_is_an_empty_object(studio: Studio) -> None:
+def test_empty_body_counts_as_an_empty_object(studio: Studio) -> None:
     assert send(studio, "user/info", b"")[0] == 200
     assert send(studio, "user/info", b"", **{"Content-Type": ""})[0] == 200
 
 
-def test_no_answer_is_stored_or_shared(studio: Studio) -> None:
+def test_responses_are_not_cacheable(studio: Studio) -> None:
     response = studio.client.post("/api/permissions/user/info", json={}, headers={"Origin": "https://evil.example"})
     assert response.headers["Cache-Control"] == "no-store"
     assert "Access-Control-Allow-Origin" not in response.headers
