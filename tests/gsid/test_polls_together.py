@@ -79,13 +79,13 @@ async def test_a_newer_poll_sends_the_older_one_away_also_from_another_worker(
         newer = await game.begin_poll(worker)
         with trio.fail_after(2):
             (answer,) = await receive_all([older])
-        assert answer.told == "RETRY"
+        assert answer.outcome == "RETRY"
         assert answer.data["delay"] == 0
         older = newer
     await rows.until_polled(game.gsid, 5)
     assert await player.confirm(game.gsid) == 303
     (answer,) = await receive_all([older])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 async def test_a_login_on_one_worker_is_told_by_a_poll_on_the_other(server: Server, rows: Rows, player: Player) -> None:
@@ -97,7 +97,7 @@ async def test_a_login_on_one_worker_is_told_by_a_poll_on_the_other(server: Serv
         began = trio.current_time()
         await player.confirm_all(games, at_once=3)  # on whichever
         answers = await receive_all(polls)
-        assert [answer.told for answer in answers] == ["OK"] * 3
+        assert [answer.outcome for answer in answers] == ["OK"] * 3
         assert trio.current_time() - began < 5  # sooner than by the slow look
 
 
@@ -117,7 +117,7 @@ async def ask(connection: Connection, game: Game) -> Connection:
 
 async def early(game: Game, times: int) -> list[str]:
     """Polls that follow a RETRY at once."""
-    return [(await game.poll()).told for _ in range(times)]
+    return [(await game.poll()).outcome for _ in range(times)]
 
 
 async def test_polls_that_ignore_the_delay_are_blocked_for_a_while_and_others_are_not(strict: Server) -> None:
@@ -132,19 +132,19 @@ async def test_polls_that_ignore_the_delay_are_blocked_for_a_while_and_others_ar
             assert answer.status == 403
             assert answer.data["status"] == "ERROR"
             assert any(entry["record"] == answer.data["error"] for entry in strict.log_events("gsid.violation"))
-    assert [answer.told for answer in await receive_all([other])] == ["RETRY"]
+    assert [answer.outcome for answer in await receive_all([other])] == ["RETRY"]
     await trio.sleep(BLOCK_S + 0.2)
-    assert (await game.poll()).told == "RETRY"
+    assert (await game.poll()).outcome == "RETRY"
 
 
 async def test_polls_that_wait_for_the_delay_are_never_blocked(strict: Server) -> None:
     game = await new_game(strict)
     for _ in range(2):
         answer = await game.poll()
-        assert answer.told == "RETRY"
+        assert answer.outcome == "RETRY"
         assert answer.data["delay"] >= 1  # more, if the server is pressed
         await trio.sleep(answer.data["delay"])
-    assert (await game.poll()).told == "RETRY"
+    assert (await game.poll()).outcome == "RETRY"
 
 
 async def test_a_client_with_a_key_is_blocked_by_its_key_and_not_by_its_address(strict: Server) -> None:
@@ -154,22 +154,22 @@ async def test_a_client_with_a_key_is_blocked_by_its_key_and_not_by_its_address(
 
     async def poll() -> str:
         answer = await ask_once(strict, POLL, body, {"Request-Sign": signed}, address=new_address())
-        return answer.told
+        return answer.outcome
 
     assert [await poll() for _ in range(1 + STRIKES)] == ["RETRY"] * (1 + STRIKES)
     assert await poll() == "403", "from whichever address"
     neighbour = await new_game(strict, address=game.address)
-    assert (await neighbour.poll()).told == "RETRY"
+    assert (await neighbour.poll()).outcome == "RETRY"
 
 
 async def test_more_than_thirty_polls_of_a_session_in_a_second_are_early(strict: Server) -> None:
     game, neighbour = await new_game(strict), await new_game(strict)
-    assert {answer.told for answer in await poll_at_once(game, 30)} == {"RETRY"}
+    assert {answer.outcome for answer in await poll_at_once(game, 30)} == {"RETRY"}
     game = await new_game(strict)
-    told = Counter(answer.told for answer in await poll_at_once(game, 60))
+    told = Counter(answer.outcome for answer in await poll_at_once(game, 60))
     assert set(told) <= {"403", "RETRY"}
     assert (await game.poll()).status == 403
-    assert (await neighbour.poll()).told == "RETRY"
+    assert (await neighbour.poll()).outcome == "RETRY"
 
 
 # Clients that leave
@@ -190,8 +190,8 @@ async def test_a_client_that_left_before_the_login_has_taken_nothing(
             await poll.close()
         assert await player.confirm(game.gsid) == 303
         # One that left at once may be read after the one that came, by another worker: it is then the newer one.
-        answer = await (game.poll_on() if held_s < 0.1 else game.poll())
-        assert answer.told == "OK"
+        answer = await (game.poll_until_result() if held_s < 0.1 else game.poll())
+        assert answer.outcome == "OK"
         assert (await game.poll()).status == 403
 
 
@@ -204,7 +204,7 @@ async def test_a_client_that_left_on_one_worker_gets_the_login_on_the_other(
     await rows.until_polled(game.gsid)
     await poll.close()
     assert await player.confirm(game.gsid) == 303
-    assert (await game.poll(other)).told == "OK"
+    assert (await game.poll(other)).outcome == "OK"
 
 
 async def test_requests_that_break_off_in_their_body_consume_nothing(server: Server, player: Player) -> None:
@@ -215,7 +215,7 @@ async def test_requests_that_break_off_in_their_body_consume_nothing(server: Ser
         async with await connect(server, game.address) as connection:
             head = f"POST {POLL} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             await connection.stream.send_all(head.encode() + body[:cut])
-    assert (await game.poll()).told == "OK"
+    assert (await game.poll()).outcome == "OK"
 
 
 # Many that wait
@@ -239,8 +239,8 @@ async def test_polls_that_wait_hold_no_connection_to_the_database(strict: Server
         assert busy[0][0] <= 4
         await player.confirm_all(games[:20])
     answers = await receive_all(polls)
-    told = Counter(answer.told for answer in answers)
+    told = Counter(answer.outcome for answer in answers)
     assert told["OK"] + told["RETRY"] == 200
     # Whoever was sent away before the login was there has it with the next poll.
     for game, answer in zip(games[:20], answers, strict=False):
-        assert answer.told == "OK" or (await game.poll()).told == "OK"
+        assert answer.outcome == "OK" or (await game.poll()).outcome == "OK"

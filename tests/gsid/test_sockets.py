@@ -135,7 +135,7 @@ UNBOUND: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", UNBOUND)
 async def test_unbound_is_closed_with_4403_and_nothing_has_changed(server: Server, rows: Rows, kind: str) -> None:
     game = await new_game(server, public_key=PUBLIC_KEY)
-    before = dict(await rows.of(game.gsid))
+    before = dict(await rows.get(game.gsid))
     async with game.socket(**UNBOUND[kind]) as socket:
         code, last = await socket.closed()
     assert code == 4403
@@ -143,7 +143,7 @@ async def test_unbound_is_closed_with_4403_and_nothing_has_changed(server: Serve
     assert (last["event"], last["status"], last["gsid"]) == ("close", "ERROR", game.gsid)
     assert "why" not in last["error"], "an id and no description"
     assert last["error"] in server.log()
-    assert dict(await rows.of(game.gsid)) == before
+    assert dict(await rows.get(game.gsid)) == before
 
 
 async def test_repeated_evidence_is_unbound(server: Server) -> None:
@@ -184,7 +184,7 @@ async def test_somebody_elses_socket_neither_cancels_nor_replaces_nor_counts_as_
         await own.next("refresh")
         assert await player.confirm(game.gsid) == 303
         (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 @pytest.mark.parametrize("gsid", [UNKNOWN, "x", UNKNOWN.upper(), UNKNOWN + "0", "a" * 300, "%00", "%F0%9F%8E%AE"])
@@ -301,7 +301,7 @@ async def test_a_poll_tells_when_the_socket_was_seen(server: Server, rows: Rows)
         await rows.until_polled(game.gsid)
         async with await game.begin_poll():  # sends the older one away
             (answer,) = await receive_all([poll])
-    assert answer.told == "RETRY"
+    assert answer.outcome == "RETRY"
     assert 0 <= answer.data["last_seen"] - seen <= 2
 
 
@@ -325,7 +325,7 @@ async def test_the_stages_of_a_login_are_told_in_order(server: Server) -> None:
             code, last = await socket.closed()
     assert (code, last["status"], last["error"]) == (1000, "OK", "")
     (told,) = await receive_all([poll])
-    assert told.told == "OK"
+    assert told.outcome == "OK"
 
 
 async def in_thread(work: Any, *arguments: Any, **fields: Any) -> Any:
@@ -371,7 +371,7 @@ async def test_a_login_that_waits_for_its_poll_keeps_the_socket_open_until_it_is
         assert await player.confirm(game.gsid) == 303
         assert await socket.stage() == "confirmed"
         await socket.next("refresh")
-        assert (await game.poll()).told == "OK"
+        assert (await game.poll()).outcome == "OK"
         code, last = await socket.closed(seconds=2)
     assert (code, last["status"]) == (1000, "OK")
     async with game.socket() as late:
@@ -417,7 +417,7 @@ async def test_a_client_that_closes_cancels_the_poll_held_on_the_other_worker(
     await rows.until_polled(game.gsid, 2)
     assert await player.confirm(game.gsid) == 303
     (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 async def test_a_socket_that_a_newer_one_replaces_is_closed_by_us_and_cancels_nothing(
@@ -435,10 +435,10 @@ async def test_a_socket_that_a_newer_one_replaces_is_closed_by_us_and_cancels_no
             assert (code, last["status"]) == (1000, "ERROR")
             assert "replaced" in last["error"]
             await newer.next("refresh")
-            assert (await rows.of(game.gsid))["cancels"] == 0
+            assert (await rows.get(game.gsid))["cancels"] == 0
             assert await player.confirm(game.gsid) == 303
             (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 async def test_of_many_sockets_at_once_one_stays_and_nobody_is_cancelled(server: Server, rows: Rows) -> None:
@@ -459,7 +459,7 @@ async def test_of_many_sockets_at_once_one_stays_and_nobody_is_cancelled(server:
             nursery.start_soon(one)
         with trio.fail_after(10):
             await stays.wait()
-        assert (await rows.of(game.gsid))["cancels"] == 0
+        assert (await rows.get(game.gsid))["cancels"] == 0
     assert codes == [1000] * 19
 
 
@@ -470,7 +470,7 @@ async def test_a_client_that_closes_after_the_login_was_delivered_changes_nothin
     assert await player.confirm(game.gsid) == 303
     async with game.socket() as socket:
         await socket.event()
-        assert (await game.poll()).told == "OK"
+        assert (await game.poll()).outcome == "OK"
     assert await rows.status(game.gsid) == "delivered"
     assert (await game.poll()).status == 403
 
@@ -503,7 +503,7 @@ async def test_a_frame_over_4_kb_is_1009_and_cancels_nothing(server: Server, row
     else:  # a client that goes on sending may find the connection gone before it reads what was said
         assert code in (1006, 1009)
     await trio.sleep(0.3)
-    assert (await rows.of(game.gsid))["cancels"] == 0, "it was we who closed it"
+    assert (await rows.get(game.gsid))["cancels"] == 0, "it was we who closed it"
 
 
 async def test_too_many_frames_are_1008_and_cancel_nothing(server: Server, rows: Rows) -> None:
@@ -521,7 +521,7 @@ async def test_too_many_frames_are_1008_and_cancel_nothing(server: Server, rows:
             nursery.cancel_scope.cancel()
     assert (code, last["event"], last["status"]) == (1008, "close", "ERROR")
     await trio.sleep(0.3)
-    assert (await rows.of(game.gsid))["cancels"] == 0
+    assert (await rows.get(game.gsid))["cancels"] == 0
 
 
 async def swallow(work: Any) -> None:

@@ -85,7 +85,7 @@ async def test_a_client_that_answers_no_ping_is_gone_and_cancels_its_poll(server
         began = trio.current_time()
         with trio.fail_after(10):
             (answer,) = await receive_all([poll])
-        assert answer.told == "CANCELLED"
+        assert answer.outcome == "CANCELLED"
         assert trio.current_time() - began > PING_S
     assert (await server.row(game))["status"] == "pending"
 
@@ -131,7 +131,7 @@ async def test_an_error_of_ours_is_1011_and_cancels_nothing(
     assert (await server.row(game))["cancels"] == 0
     assert await server.services.game.sessions.confirm(game.gsid, user)
     (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 @pytest.mark.parametrize("error", [Unavailable("no connection became free"), RuntimeError("a mistake")], ids=repr)
@@ -198,6 +198,6 @@ async def test_a_server_that_leaves_says_1012_and_answers_retry_at_once(server: 
         code, last = await opened.closed(seconds=2)
         (answer,) = await receive_all([poll])
     assert (code, last["status"], last["error"]) == (1012, "ERROR", "server restarting")
-    assert answer.told == "RETRY"
+    assert answer.outcome == "RETRY"
     assert answer.data["delay"] in (0, 1)
     assert (await server.row(game))["cancels"] == 0

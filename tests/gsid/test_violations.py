@@ -9,7 +9,7 @@ import pytest
 from sso.cli.why import lines
 from sso.gsid.violations import ViolationRecord
 from tests.kit.browser import Browser, query
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, reasons, rsa_key, sign, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign, violation, violation_log
 from tests.kit.server import Server
 
 
@@ -24,10 +24,10 @@ def test_the_id_is_random_opaque_and_finds_the_line_in_the_log(game: Game, other
     first, second = violation(moved.poll()), violation(moved.poll())
     assert first != second
     assert session.gsid[:8] not in first
-    (entry,) = reasons(game.server, first)
+    (entry,) = violation_log(game.server, first)
     assert (entry["reason"], entry["expected"], entry["found"]) == ("wrong address", game.address, other.address)
     assert entry["gsid"] == session.gsid
-    assert not reasons(game.server, session.gsid)
+    assert not violation_log(game.server, session.gsid)
 
 
 def test_every_violation_names_the_binding_that_failed_and_both_values(
@@ -57,7 +57,7 @@ def test_every_violation_names_the_binding_that_failed_and_both_values(
         (done.poll(), "repeated attempt", "one delivery", "another poll"),
         (game.ask("info", plain.gsid), "info", "SSO_INFO_ALLOW", game.address),
     ):
-        (entry,) = reasons(server, violation(answer))
+        (entry,) = violation_log(server, violation(answer))
         assert reason in entry["reason"]
         assert expected in entry["expected"], entry
         assert found in entry["found"], entry
@@ -71,7 +71,7 @@ def test_why_tells_an_operator_what_the_log_tells_and_no_secret(game: Game, othe
     told = why(server, record)
     assert list(told) == ["when", "gsid", "from", "reason", "expected", "found"]
     assert (told["gsid"], told["from"], told["reason"]) == (session.gsid, other.address, "wrong location")
-    (entry,) = reasons(server, record)
+    (entry,) = violation_log(server, record)
     assert (told["expected"], told["found"]) == (entry["expected"], entry["found"])
     assert told["expected"] == f"sha256 {hashlib.sha256(session.secret.encode()).hexdigest()[:12]}…"
     assert told["found"] == f"sha256 {hashlib.sha256(wrong.encode()).hexdigest()[:12]}…"
@@ -92,7 +92,7 @@ def test_what_was_sent_for_a_gsid_writes_no_lines_of_its_own() -> None:
 
 @pytest.mark.parametrize("length", [65, 10_000])
 def test_what_was_sent_for_a_gsid_is_kept_in_part(game: Game, server: Server, length: int) -> None:
-    (entry,) = reasons(server, violation(game.ask("getGsidResult", "x" * length)))
+    (entry,) = violation_log(server, violation(game.ask("getGsidResult", "x" * length)))
     assert entry["gsid"] == "x" * 64
 
 

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.kit.builders import PASSWORD
-from tests.kit.oauth import Browser, Site, new_browser, new_site, onward_of, query_of
+from tests.kit.oauth import Browser, Site, new_browser, new_site, next_path_of, query_of
 from tests.kit.server import Server
 
 
@@ -35,7 +35,7 @@ def test_a_reload_after_signing_in_is_a_page(server: Server, site: Site) -> None
     browser = new_browser(server)
     sign_in = browser.authorize(site)
     assert "code" in query_of(browser.submit(sign_in, {"login": browser.login, "password": PASSWORD}))
-    assert_finished(browser.http.get(onward_of(sign_in)))
+    assert_finished(browser.http.get(next_path_of(sign_in)))
 
 
 def test_that_somebody_else_signed_in_is_told_once(server: Server, oidc: Site) -> None:
@@ -43,7 +43,7 @@ def test_that_somebody_else_signed_in_is_told_once(server: Server, oidc: Site) -
     sign_in = bob.authorize(oidc, id_token_hint=oidc.tokens(ann)["id_token"])
     entered = bob.submit(sign_in, {"login": bob.login, "password": PASSWORD})
     assert query_of(entered)["error"] == "login_required"
-    assert_finished(bob.http.get(onward_of(sign_in)))
+    assert_finished(bob.http.get(next_path_of(sign_in)))
 
 
 def test_choosing_another_account_is_no_answer(server: Server, asking: Site) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import pytest
 
-from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, onward_of, pkce, query_of
+from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, next_path_of, pkce, query_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, until
 from tests.oauth.test_redirects import REFUSED
@@ -250,7 +250,7 @@ def test_what_is_sent_is_never_shown_raw(site: Site, browser: Browser) -> None:
 def test_only_the_configured_address_counts(site: Site, nobody: Browser, server: Server) -> None:
     headers = {"Host": "localhost", "X-Forwarded-Host": "evil.com", "X-Forwarded-Proto": "https"}
     answer = nobody.http.get(f"{AUTHORIZE}?{urlencode(site.query())}", headers=headers)
-    assert onward_of(answer).startswith("/proxy/oauth/authorize/")
+    assert next_path_of(answer).startswith("/proxy/oauth/authorize/")
     assert "evil" not in answer.text
     config = nobody.http.get("/.well-known/openid-configuration", headers=headers)
     assert "evil" not in config.text

@@ -64,13 +64,15 @@ async def test_of_twenty_two_polls_at_the_moment_of_the_login_exactly_one_gets_t
         arriving = [partial(connection.send, POLL, body) for connection in crowd[HELD:]]
         await together(partial(players[0].confirm, game.gsid), *arriving)
         answers = await receive_all(crowd)
-        told.update(answer.told for answer in answers)
-        winners = [answer for answer in answers if answer.told == "OK"]
-        assert len(winners) == 1, Counter(answer.told for answer in answers)
+        told.update(answer.outcome for answer in answers)
+        winners = [answer for answer in answers if answer.outcome == "OK"]
+        assert len(winners) == 1, Counter(answer.outcome for answer in answers)
         assert winners[0].data["token"]
         assert winners[0].data["jwt"]
         assert all(
-            answer.told in ("RETRY", "403") and carries_nothing(answer) for answer in answers if answer.told != "OK"
+            answer.outcome in ("RETRY", "403") and carries_nothing(answer)
+            for answer in answers
+            if answer.outcome != "OK"
         )
         assert await rows.status(game.gsid) == "delivered"
         # And nobody ever gets it again.
@@ -93,9 +95,9 @@ async def test_a_login_and_a_close_end_in_one_order(server: Server, players: lis
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, status = await race(game, rows, players[0], game.close)
-        stories[f"{answer.told} {status}"] += 1
+        stories[f"{answer.outcome} {status}"] += 1
         assert (await game.info())["state"] == "Success"
-        if answer.told == "OK":
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
@@ -110,8 +112,8 @@ async def test_a_login_and_a_denial_end_in_one_order(server: Server, players: li
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, status = await race(game, rows, players[0], partial(players[1].deny, game.gsid))
-        stories[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        stories[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
@@ -130,14 +132,14 @@ async def test_a_login_and_a_socket_that_is_closed_end_in_one_order(
         async with game.socket() as socket:
             await socket.next("refresh")
             answer, status = await race(game, rows, players[0], socket.connection.aclose)
-        stories[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        stories[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
-            assert answer.told == "CANCELLED"
+            assert answer.outcome == "CANCELLED"
             assert carries_nothing(answer)
-            assert (await game.poll()).told == "OK", "the session went on"
+            assert (await game.poll()).outcome == "OK", "the session went on"
     print(dict(stories))
 
 
@@ -149,8 +151,8 @@ async def test_a_login_and_the_end_of_the_session_end_in_one_order(
         game = await new_game(server)
         await rows.run(NEARLY_OVER, game.gsid)
         answer, status = await race(game, rows, players[0], partial(trio.sleep, 0))
-        stories[f"{answer.told} {status}"] += 1
-        assert answer.told == "OK", "there was time enough"
+        stories[f"{answer.outcome} {status}"] += 1
+        assert answer.outcome == "OK", "there was time enough"
         game = await new_game(server)
         await rows.run(NEARLY_OVER, game.gsid)
         connection = await game.begin_poll()
@@ -159,11 +161,11 @@ async def test_a_login_and_the_end_of_the_session_end_in_one_order(
         assert await players[0].confirm(game.gsid) in (303, 410)
         (answer,) = await receive_all([connection])
         status = await rows.status(game.gsid)
-        stories[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        stories[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             continue
-        assert answer.told in ("RETRY", "ERROR")
+        assert answer.outcome in ("RETRY", "ERROR")
         assert carries_nothing(answer)
         assert status in ("pending", "confirmed")
         await trio.sleep(0.1)
@@ -178,8 +180,8 @@ async def test_of_two_who_confirm_at_once_one_is_the_one(server: Server, players
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, _ = await race(game, rows, players[0], partial(players[1].confirm, game.gsid))
-        assert answer.told == "OK"
-        assert answer.data["user_id"] == (await rows.of(game.gsid))["user_id"]
+        assert answer.outcome == "OK"
+        assert answer.data["user_id"] == (await rows.get(game.gsid))["user_id"]
         winners[answer.data["user_id"]] += 1
     print(dict(winners))
 
@@ -201,6 +203,6 @@ async def test_an_answer_that_a_leaving_client_did_not_get_is_kept_for_its_next_
         await together(partial(players[0].confirm, game.gsid), leave)
         (answer,) = await receive_all([connection])
         after = await game.poll()
-        stories[f"{answer.told} then {after.told}"] += 1
-        assert (answer.told, after.told) in (("OK", "403"), ("0", "OK")), stories
+        stories[f"{answer.outcome} then {after.outcome}"] += 1
+        assert (answer.outcome, after.outcome) in (("OK", "403"), ("0", "OK")), stories
     print(dict(stories))
