@@ -96,7 +96,7 @@ def test_the_environment_is_read_in_one_place() -> None:
         if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
-    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/places.py"}
+    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
 
 
 def test_no_module_for_everything() -> None:
