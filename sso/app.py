@@ -101,7 +101,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(health_routes(health, s.database))
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
-    app.register_blueprint(exchange_routes(s.exchange_jwt))
+    app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
     app.register_blueprint(
         login_routes(
             s.password_login, s.factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications

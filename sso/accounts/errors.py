@@ -1,4 +1,4 @@
-"""Why a login is refused."""
+"""Errors of a login."""
 
 from sso.core.errors import ApiError, RetryLater
 
@@ -16,21 +16,21 @@ class TooManyAttempts(RetryLater):
 
 
 class LoginBusy(RetryLater):
-    """Too many passwords wait to be checked."""
+    """The queue of passwords to verify is full."""
 
     status = 503
     message = "too many sign-ins at this moment, try again later"
 
 
 class SecondFactorBlocked(ApiError):
-    """Too many wrong codes in a row have blocked every second factor of the user."""
+    """Too many wrong codes in a row have blocked all second factors of the user."""
 
     status = 403
     message = "second factor blocked after too many wrong codes; an operator must unblock it"
 
 
 class OtpRequired(ApiError):
-    """The password was right and the second factor is missing."""
+    """The password was correct and the second factor is missing."""
 
     status = 401
     message = "otp required"

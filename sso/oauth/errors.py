@@ -15,7 +15,7 @@ class InvalidGrant(ApiError):
 
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
-    message = "grant_type must be authorization_code or refresh_token"
+    message = "grant_type: expected authorization_code or refresh_token"
 
 
 class InvalidClient(ApiError):
@@ -44,8 +44,8 @@ class InvalidRedirectUri(ApiError):
     """The client or the redirect URI is not known, so the error is shown on a page here and not sent by a redirect."""
 
     message = Text(
-        "The site that sent you here is not known to us, or it wants the answer at an address that is not its own. "
-        "Nobody was signed in. Go back to the site and try again; if this page comes again, tell them."
+        "We do not know the site that sent you here, or the address it wants you to return to is not registered. You "
+        "were not signed in. Go back to the site and try again; if you see this page again, contact the site."
     )
 
     def __init__(self, reason: str) -> None:
@@ -56,7 +56,7 @@ class InvalidRedirectUri(ApiError):
 class AuthorizationFinished(ApiError):
     """The pending authorization does not exist: it has expired or was already answered."""
 
-    message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
+    message = Text("This sign-in has expired or is already finished. Go back to the site and start again.")
 
 
 class TooManyAuthorizations(RetryLater):

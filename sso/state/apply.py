@@ -19,7 +19,6 @@ from sso.db.tables import oauth_clients, users
 from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import Client
-from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
@@ -115,8 +114,7 @@ class Applier:
         await projects.apply_settings(tx, actor, summary, document.projects)
         await memberships.apply(tx, actor, summary, document.memberships, document.projects, admins)
         await permissions.apply(tx, actor, summary, document.permissions)
-        keys = AccessKeys(self._database, self._keyring)
-        await access_keys.apply(tx, actor, keys, summary, document.access_keys)
+        await access_keys.apply(tx, actor, self._keyring, summary, document.access_keys)
 
     async def _hash_passwords(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
         """Returns hashes of the passwords that differ from the stored ones, by login key.

@@ -97,7 +97,7 @@ def ignored_forwarding_header() -> str | None:
 class UnknownClient(ApiError):
     status = 403
     code = "access_denied"
-    message = Text("The address that you come from cannot be determined.")
+    message = Text("Your network address could not be determined.")
 
 
 def text_header(name: str) -> str | None:

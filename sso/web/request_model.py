@@ -52,7 +52,7 @@ def validate(model: type[M], body: ParsedBody) -> M:
         if error.error_count() > _MAX_LISTED:
             raise InvalidBody("too many fields are wrong") from None
         details = error.errors(include_url=False, include_input=False)
-        lines = dict.fromkeys(f"{_path(detail['loc'])}: {_expected(detail)}" for detail in details)
+        lines = dict.fromkeys(f"{_path(detail['loc'])}: {expectation(detail)}" for detail in details)
         raise InvalidBody("; ".join(list(lines)[:_MAX_SHOWN])) from None
 
 
@@ -132,7 +132,8 @@ _EXPECTED = {
 }
 
 
-def _expected(detail: ErrorDetails) -> str:
+def expectation(detail: ErrorDetails) -> str:
+    """What was expected, in our words."""
     context: dict[str, Any] = detail.get("ctx", {})
     return _EXPECTED.get(detail["type"], "is not valid").format_map(context)
 

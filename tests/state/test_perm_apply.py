@@ -10,13 +10,13 @@ import trio
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
 from sso.db.statement import Statement
-from sso.perm.membership import read_membership
-from sso.perm.projects import read_row as read_project
-from sso.perm.projects import remove_project
 from sso.perm.stores import audit
-from sso.perm.stores.applications import create_application, private_key, read_row
+from sso.perm.stores.applications import create_application, private_key, read_application_row
 from sso.perm.stores.audit import AuditActor, AuditFilter
-from sso.perm.user_data import read_record
+from sso.perm.stores.memberships import read_membership
+from sso.perm.stores.projects import read_project as read_project
+from sso.perm.stores.projects import remove_project
+from sso.perm.stores.user_data import read_record
 from sso.services import Services
 from sso.state.document import DocumentError
 from sso.state.summary import ApplyCounts
@@ -101,7 +101,7 @@ async def test_what_is_not_named_is_left_alone(services: Services) -> None:
             "roles": {"40": [{"name": "moderator", "params": "x"}]},
         },
     )
-    application = await read_row(services.database, 40)
+    application = await read_application_row(services.database, 40)
     assert application is not None
     assert (application["name"], application["description"]) == ("Tanks 2", "A game")
     assert application["service_meta"] == {"name": "tanks", "tags": ["game"]}
@@ -284,7 +284,7 @@ async def test_the_private_key_is_sealed_and_stays(services: Services) -> None:
     document = {"applications": [{"application_id": 40, "name": "Tanks", "service_meta": meta}]}
     await apply(services, document)
     assert (await apply(services, document)).unchanged == 1
-    row = await read_row(services.database, 40)
+    row = await read_application_row(services.database, 40)
     assert row is not None
     assert private_key(services.keyring, row) == private_pem(key)
     assert "private_key" not in row["service_meta"]
@@ -306,7 +306,7 @@ async def test_a_new_comment_changes_the_key_and_not_its_value(services: Service
 
 async def test_the_trail_names_the_command_line_and_holds_no_secret(services: Services) -> None:
     await apply(services, studio())
-    entries = await audit.read(services.database, AuditFilter(most=200))
+    entries = await audit.read(services.database, AuditFilter(limit=200))
     assert {entry["user_id"] for entry in entries} == {""}
     assert {entry["operation"] for entry in entries} >= {
         "project.publish",
@@ -373,7 +373,7 @@ async def test_settings_of_an_application_are_merged_per_key(services: Services)
     gdpr = {"char_sources": ["https://a.example.com"]}
     document = {"applications": [{"application_id": 40, "settings": {"gdpr": gdpr}}]}
     assert (await apply(services, document)).changed == 1
-    row = await read_row(services.database, 40)
+    row = await read_application_row(services.database, 40)
     assert row is not None
     assert row["settings"] == {"gdpr": gdpr, "restricted_domains": ["example.com"]}
     assert (await apply(services, document)).unchanged == 1

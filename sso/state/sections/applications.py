@@ -8,10 +8,11 @@ from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
+from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.input.service import read_application_fields
-from sso.perm.stores.applications import create_application, lock_row, private_key, save_application
+from sso.perm.stores.applications import create_application, private_key, save_application
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.locks import lock_application_if_exists
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.summary import CREATED, ApplySummary
 
@@ -50,7 +51,7 @@ async def apply(
 ) -> None:
     for part in parts:
         with summary.at(part.location):
-            old = await lock_row(tx, part.id)
+            old = await lock_application_if_exists(tx, part.id)
             if old is None:
                 await create_application(tx, actor, keyring, part.fields, part.id)
                 summary.record(part.location, CREATED)
@@ -82,7 +83,7 @@ def _changes(keyring: Keyring, old: Row, fields: dict[str, Any]) -> dict[str, An
 
 async def lock_active_application(tx: Transaction, application_id: int, prefix: str = "application_id: ") -> Row:
     """Locks and returns the application. Raises an error if it does not exist, or it or its project is removed."""
-    row = await lock_row(tx, application_id)
+    row = await lock_application_if_exists(tx, application_id)
     if row is None:
         raise InvalidInput(f"{prefix}there is no such application")
     if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, id=row["project_id"])):

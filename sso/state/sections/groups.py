@@ -7,15 +7,14 @@ from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
-from sso.perm.groups import create_group, read_group, save_group, set_access, set_tags, shown
 from sso.perm.input import validators
-from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.groups import read_group_conditions, read_group_users
 from sso.perm.input.names import read_group_id, read_segment, read_title
-from sso.perm.input.project import read_group_users
-from sso.perm.input.service import read_tags
-from sso.perm.projects import read_row
+from sso.perm.input.tags import read_tags
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.project_state import lock_project
+from sso.perm.stores.groups import create_group, group_json, read_group, save_group, set_group_access, set_group_tags
+from sso.perm.stores.locks import lock_project
+from sso.perm.stores.projects import read_project
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.summary import CREATED, ApplySummary
 
@@ -56,7 +55,7 @@ def _read(location: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
     if "title" in item:
         fields["title"] = read_title(item["title"], "title")
     if "description" in item:
-        fields["description"] = validators.text(item["description"] or "", "description")
+        fields["description"] = validators.read_text(item["description"] or "", "description")
     if "users" in item:
         fields["users"] = read_group_users(item["users"])
     if "conditions" in item:
@@ -78,7 +77,7 @@ async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts
                 await create_group(tx, actor, part.project_id, part.id, part.fields)
                 summary.record(part.location, CREATED)
                 continue
-            stored = shown(old)
+            stored = group_json(old)
             changes = {name: value for name, value in part.fields.items() if value != stored[name]}
             await _save(tx, actor, old, changes)
             summary.record_change(part.location, changed=bool(changes))
@@ -91,7 +90,7 @@ async def _check_project(tx: Transaction, part: GroupPart, old: Row | None) -> N
         raise InvalidInput("project_id: is required")
     if old is not None and project_id != old["project_id"]:
         raise InvalidInput("project_id: a group cannot move to another project")
-    if await read_row(tx, project_id) is None:
+    if await read_project(tx, project_id) is None:
         raise InvalidInput("project_id: there is no such project")
     if (await lock_project(tx, project_id))["removed"]:
         raise Forbidden("removed")
@@ -102,11 +101,11 @@ async def _save(tx: Transaction, actor: AuditActor, old: Row, changes: dict[str,
     if changes.keys() & {"title", "description"}:
         row = await save_group(tx, actor, row, changes)
     if "tags" in changes:
-        row = await set_tags(tx, actor, row, changes["tags"])
+        row = await set_group_tags(tx, actor, row, changes["tags"])
     if changes.keys() & {"users", "conditions"}:
-        await set_access(tx, actor, row, changes.get("users"), changes.get("conditions"))
+        await set_group_access(tx, actor, row, changes.get("users"), changes.get("conditions"))
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
-    exported = [shown(row) for row in await tx.rows(_ALL)]
+    exported = [group_json(row) for row in await tx.rows(_ALL)]
     return [{"group_id": group.pop("id"), **group} for group in exported]

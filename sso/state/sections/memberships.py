@@ -10,11 +10,12 @@ from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
+from sso.perm.input.membership import FIELDS
 from sso.perm.input.names import read_segment
-from sso.perm.membership import KNOWN, read_membership, save_membership
-from sso.perm.projects import read_row
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
+from sso.perm.stores.memberships import read_membership, save_membership
+from sso.perm.stores.projects import read_project
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.sections.projects import ProjectPart
 from sso.state.summary import ApplySummary
@@ -34,7 +35,7 @@ class MembershipPart:
 def read(value: object) -> list[MembershipPart]:
     parts = []
     unique = UniqueKeys()
-    for location, item in read_records(SECTION, value, KNOWN):
+    for location, item in read_records(SECTION, value, FIELDS):
         with error_location(location):
             if "id" not in item:
                 raise InvalidInput("id: is required")
@@ -56,7 +57,7 @@ async def apply(
     others = [MembershipPart(p.location, p.id, {}) for p in projects if p.id not in named and admins[p.id]]
     for part in [*parts, *others]:
         with summary.at(part.location):
-            project = await read_row(tx, part.id)
+            project = await read_project(tx, part.id)
             if project is None:
                 raise InvalidInput("id: there is no such project")
             if project["removed"]:
@@ -65,8 +66,7 @@ async def apply(
             data = part.data
             if admins.get(part.id):
                 data = data | {"users": with_admins(data.get("users", before["users"]), admins[part.id])}
-            warnings: list[str] = []
-            after = await save_membership(tx, actor, part.id, data, warnings)
+            after, warnings = await save_membership(tx, actor, part.id, data)
             summary.warnings += [with_location(part.location, warning) for warning in warnings]
             summary.record_change(part.location, changed=after != before)
 

@@ -12,9 +12,10 @@ from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
-from sso.perm.projects import create_project, read_project, read_row, save_project
+from sso.perm.input.project import read_project_fields
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.project_state import lock_project
+from sso.perm.stores.locks import lock_project
+from sso.perm.stores.projects import create_project, read_project, save_project
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.sections.user_references import find_user_id
 from sso.state.summary import CREATED, ApplySummary
@@ -56,11 +57,11 @@ def _read(location: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
         if project_id != item["id"]:
             raise InvalidInput("id: must be lower-case letters, digits and underscores")
     admins = [
-        validators.text(admin, f"admins[{index}]", 320, least=1)
-        for index, admin in enumerate(validators.an_array(item.get("admins", []), "admins"))
+        validators.read_text(admin, f"admins[{index}]", 320, min_length=1)
+        for index, admin in enumerate(validators.read_array(item.get("admins", []), "admins"))
     ]
-    author = validators.text(item["author"], "author", 320) if "author" in item else None
-    fields, warnings = read_project(project_id, item)
+    author = validators.read_text(item["author"], "author", 320) if "author" in item else None
+    fields, warnings = read_project_fields(project_id, item)
     return ProjectPart(location, project_id, fields, admins, author), warnings
 
 
@@ -74,7 +75,7 @@ async def create_missing(
             user_ids = [await find_user_id(tx, name, f"admins[{n}]") for n, name in enumerate(part.admins)]
             admins[part.id] = list(dict.fromkeys(user_ids))
             author = await find_user_id(tx, part.author, "author") if part.author else ""
-            row = await read_row(tx, part.id)
+            row = await read_project(tx, part.id)
             if row is None:
                 without_settings = {name: value for name, value in part.fields.items() if name != "settings"}
                 await create_project(tx, actor, part.id, without_settings, author, admins[part.id])

@@ -5,17 +5,17 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
 from sso.perm.input.roles import read_role
-from sso.perm.input.schema import read_schema
-from sso.perm.roles import save_role, shown
-from sso.perm.schemas import SECTIONS, read_schema_roles, save_schema
+from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.stores import builtin_roles
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.roles import role_json, save_role
+from sso.perm.stores.schemas import save_schema
 from sso.state.location import (
     DocumentError,
     UniqueKeys,
@@ -123,5 +123,5 @@ async def export(tx: Transaction) -> tuple[dict[str, Any], dict[str, Any]]:
             if application_id != CENTRAL_APPLICATION_ID or role != builtin.get(name)
         ]
         if kept:
-            roles[str(application_id)] = [shown(role) for role in kept]
+            roles[str(application_id)] = [role_json(role) for role in kept]
     return schemas, roles
