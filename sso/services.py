@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login_rate_limit import LoginRateLimiter
 from sso.accounts.mail import MailSender, Outbox
 from sso.accounts.password_login import PasswordLogin
 from sso.accounts.ports import ApplicationDirectory
@@ -15,7 +16,6 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.smtp import Delivery
-from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.config import Settings
@@ -104,7 +104,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     )
     applications = permissions.login_rules
     wakeups = Notifications(database)
-    throttle = Throttle(database, settings.rate_login, settings.rate_account)
+    login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -121,7 +121,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         hasher=hasher,
         factors=factors,
         second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
-        password_login=PasswordLogin(users, hasher, factors, throttle),
+        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
         known_devices=KnownDevices(database, users, ring),
         session_tokens=tokens,
         signed_in_games=SignedInGames(

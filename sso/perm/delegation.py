@@ -25,11 +25,11 @@ from sso.perm.errors import PermissionConflict
 from sso.perm.input.membership import MemberRole
 from sso.perm.stores.administrators import (
     NO_ADMINISTRATOR,
-    NO_LASTING_ADMINISTRATOR,
+    NO_PERMANENT_ADMINISTRATOR,
     Administration,
-    administers,
     administration,
-    candidates,
+    is_administrator,
+    possible_administrators,
 )
 from sso.perm.stores.facts import read_application, read_facts
 from sso.perm.stores.locks import lock_project, share_lock_applications
@@ -70,7 +70,7 @@ class Delegation:
     project_id: str
     central: CompiledApplication
     rights: Rights
-    holdings: HeldRules
+    held_rules: HeldRules
     before: ProjectState
     administered: Administration = Administration.NONE
     held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
@@ -98,9 +98,9 @@ class Delegation:
         return delegation
 
     async def _read_before(self, applications: Iterable[int]) -> None:
-        """Read what the write may change, including the caller's own rights, which the write must not extend."""
+        """Read the state that the write may change. The caller's own rights count as they are before the write."""
         foreign = self._foreign_members()
-        users = await read_users(self.tx, foreign | candidates(self.central, self.before.members))
+        users = await read_users(self.tx, foreign | possible_administrators(self.central, self.before.members))
         self.administered = administration(self.central, self.before, users, self.caller.now)
         self.foreign_access = {user_id: _has_access(self.before, users, user_id) for user_id in foreign}
         if not self.rights.is_root:
@@ -119,7 +119,7 @@ class Delegation:
         if "canModifySchema" in secret.application or secret.meta["roles.canWrite"] == ALL:
             return frozenset(application.roles)  # the caller defines the application's roles, or assigns them
         regular = {name: role for name, role in application.roles.items() if not role.protected}
-        if administers(self.central, self.holdings):
+        if is_administrator(self.central, self.held_rules):
             return frozenset(regular)
         effective = compute_permissions(application, facts, self.caller.now)
         self_written = Rights(self.rights.central, secret).writable_sections(own=True)
@@ -138,10 +138,10 @@ class Delegation:
             self._check_actions(after)
             await self._check_access(after)
         if self.administered:
-            users = await read_users(self.tx, candidates(self.central, after.members))
+            users = await read_users(self.tx, possible_administrators(self.central, after.members))
             left = administration(self.central, after, users, self.caller.now)
             if left < self.administered:
-                raise PermissionConflict(NO_LASTING_ADMINISTRATOR if left else NO_ADMINISTRATOR)
+                raise PermissionConflict(NO_PERMANENT_ADMINISTRATOR if left else NO_ADMINISTRATOR)
 
     def _check_members(self, after: ProjectState) -> None:
         for member in self.before.members - after.members:
@@ -160,7 +160,7 @@ class Delegation:
             return True  # a role that does not exist gives nothing
         key = (member.role, member.level, member.resource, end)
         if key not in self.held_roles:
-            self.held_roles[key] = self.holdings.cover_role(role, member.level, member.resource, end)
+            self.held_roles[key] = self.held_rules.cover_role(role, member.level, member.resource, end)
         return self.held_roles[key]
 
     def _check_actions(self, after: ProjectState) -> None:

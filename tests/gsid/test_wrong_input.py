@@ -88,7 +88,7 @@ def test_a_seeded_sweep_finds_no_failure(game: Game) -> None:
             game.http.close()
             game = Game(game.server)
     game.http.close()
-    assert not game.server.log_events("request failed")
+    assert not game.server.log_events("request.failed")
 
 
 TEXTS = [piece for piece in PIECES if b"\x00" not in piece]

@@ -17,7 +17,7 @@ from sso.perm.input.protected_rules import includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import roles as role_store
-from sso.perm.stores.administrators import administered_through, require_administrators
+from sso.perm.stores.administrators import administration_by_project, require_administrators
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, role_json, save_role
 from sso.perm.stores.schemas import schema_of
@@ -81,7 +81,7 @@ async def _save(
     schema = schema_of(row)
     roles = await read_roles(tx, application_id)
     _require_schema_right(rights, roles.get(changes["name"]), changes, schema)
-    administered = await administered_through(tx, application_id, [changes["name"]], caller.now)
+    administered = await administration_by_project(tx, application_id, [changes["name"]], caller.now)
     role = await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
     await require_administrators(tx, administered, caller.now)
     return role
@@ -94,7 +94,7 @@ async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, applica
         raise NotFound("role not found")
     if role.protected:
         rights.require_on_target(Operation.SCHEMA_MODIFY)
-    administered = await administered_through(tx, application_id, [name], caller.now)
+    administered = await administration_by_project(tx, application_id, [name], caller.now)
     await delete_role(tx, caller.actor, application_id, row["project_id"], role)
     await require_administrators(tx, administered, caller.now)
 

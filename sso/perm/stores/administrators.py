@@ -18,9 +18,9 @@ from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.facts import read_application
 from sso.perm.stores.project_state import KnownUser, ProjectState, read_states, read_users
 
-MANAGE = "project.can_manage_project"  # an administrator needs it, even if the role admin does not give it
+MANAGE_PROJECT = "project.can_manage_project"  # an administrator needs it, even if the role admin does not give it
 NO_ADMINISTRATOR = "the project would have no administrator with access to it"
-NO_LASTING_ADMINISTRATOR = "the project would have no administrator whose role does not end"
+NO_PERMANENT_ADMINISTRATOR = "the project would have no administrator whose role does not end"
 
 _WITH_ROLES = Statement(
     """SELECT DISTINCT m.project_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
@@ -36,14 +36,15 @@ class Administration(IntEnum):
     PERMANENT = 2
 
 
-def administers(central: CompiledApplication, holdings: HeldRules, *, for_good: bool = False) -> bool:
+def is_administrator(central: CompiledApplication, held_rules: HeldRules, *, permanently: bool = False) -> bool:
+    """Whether these rules, in a project, include every project rule of the role admin."""
     admin = central.roles.get(ADMIN_ROLE)
     rules = {rule.path for rule in admin.rules_by_level[PROJECT_LEVEL] if rule.listed} if admin else set()
-    return holdings.cover_project_rules(rules | {MANAGE}, permanently=for_good)
+    return held_rules.cover_project_rules(rules | {MANAGE_PROJECT}, permanently=permanently)
 
 
-def candidates(central: CompiledApplication, members: Iterable[MemberRole]) -> frozenset[str]:
-    """Users with a role that may make them administrators."""
+def possible_administrators(central: CompiledApplication, members: Iterable[MemberRole]) -> frozenset[str]:
+    """The users with a role that may make a user an administrator."""
     roles = {
         name
         for name, role in central.roles.items()
@@ -61,7 +62,7 @@ def administration(
         if member.level == PROJECT_LEVEL:
             roles.setdefault(member.user_id, []).append(member)
     longest = Administration.NONE
-    for user_id in candidates(central, state.members):
+    for user_id in possible_administrators(central, state.members):
         if user_id in users and not users[user_id].disabled:
             longest = max(longest, _administration(central, state, users[user_id], roles[user_id], now))
     return longest
@@ -72,19 +73,21 @@ def _administration(
 ) -> Administration:
     membership = Membership(project=tuple(member.assignment for member in roles))
     facts = replace(state.facts, membership=membership)
-    holdings = HeldRules(
+    held_rules = HeldRules(
         central, compute_project_access(central, facts, user.facts, central.condition_index.find(user.facts), now)
     )
-    if administers(central, holdings, for_good=True):
+    if is_administrator(central, held_rules, permanently=True):
         return Administration.PERMANENT
-    return Administration.TEMPORARY if administers(central, holdings) else Administration.NONE
+    return Administration.TEMPORARY if is_administrator(central, held_rules) else Administration.NONE
 
 
 def _manages(central: CompiledApplication, name: str) -> bool:
-    return any(rule.path == MANAGE and rule.listed for rule in central.roles[name].rules_by_level[PROJECT_LEVEL])
+    return any(
+        rule.path == MANAGE_PROJECT and rule.listed for rule in central.roles[name].rules_by_level[PROJECT_LEVEL]
+    )
 
 
-async def administered_through(
+async def administration_by_project(
     tx: Runner, application_id: int, roles: Collection[str], now: int
 ) -> dict[str, Administration]:
     """The projects with members who have one of these roles, each with the administration that it has now.
@@ -112,6 +115,6 @@ async def _administered(tx: Runner, project_ids: Collection[str], now: int) -> d
     generic = [name for name, role in central.roles.items() if role.rules_by_level[PROJECT_LEVEL]]
     states = await read_states(tx, project_ids, generic)
     users = await read_users(
-        tx, {user_id for state in states.values() for user_id in candidates(central, state.members)}
+        tx, {user_id for state in states.values() for user_id in possible_administrators(central, state.members)}
     )
     return {project_id: administration(central, state, users, now) for project_id, state in states.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.perm.stores.audit_values import recorded
+from sso.perm.stores.audit_values import redact_and_truncate
 from sso.perm.stores.timestamps import rfc3339
 
 MAX_PAGE = 200
@@ -84,8 +84,8 @@ async def write(
         target=target,
         project_id=project_id,
         application_id=application_id,
-        before=recorded(operation, before),
-        after=recorded(operation, after),
+        before=redact_and_truncate(operation, before),
+        after=redact_and_truncate(operation, after),
     )
 
 

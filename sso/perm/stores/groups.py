@@ -104,7 +104,7 @@ async def delete_group(tx: Transaction, actor: AuditActor, old: Row) -> None:
     """Delete a locked group and everything that its project gives to it or at it."""
     await _refuse_if_listed(tx, old)
     cascade = Cascade(tx, actor, f"group.delete {old['id']}")
-    await cascade.end_group_in_project(old["id"], old["project_id"])
+    await cascade.remove_group_from_project(old["id"], old["project_id"])
     await tx.value(_DELETE, id=old["id"])
     await audit.write(tx, actor, "group.delete", old["id"], group_json(old), None, project_id=old["project_id"])
 

@@ -80,7 +80,7 @@ async def save_role(
     await put_role(tx, application_id, role)
     if role.protected and old is not None and not old.protected:
         cascade = Cascade(tx, actor, f"role.save {application_id}/{name}")
-        await cascade.end_role_in_projects(application_id, name, generic=is_central, grants_only=True)
+        await cascade.remove_role_from_projects(application_id, name, generic=is_central, grants_only=True)
     await _audit(tx, actor, "role.save", application_id, project_id, old, role)
     roles[name] = role
     return role
@@ -94,9 +94,9 @@ async def delete_role(
     await tx.value(_DELETE, application_id=application_id, name=role.name)
     await tx.value(_RAISE_VERSION, application_id=application_id)
     cascade = Cascade(tx, actor, f"role.delete {application_id}/{role.name}")
-    await cascade.end_assignments(application_id, project_id, role.name)
+    await cascade.delete_assignments(application_id, project_id, role.name)
     is_central = application_id == CENTRAL_APPLICATION_ID
-    await cascade.end_role_in_projects(application_id, role.name, generic=is_central, grants_only=False)
+    await cascade.remove_role_from_projects(application_id, role.name, generic=is_central, grants_only=False)
 
 
 async def count_holders(tx: Runner, application_id: int, name: str, except_user: str = "") -> int:

@@ -109,7 +109,7 @@ _SUCCEEDED = BatchStatement(
 
 
 @dataclass(frozen=True)
-class Attempt:
+class LoginAttempt:
     """An attempt to log in to an account. Failures of a known device have a counter of their own."""
 
     account: str  # the login key
@@ -128,7 +128,7 @@ class Attempt:
         return f"known logins:{self.account}" if self.device else f"logins:{self.account}"
 
 
-class Throttle:
+class LoginRateLimiter:
     def __init__(self, database: Database, per_address: int, logins_per_account: int) -> None:
         self._database = database
         self._per_address = per_address
@@ -136,7 +136,7 @@ class Throttle:
         self._admit = Batch(database, _ADMIT)
         self._succeeded = Batch(database, _SUCCEEDED)
 
-    async def admit(self, attempt: Attempt) -> User | None:
+    async def admit(self, attempt: LoginAttempt) -> User | None:
         """Returns the user of the account, if there is one. Raises TooManyAttempts if a counter is blocked."""
         address_key, site_key = self._network_keys(attempt)
         row = await self._admit(
@@ -150,21 +150,21 @@ class Throttle:
         _raise_if_blocked(row["wait"])
         return None if row["user_id"] is None else User.from_row(row)
 
-    async def record_failure(self, attempt: Attempt) -> None:
+    async def record_failure(self, attempt: LoginAttempt) -> None:
         """Counts a failure. Raises TooManyAttempts if a counter was blocked: then the result must not be disclosed."""
         await self.charge(attempt)
 
-    async def charge(self, attempt: Attempt) -> None:
+    async def charge(self, attempt: LoginAttempt) -> None:
         """Counts an attempt before it is checked. Raises TooManyAttempts if it must not be checked at all."""
         with trio.CancelScope(shield=True):  # count it even if the client has disconnected; the database has a deadline
             wait = await self._database.value(_CHARGE, **self._counters(attempt))
         _raise_if_blocked(wait)
 
-    async def refund(self, attempt: Attempt) -> None:
+    async def refund(self, attempt: LoginAttempt) -> None:
         """Takes back the charge of an attempt that was correct, and clears the failures of its account."""
         await self._database.value(_REFUND, **self._counters(attempt))
 
-    async def record_success(self, attempt: Attempt, *, clears: bool = True) -> None:
+    async def record_success(self, attempt: LoginAttempt, *, clears: bool = True) -> None:
         """Counts a correct password. With ``clears``, deletes the failures of the account.
 
         Raises TooManyAttempts if a counter is blocked: then the result must not be disclosed.
@@ -181,17 +181,17 @@ class Throttle:
         assert row is not None
         _raise_if_blocked(row["wait"])
 
-    def _logins_key(self, attempt: Attempt) -> bytes | None:
+    def _logins_key(self, attempt: LoginAttempt) -> bytes | None:
         return digest(attempt.logins_counter) if self._logins_per_account else None
 
-    def _network_keys(self, attempt: Attempt) -> tuple[bytes | None, bytes | None]:
+    def _network_keys(self, attempt: LoginAttempt) -> tuple[bytes | None, bytes | None]:
         """Returns the keys of the client's network and of its IPv6 site."""
         if not self._per_address:
             return None, None
         network, site = client_networks(attempt.address)
         return digest(f"address:{network}"), digest(f"address:{site}") if site else None
 
-    def _counters(self, attempt: Attempt) -> dict[str, list[Any]]:
+    def _counters(self, attempt: LoginAttempt) -> dict[str, list[Any]]:
         """Returns the counters that a failure is charged to: the account's, with backoff, and those of the networks."""
         counters = [(digest(attempt.counter), FREE_FAILURES, True)]
         for key, factor in zip(self._network_keys(attempt), (1, SITE_FACTOR), strict=True):

@@ -1,4 +1,4 @@
-"""The redirect validator: every string that has fooled one, and some more."""
+"""Validation of redirect URIs, with strings that have deceived other validators."""
 
 import pytest
 from hypothesis import given
@@ -25,10 +25,10 @@ REFUSED = [
     "https://evil.com/?x=https://game.example.com/",
     "https://game.example.com./cb",
     "https://xn--gme-example-0za.com/",
-    # no subdomains, no parents
+    # subdomains and parent domains
     "https://sub.game.example.com/cb",
     "https://example.com/cb",
-    # what a browser reads differently
+    # strings that browsers interpret differently
     "https://evil.com\\@game.example.com/cb",
     "https://evil.com%5C@game.example.com/cb",
     "https://evil.com%5c@game.example.com/cb",
@@ -101,7 +101,7 @@ REFUSED = [
     "https://game.example.com/c b",
     "https://game.example.com/cb\x7f",
     "https://game.example.com/cb\n",
-    # characters that no address has
+    # characters that a URI must not have
     'https://game.example.com/"',
     "https://game.example.com/<",
     "https://game.example.com/>",
@@ -112,7 +112,7 @@ REFUSED = [
     "https://game.example.com/é",
     "https://game.example.com/%zz",
     "https://game.example.com/%",
-    # our own parameters
+    # parameters of the response
     "https://game.example.com/cb?code=x",
     "https://game.example.com/cb?a=1&state=x",
     "https://game.example.com/cb?error=x",
@@ -126,7 +126,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("uri", REFUSED)
-def test_what_is_not_plainly_the_clients_own_is_refused(uri: str) -> None:
+def test_uri_that_does_not_belong_to_the_client_is_refused(uri: str) -> None:
     assert not is_redirect_uri(uri, HOSTS)
 
 
@@ -150,7 +150,7 @@ def test_what_is_not_plainly_the_clients_own_is_refused(uri: str) -> None:
         "https://game.example.com/" + "a" * (2048 - 25),
     ],
 )
-def test_the_string_that_was_judged_is_the_string_that_is_used(uri: str) -> None:
+def test_accepted_uri_is_used_unchanged(uri: str) -> None:
     redirect = match_redirect_uri(uri, HOSTS)
     assert isinstance(redirect, Redirect)
     assert redirect.uri == uri
@@ -160,7 +160,7 @@ def test_the_string_that_was_judged_is_the_string_that_is_used(uri: str) -> None
 @pytest.mark.parametrize(
     "uri", ["http://localhost.evil.com/", "http://localhost:80@evil.com/", "http://127.0.0.1.evil.com/"]
 )
-def test_a_loopback_host_is_a_whole_name(uri: str) -> None:
+def test_loopback_host_must_match_the_whole_name(uri: str) -> None:
     assert not is_redirect_uri(uri, ["localhost", "127.0.0.1"])
 
 
@@ -171,18 +171,18 @@ def test_http_is_allowed_for_loopback_hosts_with_any_port(host: str) -> None:
     assert not is_redirect_uri(f"http://{host}/cb", HOSTS)
 
 
-def test_http_is_allowed_for_a_host_configured_so() -> None:
+def test_http_is_allowed_for_a_host_that_is_listed_with_http() -> None:
     assert is_redirect_uri("http://intra.example.com/cb", ["http://intra.example.com"])
     assert is_redirect_uri("https://intra.example.com/cb", ["http://intra.example.com"])
     assert not is_redirect_uri("http://intra.example.com/cb", ["intra.example.com"])
 
 
-def test_http_is_allowed_for_any_host_while_the_service_itself_is_http() -> None:
+def test_http_is_allowed_for_every_host_if_the_service_has_no_tls() -> None:
     assert is_redirect_uri("http://game.example.com/cb", HOSTS, any_http=True)
     assert not is_redirect_uri("http://evil.com/cb", HOSTS, any_http=True)
 
 
-def test_an_idn_matches_as_its_a_label_only() -> None:
+def test_idn_host_matches_as_a_label_only() -> None:
     assert is_redirect_uri("https://xn--bcher-kva.example/cb", ["xn--bcher-kva.example"])
     assert not is_redirect_uri("https://bücher.example/cb", ["xn--bcher-kva.example"])
     assert not is_redirect_uri("https://xn--bucher-kva.example/cb", ["xn--bcher-kva.example"])
@@ -196,21 +196,21 @@ def test_listed_redirect_uris_match_exactly() -> None:
     assert not is_redirect_uri("https://GAME.example.com/cb", HOSTS, uris)
 
 
-def test_a_listed_loopback_uri_may_have_another_port() -> None:
+def test_listed_loopback_uri_matches_with_any_port() -> None:
     uris = ["http://127.0.0.1/cb"]
     assert is_redirect_uri("http://127.0.0.1:51004/cb", ["127.0.0.1"], uris)
     assert not is_redirect_uri("http://127.0.0.1:51004/other", ["127.0.0.1"], uris)
     assert not is_redirect_uri("http://localhost:51004/cb", ["127.0.0.1", "localhost"], uris)
 
 
-def test_listed_uris_suffice_without_hosts() -> None:
+def test_client_may_have_redirect_uris_without_hosts() -> None:
     assert is_redirect_uri("https://game.example.com/cb", [], ["https://game.example.com/cb"])
     assert not is_redirect_uri("https://game.example.com/x", [], ["https://game.example.com/cb"])
     assert not is_redirect_uri("https://game.example.com/cb", [])
 
 
 @pytest.mark.parametrize(
-    ("uri", "answer"),
+    ("uri", "response"),
     [
         ("https://h.example/cb", "https://h.example/cb?code=c&state=s"),
         ("https://h.example/cb?a=1&b=2", "https://h.example/cb?a=1&b=2&code=c&state=s"),
@@ -219,18 +219,18 @@ def test_listed_uris_suffice_without_hosts() -> None:
         ("https://h.example", "https://h.example?code=c&state=s"),
     ],
 )
-def test_our_parameters_come_after_the_clients_own(uri: str, answer: str) -> None:
-    assert Redirect(uri, "").with_parameters(code="c", state=b"s", error=None) == answer
+def test_added_parameters_follow_those_of_the_uri(uri: str, response: str) -> None:
+    assert Redirect(uri, "").with_parameters(code="c", state=b"s", error=None) == response
 
 
-def test_whatever_bytes_a_state_has_are_percent_encoded() -> None:
+def test_state_is_percent_encoded() -> None:
     assert Redirect("https://h.example/", "").with_parameters(state=b'"><\r\n\xff&=') == (
         "https://h.example/?state=%22%3E%3C%0D%0A%FF%26%3D"
     )
 
 
 @given(st.text(alphabet=st.sampled_from("htps:/@\\.gamexlco?#%0a[]\t evi;"), max_size=60))
-def test_nothing_passes_whose_authority_is_not_the_host(tail: str) -> None:
+def test_accepted_uri_always_has_the_host_as_authority(tail: str) -> None:
     for uri in (tail, f"https://{tail}", f"https://game.example.com{tail}"):
         redirect = match_redirect_uri(uri, HOSTS)
         if isinstance(redirect, Redirect):
@@ -239,7 +239,7 @@ def test_nothing_passes_whose_authority_is_not_the_host(tail: str) -> None:
             assert not rest or rest[0] in "/?:"
 
 
-def test_after_a_logout_any_address_of_the_clients_origins_will_do() -> None:
+def test_post_logout_redirect_uri_must_have_an_origin_of_the_client() -> None:
     assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, [], any_http=False)
     assert match_post_logout_redirect_uri("https://evil.com/bye", HOSTS, [], any_http=False) is None
     uris = ["https://game.example.com:8443/cb"]

@@ -1,4 +1,4 @@
-"""From a site to the sign-in page and back: prompts, consent, accounts."""
+"""An authorization with a sign-in: prompts, consent, choice of the account."""
 
 import re
 import time
@@ -14,16 +14,16 @@ from tests.kit.server import Server
 SIGN_IN = "/login?next=/proxy/oauth/authorize/"
 
 
-def follow(browser: Browser, answer: httpx.Response) -> httpx.Response:
-    return browser.http.get(answer.headers["Location"])
+def follow(browser: Browser, response: httpx.Response) -> httpx.Response:
+    return browser.http.get(response.headers["Location"])
 
 
-def sent_to_sign_in(answer: httpx.Response) -> bool:
-    return answer.status_code in (302, 303) and answer.headers["Location"].startswith(SIGN_IN)
+def sent_to_sign_in(response: httpx.Response) -> bool:
+    return response.status_code in (302, 303) and response.headers["Location"].startswith(SIGN_IN)
 
 
-def asks_to_sign_in(answer: httpx.Response) -> bool:
-    return answer.status_code == 200 and 'action="/login"' in answer.text
+def asks_to_sign_in(response: httpx.Response) -> bool:
+    return response.status_code == 200 and 'action="/login"' in response.text
 
 
 def type_password(browser: Browser, page: httpx.Response, login: str = "") -> httpx.Response:
@@ -31,35 +31,35 @@ def type_password(browser: Browser, page: httpx.Response, login: str = "") -> ht
     return browser.submit(page, {"login": login or browser.login, "password": PASSWORD})
 
 
-def test_who_is_not_signed_in_signs_in_and_comes_back_with_a_code(server: Server, site: Site) -> None:
+def test_user_signs_in_and_returns_to_the_client_with_a_code(server: Server, site: Site) -> None:
     browser = new_browser(server)
     page = browser.authorize(site)
     assert asks_to_sign_in(page)
     assert f"Site {site.client_id}" in page.text
     back = type_password(browser, page)
     assert back.status_code == 303
-    found = query_of(back)
-    assert found["state"] == "s-1"
-    assert site.redeem(found["code"]).status_code == 200
+    parameters = query_of(back)
+    assert parameters["state"] == "s-1"
+    assert site.redeem(parameters["code"]).status_code == 200
 
 
-def test_the_second_factor_is_part_of_the_way(server: Server, site: Site) -> None:
+def test_second_factor_is_requested_before_the_code_is_issued(server: Server, site: Site) -> None:
     browser = new_browser(server, totp_secret=TOTP_SECRET)
     entered = type_password(browser, browser.authorize(site))
     assert entered.headers["Location"].startswith("/login/code?next=/proxy/oauth/authorize/")
     page = follow(browser, entered)
     assert "https://game.example.com" in page.headers["Content-Security-Policy"]
-    answer = browser.submit(page, {"otp": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
-    assert "code" in query_of(answer)
+    response = browser.submit(page, {"otp": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
+    assert "code" in query_of(response)
 
 
-def test_another_account_at_the_second_factor_keeps_the_way(server: Server, site: Site) -> None:
+def test_another_account_at_the_second_factor_continues_the_authorization(server: Server, site: Site) -> None:
     browser = new_browser(server, totp_secret=TOTP_SECRET)
     page = follow(browser, type_password(browser, browser.authorize(site)))
     assert sent_to_sign_in(browser.submit(page, {}))
 
 
-def test_only_pages_on_the_way_to_a_site_may_lead_there(server: Server, site: Site) -> None:
+def test_form_action_allows_the_client_only_during_its_authorization(server: Server, site: Site) -> None:
     browser = new_browser(server)
     page = browser.authorize(site)
     assert "form-action 'self' https://game.example.com;" in page.headers["Content-Security-Policy"]
@@ -68,39 +68,39 @@ def test_only_pages_on_the_way_to_a_site_may_lead_there(server: Server, site: Si
     assert "form-action 'self';" in unknown.headers["Content-Security-Policy"]
 
 
-def test_an_authorization_that_took_too_long_is_a_page(server: Server, browser: Browser) -> None:
+def test_unknown_pending_authorization_shows_an_error_page(server: Server, browser: Browser) -> None:
     for path in ("/proxy/oauth/authorize/" + "x" * 43, "/proxy/oauth/authorize/x", "/proxy/oauth/authorize/%00"):
-        answer = browser.http.get(path)
-        assert answer.status_code == 400
-        assert "Location" not in answer.headers
+        response = browser.http.get(path)
+        assert response.status_code == 400
+        assert "Location" not in response.headers
 
 
-def test_a_wrong_password_gives_no_code(server: Server, site: Site) -> None:
+def test_wrong_password_shows_the_form_again(server: Server, site: Site) -> None:
     browser = new_browser(server)
-    answer = browser.submit(browser.authorize(site), {"login": browser.login, "password": "wrong"})
-    assert answer.status_code == 401
-    assert "https://game.example.com" in answer.headers["Content-Security-Policy"]
+    response = browser.submit(browser.authorize(site), {"login": browser.login, "password": "wrong"})
+    assert response.status_code == 401
+    assert "https://game.example.com" in response.headers["Content-Security-Policy"]
 
 
-def test_prompt_none_never_shows_anything(server: Server, site: Site, browser: Browser) -> None:
+def test_prompt_none_never_shows_a_page(server: Server, site: Site, browser: Browser) -> None:
     assert query_of(new_browser(server).authorize(site, prompt="none"))["error"] == "login_required"
     assert "code" in query_of(browser.authorize(site, prompt="none"))
     wants_consent = new_site(server, consent=True)
     assert query_of(browser.authorize(wants_consent, prompt="none"))["error"] == "consent_required"
 
 
-def test_prompt_login_asks_again_although_somebody_is_signed_in(server: Server, oidc: Site) -> None:
+def test_prompt_login_requires_a_new_sign_in(server: Server, oidc: Site) -> None:
     browser = new_browser(server).sign_in()
     page = browser.authorize(oidc, prompt="login")
     assert asks_to_sign_in(page)
-    # Going on without signing in leads back to the form.
+    # Continuing without a new sign-in leads back to the form.
     assert sent_to_sign_in(browser.http.get(next_path_of(page)))
     back = type_password(browser, page)
     claims = oidc.claims(oidc.redeem(query_of(back)["code"]).json()["id_token"])
     assert abs(claims["auth_time"] - time.time()) < 60
 
 
-def test_max_age_asks_again_when_the_sign_in_is_too_old(server: Server, oidc: Site) -> None:
+def test_max_age_requires_a_new_sign_in_if_the_session_is_too_old(server: Server, oidc: Site) -> None:
     browser = new_browser(server).sign_in()
     assert browser.code(oidc, max_age="3600")
     time.sleep(1.1)
@@ -116,7 +116,7 @@ def test_login_hint_fills_in_the_form(server: Server, site: Site) -> None:
     assert 'value="ann&#34;&lt;@example.com"' in page.text
 
 
-def test_id_token_hint_wants_that_very_user(server: Server, oidc: Site) -> None:
+def test_id_token_hint_accepts_only_its_user(server: Server, oidc: Site) -> None:
     ann, bob = new_browser(server).sign_in(), new_browser(server).sign_in()
     hint = oidc.tokens(ann)["id_token"]
     assert ann.code(oidc, id_token_hint=hint, prompt="none")
@@ -133,21 +133,21 @@ def test_consent_is_asked_for_once_and_remembered(server: Server) -> None:
     assert page.status_code == 200
     assert "your e-mail address" in page.text
     assert "https://game.example.com" in page.headers["Content-Security-Policy"]
-    answer = browser.submit(page, {"decision": "allow"})
-    assert answer.status_code == 303
-    assert site.redeem(query_of(answer)["code"]).status_code == 200
+    response = browser.submit(page, {"decision": "allow"})
+    assert response.status_code == 303
+    assert site.redeem(query_of(response)["code"]).status_code == 200
     assert browser.code(site, scope="openid email")
     assert browser.code(site, scope="openid")
-    assert browser.authorize(site, scope="openid email profile").status_code == 200  # more than was agreed to
+    assert browser.authorize(site, scope="openid email profile").status_code == 200  # a scope without consent
     assert browser.authorize(site, scope="openid", prompt="consent").status_code == 200
 
 
-def test_no_to_consent_is_access_denied(server: Server) -> None:
+def test_denied_consent_is_access_denied(server: Server) -> None:
     site, browser = new_site(server, consent=True), new_browser(server).sign_in()
-    answer = browser.submit(browser.authorize(site), {"decision": "deny"})
-    assert answer.status_code == 303
-    assert query_of(answer)["error"] == "access_denied"
-    assert query_of(answer)["state"] == "s-1"
+    response = browser.submit(browser.authorize(site), {"decision": "deny"})
+    assert response.status_code == 303
+    assert query_of(response)["error"] == "access_denied"
+    assert query_of(response)["state"] == "s-1"
     assert browser.authorize(site).status_code == 200
 
 
@@ -158,27 +158,27 @@ def test_consent_follows_a_sign_in(server: Server) -> None:
     assert "code" in query_of(browser.submit(page, {"decision": "allow"}))
 
 
-@pytest.mark.parametrize("how", ["no token", "another's token", "another site"])
-def test_consent_cannot_be_given_by_another_site(server: Server, how: str) -> None:
+@pytest.mark.parametrize("forgery", ["no token", "token of another session", "another origin"])
+def test_consent_requires_a_csrf_token_and_the_own_origin(server: Server, forgery: str) -> None:
     site, browser = new_site(server, consent=True), new_browser(server).sign_in()
     page = browser.authorize(site)
     fields = {"decision": "allow"}
     headers = {}
-    if how == "no token":
+    if forgery == "no token":
         fields["csrf"] = ""
-    elif how == "another's token":
+    elif forgery == "token of another session":
         other = new_browser(server).sign_in().authorize(site)
-        found = re.search(r'name="csrf" value="([^"]*)"', other.text)
-        assert found
-        fields["csrf"] = found[1]
+        match = re.search(r'name="csrf" value="([^"]*)"', other.text)
+        assert match
+        fields["csrf"] = match[1]
     else:
         headers = {"Origin": "https://evil.com", "Sec-Fetch-Site": "cross-site"}
-    answer = browser.submit(page, fields, headers=headers)
-    assert answer.status_code == 403
-    assert "Location" not in answer.headers
+    response = browser.submit(page, fields, headers=headers)
+    assert response.status_code == 403
+    assert "Location" not in response.headers
 
 
-def test_select_account_asks_whom_to_continue_as(server: Server, site: Site) -> None:
+def test_prompt_select_account_asks_to_confirm_the_account(server: Server, site: Site) -> None:
     browser = new_browser(server).sign_in()
     page = browser.authorize(site, prompt="select_account")
     assert page.status_code == 200
@@ -186,24 +186,24 @@ def test_select_account_asks_whom_to_continue_as(server: Server, site: Site) -> 
     assert "code" in query_of(browser.submit(page, {"decision": "allow"}))
 
 
-def test_another_account_can_be_chosen(server: Server, oidc: Site) -> None:
+def test_user_can_choose_another_account(server: Server, oidc: Site) -> None:
     browser, other = new_browser(server).sign_in(), new_browser(server)
-    answer = browser.submit(browser.authorize(oidc, prompt="select_account"), {"decision": "other"})
-    assert sent_to_sign_in(answer)
-    back = type_password(browser, follow(browser, answer), login=other.login)
+    response = browser.submit(browser.authorize(oidc, prompt="select_account"), {"decision": "other"})
+    assert sent_to_sign_in(response)
+    back = type_password(browser, follow(browser, response), login=other.login)
     data = oidc.redeem(query_of(back)["code"]).json()
-    mine = oidc.claims(oidc.tokens(other.sign_in())["id_token"])
-    assert oidc.claims(data["id_token"])["sub"] == mine["sub"]
+    expected = oidc.claims(oidc.tokens(other.sign_in())["id_token"])
+    assert oidc.claims(data["id_token"])["sub"] == expected["sub"]
 
 
-def test_a_session_that_ended_gives_no_code(server: Server, site: Site) -> None:
+def test_ended_session_requires_a_new_sign_in(server: Server, site: Site) -> None:
     browser = new_browser(server).sign_in()
     assert browser.code(site)
     server.sso("user", "end-sessions", browser.login)
     assert asks_to_sign_in(browser.authorize(site))
 
 
-def test_the_names_of_sites_and_people_are_escaped(server: Server) -> None:
+def test_names_of_clients_and_users_are_escaped(server: Server) -> None:
     site = new_site(server, name='<img src=x onerror="alert(1)">', consent=True)
     browser = new_browser(server, nick="</bdi><script>alert(1)</script>").sign_in()
     for page in (browser.authorize(site), new_browser(server).authorize(site)):
@@ -211,11 +211,11 @@ def test_the_names_of_sites_and_people_are_escaped(server: Server) -> None:
         assert "<script" not in page.text
 
 
-def test_a_site_with_access_is_on_the_account_page_until_access_is_removed(server: Server) -> None:
+def test_account_page_lists_a_site_until_its_access_is_removed(server: Server) -> None:
     site, browser = new_site(server, consent=True, name="Tank Shop"), new_browser(server).sign_in()
     assert "Tank Shop" not in browser.http.get("/account").text
-    answer = browser.submit(browser.authorize(site, scope="openid email offline_access"), {"decision": "allow"})
-    data = site.redeem(query_of(answer)["code"]).json()
+    response = browser.submit(browser.authorize(site, scope="openid email offline_access"), {"decision": "allow"})
+    data = site.redeem(query_of(response)["code"]).json()
     page = browser.http.get("/account")
     assert "Tank Shop" in page.text
     assert "your e-mail address" in page.text
@@ -224,4 +224,4 @@ def test_a_site_with_access_is_on_the_account_page_until_access_is_removed(serve
     assert "Tank Shop" not in browser.http.get("/account").text
     assert site.userinfo(data["access_token"]).status_code == 401
     assert site.refresh(data["refresh_token"]).status_code == 400
-    assert browser.authorize(site).status_code == 200  # and is asked again
+    assert browser.authorize(site).status_code == 200  # the user must consent again

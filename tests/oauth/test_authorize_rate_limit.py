@@ -37,7 +37,7 @@ def address() -> str:
 
 
 def ask(site: Site, address: str, **changes: str | None) -> httpx.Response:
-    """From a browser that has no session, on a connection of its own, so that any worker may answer."""
+    """Sends an authorization request without a session on a new connection, so that any worker may respond."""
     headers = {"X-Forwarded-For": address}
     return httpx.get(site.server.base_url + AUTHORIZE, params=site.query(**changes), headers=headers, timeout=30)
 
@@ -45,8 +45,8 @@ def ask(site: Site, address: str, **changes: str | None) -> httpx.Response:
 def test_authorize_requests_without_session_are_limited_exactly_when_parallel(shop: Site, address: str) -> None:
     (before,) = query(shop.server, "SELECT count(*) FROM oauth_requests")
     with ThreadPoolExecutor(10) as pool:
-        answers = list(pool.map(lambda _: ask(shop, address), range(30)))
-    assert sorted(answer.status_code for answer in answers) == [200] * LIMIT + [429] * (30 - LIMIT)
+        responses = list(pool.map(lambda _: ask(shop, address), range(30)))
+    assert sorted(response.status_code for response in responses) == [200] * LIMIT + [429] * (30 - LIMIT)
     (after,) = query(shop.server, "SELECT count(*) FROM oauth_requests")
     assert after["count"] - before["count"] == LIMIT
 
@@ -69,7 +69,7 @@ def test_other_networks_are_not_affected(shop: Site, address: str) -> None:
     assert ask(shop, f"203.0.113.{next(_numbers)}").status_code == 200
 
 
-def test_ipv6_addresses_count_by_their_64(shop: Site) -> None:
+def test_ipv6_addresses_of_one_64_network_share_the_limit(shop: Site) -> None:
     network = f"2001:db8:{next(_numbers)}"
     for number in range(LIMIT):
         assert ask(shop, f"{network}::{number + 1}").status_code == 200
@@ -91,9 +91,9 @@ def test_made_up_session_cookie_does_not_evade_the_limit(shop: Site, address: st
 
 
 @pytest.mark.parametrize(
-    "changes", [{"client_id": "nobody"}, {"redirect_uri": "https://evil.example/"}, {"client_id": None}]
+    "changes", [{"client_id": "unknown"}, {"redirect_uri": "https://evil.example/"}, {"client_id": None}]
 )
-def test_requests_of_unknown_sites_count_as_well(shop: Site, address: str, changes: dict[str, str | None]) -> None:
+def test_requests_of_unknown_clients_count_as_well(shop: Site, address: str, changes: dict[str, str | None]) -> None:
     for _ in range(LIMIT):
         assert ask(shop, address, **changes).status_code == 400
     assert ask(shop, address, **changes).status_code == 429

@@ -1,4 +1,4 @@
-"""The two exchanges, and that no kind of token is taken for another."""
+"""POST /proxy/oauth/exchange and exchangeToken; every endpoint accepts only its own type of token."""
 
 import base64
 import time
@@ -28,31 +28,31 @@ def user_jwt(site: Site, browser: Browser) -> str:
     return str(site.http.post(LOGIN, json=fields).json()["jwt"])
 
 
-def test_a_user_jwt_becomes_an_id_token(site: Site, server: Server, user_jwt: str) -> None:
-    answer = site.http.post(EXCHANGE, headers=bearer(user_jwt))
-    assert answer.status_code == 200
-    assert set(answer.json()) == {"id_token", "expires_in"}
-    claims, source = site.claims(answer.json()["id_token"]), site.claims(user_jwt)
+def test_user_jwt_is_exchanged_for_an_id_token(site: Site, server: Server, user_jwt: str) -> None:
+    response = site.http.post(EXCHANGE, headers=bearer(user_jwt))
+    assert response.status_code == 200
+    assert set(response.json()) == {"id_token", "expires_in"}
+    claims, source = site.claims(response.json()["id_token"]), site.claims(user_jwt)
     assert set(claims) == {"typ", "iss", "aud", "azp", "sub", "iat", "exp", "kid"}
     assert claims["typ"] == "id_token"
     assert claims["aud"] == [server.base_url]
     assert claims["azp"] == server.base_url
     assert claims["sub"] == source["sub"]
     assert claims["exp"] <= source["exp"]
-    assert answer.json()["expires_in"] == claims["exp"] - claims["iat"]
-    assert answer.headers["Cache-Control"] == "no-store"
+    assert response.json()["expires_in"] == claims["exp"] - claims["iat"]
+    assert response.headers["Cache-Control"] == "no-store"
 
 
-def test_the_factor_is_checked_when_sent(site: Site, user_jwt: str) -> None:
+def test_factor_header_is_checked_if_present(site: Site, user_jwt: str) -> None:
     assert site.http.post(EXCHANGE, headers=bearer(user_jwt, Factor="device-1")).status_code == 200
     assert error_of(site.http.post(EXCHANGE, headers=bearer(user_jwt, Factor="other"))) == (401, "invalid_token")
 
 
-def test_an_access_token_becomes_a_user_jwt(site: Site, browser: Browser) -> None:
+def test_access_token_is_exchanged_for_a_user_jwt(site: Site, browser: Browser) -> None:
     data = site.tokens(browser)
-    answer = site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))
-    assert set(answer.json()) == {"token"}
-    claims = site.claims(answer.json()["token"])
+    response = site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))
+    assert set(response.json()) == {"token"}
+    claims = site.claims(response.json()["token"])
     assert set(claims) == {"typ", "iss", "sub", "uid", "iat", "exp", "kid", "jti", "auth", "auth_time"}
     assert claims["typ"] == "exchanged_token"
     assert claims["auth"] == "openid"
@@ -82,7 +82,7 @@ def first_party(server: Server) -> Site:
 @pytest.mark.parametrize(
     "ending", ["revoked access token", "first_party withdrawn", "client disabled", "grant revoked"]
 )
-def test_exchanged_token_ends_with_what_it_came_from(
+def test_exchanged_token_becomes_invalid_with_its_source(
     server: Server, browser: Browser, first_party: Site, ending: str
 ) -> None:
     site = first_party
@@ -113,7 +113,9 @@ def test_exchanged_token_ends_with_what_it_came_from(
     assert statuses(tokens[1]) == ((200, 200) if survives else (401, 401))
 
 
-def test_only_a_first_party_client_may_bind_it_to_a_device(server: Server, site: Site, browser: Browser) -> None:
+def test_only_a_first_party_client_may_bind_an_exchanged_token_to_a_device(
+    server: Server, site: Site, browser: Browser
+) -> None:
     own = new_site(server, first_party=True)
     for client, bound in ((own, True), (site, False)):
         headers = bearer(client.tokens(browser)["access_token"], Factor="device-1")
@@ -124,21 +126,21 @@ def test_only_a_first_party_client_may_bind_it_to_a_device(server: Server, site:
         assert with_factor.status_code == (200 if bound else 401)
 
 
-def test_what_ended_cannot_be_exchanged(server: Server, site: Site) -> None:
+def test_revoked_tokens_cannot_be_exchanged(server: Server, site: Site) -> None:
     browser = new_browser(server).sign_in()
     fields = {"login": browser.login, "password": PASSWORD, "factor": "d"}
     jwt = site.http.post(LOGIN, json=fields).json()["jwt"]
-    data, kept = site.tokens(browser), site.tokens(browser)
-    exchanged = site.http.post(EXCHANGE_TOKEN, headers=bearer(kept["access_token"])).json()["token"]
+    data, valid = site.tokens(browser), site.tokens(browser)
+    exchanged = site.http.post(EXCHANGE_TOKEN, headers=bearer(valid["access_token"])).json()["token"]
     site.revoke(data["refresh_token"])
     assert error_of(site.http.post(EXCHANGE_TOKEN, headers=bearer(data["access_token"]))) == (401, "invalid_token")
     server.sso("user", "disable", browser.login)
-    assert error_of(site.http.post(EXCHANGE_TOKEN, headers=bearer(kept["access_token"]))) == (401, "invalid_token")
+    assert error_of(site.http.post(EXCHANGE_TOKEN, headers=bearer(valid["access_token"]))) == (401, "invalid_token")
     for token in (jwt, exchanged):
         assert error_of(site.http.post(EXCHANGE, headers=bearer(token))) == (401, "invalid_token")
 
 
-def test_no_kind_of_token_is_taken_for_another(site: Site, browser: Browser, user_jwt: str) -> None:
+def test_every_endpoint_refuses_other_token_types(site: Site, browser: Browser, user_jwt: str) -> None:
     data = site.tokens(browser)
     tokens = {
         "user": user_jwt,
@@ -148,14 +150,14 @@ def test_no_kind_of_token_is_taken_for_another(site: Site, browser: Browser, use
         "refresh": data["refresh_token"],
         "exchanged id": site.http.post(EXCHANGE, headers=bearer(user_jwt)).json()["id_token"],
     }
-    takes = {EXCHANGE: {"user", "exchanged"}, EXCHANGE_TOKEN: {"access"}, "/proxy/oauth/userinfo": {"access"}}
-    for path, kinds in takes.items():
+    accepted = {EXCHANGE: {"user", "exchanged"}, EXCHANGE_TOKEN: {"access"}, "/proxy/oauth/userinfo": {"access"}}
+    for path, kinds in accepted.items():
         for kind, token in tokens.items():
-            answer = site.http.post(path, headers=bearer(token))
+            response = site.http.post(path, headers=bearer(token))
             if kind in kinds:
-                assert answer.status_code == 200, (path, kind)
+                assert response.status_code == 200, (path, kind)
             else:
-                assert error_of(answer) == (401, "invalid_token"), (path, kind)
+                assert error_of(response) == (401, "invalid_token"), (path, kind)
     for kind, token in tokens.items():
         if kind != "refresh":
             assert site.refresh(token).status_code == 400, kind
@@ -169,7 +171,7 @@ def test_no_kind_of_token_is_taken_for_another(site: Site, browser: Browser, use
 
 
 def forged(site: Site, token: str) -> Iterator[tuple[str, str]]:
-    """Tokens that claim to be this one, by every trick that ever worked somewhere."""
+    """Yields forgeries of the token, each with a description, by all known attacks on JWT libraries."""
     header, claims = pyjwt.get_unverified_header(token), pyjwt.decode(token, options={"verify_signature": False})
     key = rsa.generate_private_key(65537, 2048)
     published = pyjwt.PyJWKSet.from_dict(site.http.get("/proxy/oauth/keys").json())[header["kid"]]
@@ -194,8 +196,8 @@ def forged(site: Site, token: str) -> Iterator[tuple[str, str]]:
     for name, secret in (("pem", pem), ("stripped", pem.strip()), ("der", der), ("empty", b"")):
         for alg, kind in (("HS256", hashlib.sha256), ("HS512", hashlib.sha512)):
             text = f"{part({**header, 'alg': alg})}.{body}"
-            made = base64.urlsafe_b64encode(hmac.new(secret, text.encode(), kind).digest()).decode().rstrip("=")
-            yield f"{alg} {name}", f"{text}.{made}"
+            signature = base64.urlsafe_b64encode(hmac.new(secret, text.encode(), kind).digest()).decode().rstrip("=")
+            yield f"{alg} {name}", f"{text}.{signature}"
     jwk = pyjwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
     for more in ({"jwk": jwk}, {"jku": "http://127.0.0.1:1/"}, {"x5u": "http://127.0.0.1:1/"}, {"x5c": ["AA=="]}):
         yield str(list(more)), pyjwt.encode(claims, key, algorithm="RS256", headers={**header, "alg": "RS256", **more})
@@ -209,16 +211,16 @@ def forged(site: Site, token: str) -> Iterator[tuple[str, str]]:
 
 def test_forged_tokens_are_refused_everywhere(site: Site, browser: Browser, user_jwt: str) -> None:
     refresh = site.tokens(browser)["refresh_token"]
-    for what, token in forged(site, user_jwt):
-        assert site.http.post(EXCHANGE, headers=bearer(token)).status_code in (400, 401, 431), what
-    for what, token in forged(site, refresh):
-        answer = site.refresh(token)
-        assert answer.status_code == 400, what
-        assert answer.json()["error"] == "invalid_request", what
+    for description, token in forged(site, user_jwt):
+        assert site.http.post(EXCHANGE, headers=bearer(token)).status_code in (400, 401, 431), description
+    for description, token in forged(site, refresh):
+        response = site.refresh(token)
+        assert response.status_code == 400, description
+        assert response.json()["error"] == "invalid_request", description
     assert site.refresh(refresh).status_code == 200
 
 
-def test_an_exchanged_token_ends_with_the_grant_it_came_from(server: Server, browser: Browser) -> None:
+def test_exchanged_token_with_non_ascii_factor_becomes_invalid_with_its_grant(server: Server, browser: Browser) -> None:
     site = new_site(server, first_party=True)
     data = site.tokens(browser)
     factor = "gerät".encode()  # clients send a header as UTF-8

@@ -1,4 +1,4 @@
-"""A statement of redeem, refresh or revoke fails: nothing has happened, the answer is an error, and a retry is safe."""
+"""If a statement of redeem, refresh or revoke fails, nothing changes, the response is an error, and a retry works."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,17 +16,17 @@ from sso.health import Health
 from sso.metrics import Metrics
 from sso.oauth.client_auth import sha1_bearer
 from sso.services import Services
-from tests.oauth.shop import SECRET, URI, new_code
+from tests.oauth.in_process import SECRET, URI, new_code
 
 TABLES = ("oauth_clients", "oauth_codes", "oauth_grants", "oauth_access_tokens")
-WORDS = "a row of the secret table"
+MESSAGE = "a row of the secret table"
 BEARER = {"Authorization": f"Bearer {sha1_bearer(URI, SECRET).decode()}"}
 CLIENT = {"client_id": "shop", "client_secret": SECRET}
 
 
 @dataclass
 class Shop:
-    """A site in front of the application itself, and a database that fails on demand."""
+    """A client of the application in this process, with access to its database."""
 
     http: quart_types.TestClientProtocol
     services: Services
@@ -51,11 +51,11 @@ class Shop:
         return await self.http.post("/proxy/oauth/token/revoke", form=form)
 
     async def rows(self) -> dict[str, list[str]]:
-        found = {}
+        rows = {}
         for table in TABLES:
             sql = f"SELECT CAST(t AS text) FROM {table} t ORDER BY 1"
-            found[table] = [row[0] for row in await self.database.run_sql(sql, [])]
-        return found
+            rows[table] = [row[0] for row in await self.database.run_sql(sql, [])]
+        return rows
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ async def ready_to_redeem(shop: Shop) -> Callable[[], Awaitable[Response]]:
     return shop.redeem
 
 
-async def ready_to_redeem_at_once(shop: Shop) -> Callable[[], Awaitable[Response]]:
-    """The client was seen before, and says who it is."""
+async def ready_to_redeem_with_cached_client(shop: Shop) -> Callable[[], Awaitable[Response]]:
+    """The client is cached, and the request names it."""
     assert (await shop.redeem()).status_code == 200
     shop.code = await new_code(shop.services)
     return partial(shop.redeem, client_id="shop")
@@ -90,21 +90,21 @@ WRITES = [
     (ready_to_redeem, "oauth_codes", "UPDATE"),
     (ready_to_redeem, "oauth_grants", "INSERT"),
     (ready_to_redeem, "oauth_access_tokens", "INSERT"),
-    (ready_to_redeem_at_once, "oauth_codes", "UPDATE"),
-    (ready_to_redeem_at_once, "oauth_grants", "INSERT"),
-    (ready_to_redeem_at_once, "oauth_access_tokens", "INSERT"),
+    (ready_to_redeem_with_cached_client, "oauth_codes", "UPDATE"),
+    (ready_to_redeem_with_cached_client, "oauth_grants", "INSERT"),
+    (ready_to_redeem_with_cached_client, "oauth_access_tokens", "INSERT"),
     (ready_to_refresh, "oauth_grants", "UPDATE"),
     (ready_to_refresh, "oauth_access_tokens", "INSERT"),
     (ready_to_revoke, "oauth_grants", "DELETE"),
     (ready_to_revoke, "oauth_access_tokens", "DELETE"),
 ]
-# And with every table that it reads.
+# Each operation with every table that it reads.
 READS = [
     (ready_to_redeem, "oauth_codes"),
     (ready_to_redeem, "oauth_clients"),
-    (ready_to_redeem_at_once, "oauth_codes"),
-    (ready_to_redeem_at_once, "oauth_clients"),
-    (ready_to_redeem_at_once, "users"),
+    (ready_to_redeem_with_cached_client, "oauth_codes"),
+    (ready_to_redeem_with_cached_client, "oauth_clients"),
+    (ready_to_redeem_with_cached_client, "users"),
     (ready_to_refresh, "oauth_grants"),
     (ready_to_refresh, "users"),
     (ready_to_revoke, "oauth_clients"),
@@ -116,14 +116,14 @@ TIMES = {
     "commit": "CREATE CONSTRAINT TRIGGER fault AFTER {event} ON {table} DEFERRABLE INITIALLY DEFERRED "
     "FOR EACH ROW EXECUTE FUNCTION fault()",
 }
-# What the database says, and what that is to the client: broken, or to be tried again.
+# The SQLSTATE of the error, and the status of the response: 503 invites the client to retry.
 STATES = {"P0001": 500, "23514": 500, "53100": 503, "40001": 503, "57014": 503}
 
 
 @asynccontextmanager
 async def failing(database: Database, table: str, event: str, when: str, state: str) -> AsyncIterator[None]:
     function = f"""CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION '{WORDS}: %', TG_OP USING ERRCODE = '{state}'; END $$"""
+        $$ BEGIN RAISE EXCEPTION '{MESSAGE}: %', TG_OP USING ERRCODE = '{state}'; END $$"""
     await database.run_sql(function, [])
     await database.run_sql(TIMES[when].format(event=event, table=table), [])
     yield
@@ -137,20 +137,20 @@ async def gone(database: Database, table: str) -> AsyncIterator[None]:
     await database.run_sql(f"ALTER TABLE elsewhere RENAME TO {table}", [])
 
 
-async def assert_refused(answer: Response, status: int) -> None:
-    body = await answer.get_json()
-    assert (answer.status_code, set(body)) == (status, {"error", "error_description"})
+async def assert_refused(response: Response, status: int) -> None:
+    body = await response.get_json()
+    assert (response.status_code, set(body)) == (status, {"error", "error_description"})
     assert body["error"] == ("temporarily_unavailable" if status == 503 else "server_error")
-    text = (await answer.get_data(as_text=True)).lower()
-    assert [word for word in (WORDS, "fault", "oauth_", "select", "traceback") if word in text] == []
+    text = (await response.get_data(as_text=True)).lower()
+    assert [word for word in (MESSAGE, "fault", "oauth_", "select", "traceback") if word in text] == []
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("when", TIMES)
 @pytest.mark.parametrize(
-    ("ready", "table", "event"), WRITES, ids=lambda given: getattr(given, "__name__", given).removeprefix("ready_to_")
+    ("ready", "table", "event"), WRITES, ids=lambda value: getattr(value, "__name__", value).removeprefix("ready_to_")
 )
-async def test_a_write_that_fails_leaves_nothing_behind(
+async def test_failed_write_changes_nothing_and_can_be_retried(
     shop: Shop, ready: Callable[[Shop], Awaitable[Any]], table: str, event: str, when: str, state: str
 ) -> None:
     act = await ready(shop)
@@ -158,32 +158,34 @@ async def test_a_write_that_fails_leaves_nothing_behind(
     async with failing(shop.database, table, event, when, state):
         await assert_refused(await act(), STATES[state])
         assert await shop.rows() == before
-    answer = await act()
-    assert answer.status_code == 200, await answer.get_data(as_text=True)
+    response = await act()
+    assert response.status_code == 200, await response.get_data(as_text=True)
     assert await shop.rows() != before
 
 
 @pytest.mark.parametrize(
-    ("ready", "table"), READS, ids=lambda given: getattr(given, "__name__", given).removeprefix("ready_to_")
+    ("ready", "table"), READS, ids=lambda value: getattr(value, "__name__", value).removeprefix("ready_to_")
 )
-async def test_a_read_that_fails_is_no_refusal(shop: Shop, ready: Callable[[Shop], Awaitable[Any]], table: str) -> None:
-    """A client that is told "invalid_grant" throws its token away; "server_error" it tries again."""
+async def test_failed_read_is_a_server_error_and_not_an_invalid_grant(
+    shop: Shop, ready: Callable[[Shop], Awaitable[Any]], table: str
+) -> None:
+    """A client discards its token after "invalid_grant", but retries after "server_error"."""
     act = await ready(shop)
     before = await shop.rows()
     async with gone(shop.database, table):
         await assert_refused(await act(), 500)
     assert await shop.rows() == before
-    answer = await act()
-    assert answer.status_code == 200, await answer.get_data(as_text=True)
+    response = await act()
+    assert response.status_code == 200, await response.get_data(as_text=True)
 
 
 @pytest.mark.parametrize("when", TIMES)
-async def test_a_replay_is_no_success_when_what_it_should_end_cannot_be_ended(shop: Shop, when: str) -> None:
+async def test_replay_is_a_server_error_if_the_grant_cannot_be_revoked(shop: Shop, when: str) -> None:
     assert (await shop.redeem()).status_code == 200
     before = await shop.rows()
     async with failing(shop.database, "oauth_grants", "DELETE", when, "P0001"):
         await assert_refused(await shop.redeem(), 500)
         assert await shop.rows() == before
-    answer = await shop.redeem()
-    assert (answer.status_code, (await answer.get_json())["error"]) == (400, "invalid_grant")
+    response = await shop.redeem()
+    assert (response.status_code, (await response.get_json())["error"]) == (400, "invalid_grant")
     assert (await shop.rows())["oauth_grants"] == []

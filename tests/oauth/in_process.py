@@ -1,4 +1,4 @@
-"""A site without a server: what it needs to call the operations themselves."""
+"""An OAuth client without a server: it calls the operations in the process of the test."""
 
 from ipaddress import IPv4Address
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from sso.oauth.authorization_request import Parameters
 from sso.oauth.authorize import RedirectTo
 from sso.oauth.client_auth import ClientCredentials, sha1_bearer
-from sso.oauth.token_endpoint import TokenRequest
+from sso.oauth.token_request import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -15,15 +15,15 @@ from tests.kit.builders import add_user
 
 SECRET = "a-secret-of-the-shop"
 URI = "https://shop.example.com/cb"
-GIVEN = ClientCredentials(bearer=sha1_bearer(URI, SECRET).decode())
-NAMED = ClientCredentials("shop", bearer=GIVEN.bearer)
+BEARER_ONLY = ClientCredentials(bearer=sha1_bearer(URI, SECRET).decode())  # the request names no client
+CREDENTIALS = ClientCredentials("shop", bearer=BEARER_ONLY.bearer)
 
 
-async def change(services: Services, **fields: Any) -> None:
-    """The shop is there, with its secret and whatever else is said."""
+async def apply_client(services: Services, **fields: Any) -> None:
+    """Creates or changes the client "shop". A field that is None is left out."""
     client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]} | fields
-    given = {name: value for name, value in client.items() if value is not None}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [given]}))
+    section = {name: value for name, value in client.items() if value is not None}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [section]}))
 
 
 async def redeem(
@@ -39,8 +39,8 @@ async def refresh(services: Services, credentials: ClientCredentials, refresh_to
 
 
 async def new_code(services: Services, challenge: str | None = None, **fields: Any) -> str:
-    """For somebody who is signed in."""
-    await change(services, **fields)
+    """Returns a code for a new user who is signed in."""
+    await apply_client(services, **fields)
     user = await add_user(services)
     address = IPv4Address("127.0.0.1")
     session = await services.sessions.start(user, "login", address, "")

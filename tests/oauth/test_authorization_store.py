@@ -1,4 +1,4 @@
-"""Authorizations share their statements, and nobody waits for what concerns somebody else."""
+"""Concurrent authorizations share a statement, but do not wait for locks on rows of other clients."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -14,16 +14,16 @@ from sso.oauth.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
 from sso.oauth.model import AuthorizationRequest
 from sso.services import Services
 from tests.kit.builders import add_user
-from tests.oauth.shop import change
+from tests.oauth.in_process import apply_client
 
-HERE = IPv4Address("127.0.0.1")
+ADDRESS = IPv4Address("127.0.0.1")
 _HOLD_CLIENT = Statement("SELECT 1 FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
 _SLEEP = Statement("SELECT pg_sleep(1)")
 _CONSENTS = Statement("SELECT user_id FROM oauth_consents")
 
 
-async def wanted_by(services: Services, client_id: str) -> AuthorizationRequest:
-    await change(services, client_id=client_id, redirect_hosts=[f"{client_id}.example.com"])
+async def new_request(services: Services, client_id: str) -> AuthorizationRequest:
+    await apply_client(services, client_id=client_id, redirect_hosts=[f"{client_id}.example.com"])
     query = {
         "response_type": "code", "response_mode": "query", "client_id": client_id, "scope": "openid", "nonce": "n",
         "redirect_uri": f"https://{client_id}.example.com/cb",
@@ -35,8 +35,8 @@ async def wanted_by(services: Services, client_id: str) -> AuthorizationRequest:
 
 
 async def begin_while_held(services: Services, session: Session | None) -> list[tuple[str, Outcome]]:
-    """Two sites at once, while somebody is changing one of them."""
-    sites = {name: await wanted_by(services, name) for name in ("held", "free")}
+    """Begins authorizations of two clients while a transaction holds a lock on one of the clients."""
+    sites = {name: await new_request(services, name) for name in ("held", "free")}
     began: list[tuple[str, Outcome]] = []
 
     async def hold(tx: Transaction) -> None:
@@ -51,7 +51,7 @@ async def begin_while_held(services: Services, session: Session | None) -> list[
     async with trio.open_nursery() as nursery:
         nursery.start_soon(services.database.transaction, hold)
         await held.wait()
-        with trio.fail_after(0.9):  # before the change is done
+        with trio.fail_after(0.9):  # before the lock is released
             async with trio.open_nursery() as together:
                 nursery.start_soon(begin, "held")
                 for _ in range(10):
@@ -59,28 +59,28 @@ async def begin_while_held(services: Services, session: Session | None) -> list[
     return began
 
 
-async def test_who_begins_does_not_wait_for_another_site(services: Services) -> None:
+async def test_saving_a_request_does_not_wait_for_a_lock_on_another_client(services: Services) -> None:
     began = await begin_while_held(services, None)
     assert [name for name, _ in began] == ["free"] * 10 + ["held"]
     assert all(isinstance(outcome, ShowSignIn) for _, outcome in began)
 
 
-async def test_who_is_given_a_code_does_not_wait_for_another_site(services: Services) -> None:
-    session = await services.sessions.start(await add_user(services), "login", HERE, "")
+async def test_issuing_a_code_does_not_wait_for_a_lock_on_another_client(services: Services) -> None:
+    session = await services.sessions.start(await add_user(services), "login", ADDRESS, "")
     began = await begin_while_held(services, session)
     assert [name for name, _ in began] == ["free"] * 10 + ["held"]
     codes = {outcome.url for _, outcome in began if isinstance(outcome, RedirectTo)}
     assert len(codes) == 11
 
 
-async def test_who_has_been_signed_out_has_agreed_to_nothing(services: Services) -> None:
-    session = await services.sessions.start(await add_user(services), "login", HERE, "")
-    asking = replace(await wanted_by(services, "asking"), prompts=frozenset({"consent"}))
-    outcome = await services.oauth.authorize.begin(asking, session)
+async def test_consent_of_an_ended_session_is_not_saved(services: Services) -> None:
+    session = await services.sessions.start(await add_user(services), "login", ADDRESS, "")
+    request = replace(await new_request(services, "asking"), prompts=frozenset({"consent"}))
+    outcome = await services.oauth.authorize.begin(request, session)
     assert isinstance(outcome, AskConsent)
     await services.sessions.end(session.user.user_id, session.id)
     assert isinstance(await services.oauth.authorize.decide(outcome.pending, session, "allow"), ShowSignIn)
     assert await services.database.rows(_CONSENTS) == []
-    again = await services.sessions.start(session.user, "login", HERE, "")
-    assert isinstance(await services.oauth.authorize.decide(outcome.pending, again, "allow"), RedirectTo)
+    new_session = await services.sessions.start(session.user, "login", ADDRESS, "")
+    assert isinstance(await services.oauth.authorize.decide(outcome.pending, new_session, "allow"), RedirectTo)
     assert len(await services.database.rows(_CONSENTS)) == 1

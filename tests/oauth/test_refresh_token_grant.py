@@ -1,4 +1,4 @@
-"""POST /proxy/oauth/token with a refresh token: one live head, whatever happens."""
+"""POST /proxy/oauth/token with grant_type=refresh_token: a grant has one valid refresh token at a time."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site, next
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
-BAD = {"strict": (400, "invalid_request"), "oidc": (400, "invalid_grant")}
+INVALID_TOKEN = {"strict": (400, "invalid_request"), "oidc": (400, "invalid_grant")}
 
 
 @pytest.fixture(params=["strict", "oidc"])
@@ -25,12 +25,12 @@ def either(request: pytest.FixtureRequest, site: Site, oidc: Site) -> Site:
     return site if request.param == "strict" else oidc
 
 
-def test_a_refresh_gives_a_new_pair_of_the_same_kind(either: Site, browser: Browser) -> None:
+def test_refresh_returns_new_tokens_with_the_same_claims(either: Site, browser: Browser) -> None:
     data = either.tokens(browser, scope="openid offline_access email", nonce="n-7")
-    answer = either.refresh(data["refresh_token"])
-    assert answer.status_code == 200
-    assert answer.headers["Cache-Control"] == "no-store"
-    again = answer.json()
+    response = either.refresh(data["refresh_token"])
+    assert response.status_code == 200
+    assert response.headers["Cache-Control"] == "no-store"
+    again = response.json()
     assert set(again) == {"access_token", "id_token", "token_type", "expires_in", "refresh_token"}
     assert again["refresh_token"] != data["refresh_token"]
     assert again["access_token"] != data["access_token"]
@@ -40,7 +40,7 @@ def test_a_refresh_gives_a_new_pair_of_the_same_kind(either: Site, browser: Brow
     assert either.userinfo(again["access_token"]).json()["email"] == browser.login
 
 
-def test_an_older_token_is_refused_and_a_strict_client_keeps_the_newest(site: Site, browser: Browser) -> None:
+def test_replaced_token_of_a_strict_client_is_refused_and_the_grant_stays_valid(site: Site, browser: Browser) -> None:
     first = site.tokens(browser)["refresh_token"]
     second = site.refresh(first).json()["refresh_token"]
     third = site.refresh(second).json()
@@ -50,7 +50,7 @@ def test_an_older_token_is_refused_and_a_strict_client_keeps_the_newest(site: Si
     assert site.refresh(third["refresh_token"]).status_code == 200
 
 
-def test_an_older_token_of_a_standard_client_ends_the_grant(oidc: Site, browser: Browser) -> None:
+def test_replaced_token_of_an_oidc_client_revokes_the_grant(oidc: Site, browser: Browser) -> None:
     first = oidc.tokens(browser)["refresh_token"]
     second = oidc.refresh(first).json()["refresh_token"]
     third = oidc.refresh(second).json()
@@ -59,7 +59,7 @@ def test_an_older_token_of_a_standard_client_ends_the_grant(oidc: Site, browser:
     assert oidc.userinfo(third["access_token"]).status_code == 401
 
 
-def test_another_client_cannot_use_the_token_and_does_not_hurt_it(
+def test_refresh_by_another_client_is_refused_and_the_token_stays_valid(
     server: Server, either: Site, browser: Browser
 ) -> None:
     token = either.tokens(browser)["refresh_token"]
@@ -70,16 +70,16 @@ def test_another_client_cannot_use_the_token_and_does_not_hurt_it(
     assert either.refresh(token).status_code == 200
 
 
-def test_a_client_that_proved_itself_cannot_use_anothers_token(server: Server, oidc: Site, browser: Browser) -> None:
+def test_authenticated_client_cannot_use_the_token_of_another_client(
+    server: Server, oidc: Site, browser: Browser
+) -> None:
     token, other = oidc.tokens(browser)["refresh_token"], new_site(server, profile="oidc")
     assert error_of(other.refresh(token, other.basic())) == (400, "invalid_grant")
     assert error_of(other.refresh(token, other.basic("wrong"))) == (401, "invalid_client")
     assert oidc.refresh(token).status_code == 200
 
 
-def test_a_strict_client_must_send_redirect_uri_a_standard_one_need_not(
-    site: Site, oidc: Site, browser: Browser
-) -> None:
+def test_redirect_uri_is_required_for_strict_clients_only(site: Site, oidc: Site, browser: Browser) -> None:
     token = site.tokens(browser)["refresh_token"]
     assert error_of(site.refresh(token, redirect_uri=None)) == (400, "invalid_request")
     assert site.refresh(token).status_code == 200
@@ -88,18 +88,18 @@ def test_a_strict_client_must_send_redirect_uri_a_standard_one_need_not(
     assert oidc.refresh(token, oidc.basic(), redirect_uri=None).status_code == 200
 
 
-@pytest.mark.parametrize("way", ["basic", "post"])
-def test_standard_clients_may_authenticate_as_usual(oidc: Site, browser: Browser, way: str) -> None:
+@pytest.mark.parametrize("method", ["basic", "post"])
+def test_oidc_client_may_authenticate_with_every_standard_method(oidc: Site, browser: Browser, method: str) -> None:
     token = oidc.tokens(browser)["refresh_token"]
-    headers = oidc.basic() if way == "basic" else {}
-    more = {} if way == "basic" else {"client_id": oidc.client_id, "client_secret": oidc.secret}
-    wrong = oidc.basic("wrong") if way == "basic" else {}
-    wrong_more = {} if way == "basic" else {"client_id": oidc.client_id, "client_secret": "wrong"}
+    headers = oidc.basic() if method == "basic" else {}
+    more = {} if method == "basic" else {"client_id": oidc.client_id, "client_secret": oidc.secret}
+    wrong = oidc.basic("wrong") if method == "basic" else {}
+    wrong_more = {} if method == "basic" else {"client_id": oidc.client_id, "client_secret": "wrong"}
     assert error_of(oidc.refresh(token, wrong, **wrong_more)) == (401, "invalid_client")
     assert oidc.refresh(token, headers, **more).status_code == 200
 
 
-def test_a_wider_scope_is_ignored(site: Site, browser: Browser) -> None:
+def test_scope_parameter_is_ignored(site: Site, browser: Browser) -> None:
     token = site.tokens(browser, scope="openid offline_access")["refresh_token"]
     data = site.refresh(token, scope="openid email profile trust").json()
     assert site.claims(data["refresh_token"])["scopes"] == "openid offline_access"
@@ -113,7 +113,7 @@ def changed(token: str, part: int, **changes: Any) -> str:
     return ".".join(parts)
 
 
-def test_a_tampered_token_is_refused(site: Site, browser: Browser) -> None:
+def test_tampered_token_is_refused(site: Site, browser: Browser) -> None:
     data = site.tokens(browser)
     token = data["refresh_token"]
     head, body, signature = token.split(".")
@@ -140,31 +140,31 @@ def test_a_tampered_token_is_refused(site: Site, browser: Browser) -> None:
     assert site.refresh(token).status_code == 200
 
 
-def test_garbage_from_a_standard_client_is_an_invalid_grant(oidc: Site) -> None:
+def test_malformed_token_of_an_oidc_client_is_an_invalid_grant(oidc: Site) -> None:
     assert error_of(oidc.refresh("garbage", oidc.basic())) == (400, "invalid_grant")
     assert error_of(oidc.refresh("garbage", oidc.basic("wrong"))) == (401, "invalid_client")
 
 
-def test_a_disabled_user_cannot_refresh_neither_after_being_enabled_again(server: Server, either: Site) -> None:
+def test_disabled_user_cannot_refresh_even_after_being_enabled_again(server: Server, either: Site) -> None:
     browser = new_browser(server).sign_in()
     data = either.tokens(browser)
     server.sso("user", "disable", browser.login)
-    assert error_of(either.refresh(data["refresh_token"])) == BAD[either.profile]
+    assert error_of(either.refresh(data["refresh_token"])) == INVALID_TOKEN[either.profile]
     assert either.userinfo(data["access_token"]).status_code == 401
     server.sso("user", "enable", browser.login)
-    assert error_of(either.refresh(data["refresh_token"])) == BAD[either.profile]
+    assert error_of(either.refresh(data["refresh_token"])) == INVALID_TOKEN[either.profile]
     assert either.userinfo(data["access_token"]).status_code == 401
 
 
-def test_a_changed_password_ends_grants(server: Server, either: Site) -> None:
+def test_password_change_revokes_grants(server: Server, either: Site) -> None:
     browser = new_browser(server).sign_in()
     data = either.tokens(browser)
     server.sso("user", "set-password", browser.login, "--password-stdin", stdin="another one\n")
-    assert error_of(either.refresh(data["refresh_token"])) == BAD[either.profile]
+    assert error_of(either.refresh(data["refresh_token"])) == INVALID_TOKEN[either.profile]
     assert either.userinfo(data["access_token"]).status_code == 401
 
 
-def test_a_disabled_client_can_do_nothing(server: Server, browser: Browser) -> None:
+def test_disabled_client_cannot_use_codes_or_tokens(server: Server, browser: Browser) -> None:
     site = new_site(server)
     data, code = site.tokens(browser), browser.code(site)
     server.sso("client", "disable", site.client_id)
@@ -176,7 +176,7 @@ def test_a_disabled_client_can_do_nothing(server: Server, browser: Browser) -> N
     assert site.tokens(browser)
 
 
-def test_a_new_secret_works_beside_the_old_one_until_the_rotation_is_finished(server: Server, browser: Browser) -> None:
+def test_old_and_new_secret_are_valid_until_the_rotation_is_finished(server: Server, browser: Browser) -> None:
     site = new_site(server)
     token = site.tokens(browser)["refresh_token"]
     old = site.secret
@@ -191,9 +191,11 @@ def test_a_new_secret_works_beside_the_old_one_until_the_rotation_is_finished(se
 
 
 @pytest.fixture(scope="module")
-def brief(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Where tokens are over in seconds, and a lost answer may be asked for again. A minute passes in the database only:
-    nothing depends on how quick this machine is."""
+def short_lived(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with tokens that expire within seconds, and with a leeway of a minute.
+
+    Tests move the times in the database instead of waiting for a minute, so that they do not depend on the machine.
+    """
     settings = QUICK | {
         "SSO_DATABASE_URL": postgres_server.fresh(),
         "SSO_OAUTH_SESSION_S": "60",
@@ -202,19 +204,19 @@ def brief(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
         "SSO_ACCESS_TTL_S": "2",
         "SSO_REFRESH_LEEWAY_S": "60",
     }
-    with running(tmp_path_factory.mktemp("brief"), **settings) as server:
+    with running(tmp_path_factory.mktemp("short_lived"), **settings) as server:
         yield server
 
 
-def test_everything_expires_at_use(brief: Server) -> None:
-    site, browser = new_site(brief), new_browser(brief).sign_in()
+def test_codes_and_tokens_expire_at_the_configured_time(short_lived: Server) -> None:
+    site, browser = new_site(short_lived), new_browser(short_lived).sign_in()
     code, data = browser.code(site), site.tokens(browser)
-    pending = next_path_of(new_browser(brief).authorize(site))
+    pending = next_path_of(new_browser(short_lived).authorize(site))
     assert data["expires_in"] == 2
     claims = site.claims(data["refresh_token"])
     assert claims["exp"] - claims["iat"] == 5
-    query(brief, "UPDATE oauth_codes SET expires = expires - interval '60 s'")
-    query(brief, "UPDATE oauth_requests SET expires = expires - interval '60 s'")
+    query(short_lived, "UPDATE oauth_codes SET expires = expires - interval '60 s'")
+    query(short_lived, "UPDATE oauth_requests SET expires = expires - interval '60 s'")
     assert error_of(site.redeem(code)) == (400, "invalid_grant")
     assert browser.http.get(pending).status_code == 400
     time.sleep(max(0.0, claims["iat"] + 3.2 - time.time()))
@@ -223,8 +225,8 @@ def test_everything_expires_at_use(brief: Server) -> None:
     assert error_of(site.refresh(data["refresh_token"])) == (400, "invalid_request")
 
 
-def test_no_refresh_goes_beyond_the_end_of_the_grant(brief: Server) -> None:
-    site, browser = new_site(brief), new_browser(brief).sign_in()
+def test_refreshed_tokens_expire_no_later_than_the_grant(short_lived: Server) -> None:
+    site, browser = new_site(short_lived), new_browser(short_lived).sign_in()
     data = site.tokens(browser)
     start = site.claims(data["id_token"])["iat"]
     while time.time() < start + 3:
@@ -237,30 +239,30 @@ def test_no_refresh_goes_beyond_the_end_of_the_grant(brief: Server) -> None:
 
 
 @pytest.mark.parametrize("profile", ["strict", "oidc"])
-def test_within_the_leeway_a_lost_answer_can_be_asked_for_again(brief: Server, profile: str) -> None:
-    site, browser = new_site(brief, profile=profile), new_browser(brief).sign_in()
+def test_retry_within_the_leeway_returns_the_same_refresh_token(short_lived: Server, profile: str) -> None:
+    site, browser = new_site(short_lived, profile=profile), new_browser(short_lived).sign_in()
     first = site.tokens(browser)["refresh_token"]
     lost, again = site.refresh(first).json(), site.refresh(first).json()
-    # The very same successor, so there is never more than one that lives.
+    # The same new token: there is never more than one valid token.
     assert site.claims(lost["refresh_token"]) == site.claims(again["refresh_token"])
     assert site.userinfo(again["access_token"]).status_code == 200
     after = site.refresh(lost["refresh_token"]).json()
-    # The successor has been used: no retry any more.
-    assert error_of(site.refresh(first)) == BAD[profile]
+    # The new token was used, so the old one cannot be retried.
+    assert error_of(site.refresh(first)) == INVALID_TOKEN[profile]
     alive = site.refresh(after["refresh_token"]).status_code
     assert alive == (200 if profile == "strict" else 400)
 
 
-def test_the_leeway_ends(brief: Server) -> None:
-    site, browser = new_site(brief), new_browser(brief).sign_in()
+def test_retry_after_the_leeway_is_refused(short_lived: Server) -> None:
+    site, browser = new_site(short_lived), new_browser(short_lived).sign_in()
     first = site.tokens(browser)["refresh_token"]
     second = site.refresh(first).json()["refresh_token"]
-    query(brief, "UPDATE oauth_grants SET rotated = rotated - interval '60 s'")
+    query(short_lived, "UPDATE oauth_grants SET rotated = rotated - interval '60 s'")
     assert error_of(site.refresh(first)) == (400, "invalid_request")
     assert site.refresh(second).status_code == 200
 
 
-def test_a_used_token_stays_used_after_a_crash(
+def test_rotation_survives_a_crash_of_the_workers(
     postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
@@ -276,29 +278,29 @@ def test_a_used_token_stays_used_after_a_crash(
         assert error_of(site.refresh(first)) == (400, "invalid_request")
         second = site.refresh(second).json()["refresh_token"]
         assert error_of(site.redeem(code)) == (400, "invalid_grant")
-        assert error_of(site.refresh(second)) == (400, "invalid_request")  # ended by the replay of the code
+        assert error_of(site.refresh(second)) == (400, "invalid_request")  # the replay of the code revoked the grant
 
 
-def test_a_bad_token_of_a_client_that_names_and_proves_itself_is_no_invalid_client(site: Site, oidc: Site) -> None:
-    for who, code in ((site, "invalid_request"), (oidc, "invalid_grant")):
+def test_malformed_token_of_an_authenticated_client_is_not_an_invalid_client(site: Site, oidc: Site) -> None:
+    for client, code in ((site, "invalid_request"), (oidc, "invalid_grant")):
         form = {
             "grant_type": "refresh_token",
             "refresh_token": "garbage",
-            "redirect_uri": who.redirect_uri,
-            "client_id": who.client_id,
+            "redirect_uri": client.redirect_uri,
+            "client_id": client.client_id,
         }
-        answer = who.http.post("/proxy/oauth/token", data=form, headers=who.bearer())
-        assert error_of(answer) == (400, code)
+        response = client.http.post("/proxy/oauth/token", data=form, headers=client.bearer())
+        assert error_of(response) == (400, code)
 
 
-def test_wrong_client_authentication_is_logged_and_uses_no_refresh_token_up(
+def test_failed_client_authentication_is_logged_and_does_not_use_up_the_token(
     server: Server, either: Site, browser: Browser
 ) -> None:
     token = either.tokens(browser)["refresh_token"]
     before = len(server.log_events("oauth.refresh_not_authenticated"))
     for _ in range(30):
-        answer = either.refresh(token, headers=either.bearer(secret="wrong"))
-        assert error_of(answer) == (401, "invalid_client")
+        response = either.refresh(token, headers=either.bearer(secret="wrong"))
+        assert error_of(response) == (401, "invalid_client")
     assert either.refresh(token).status_code == 200
     events = server.log_events("oauth.refresh_not_authenticated")[before:]
     assert [event["client"] for event in events] == [either.client_id] * 30
