@@ -14,6 +14,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "sso"
 BOXES = {
     "cli": "cli, doctor\ncommands of the operator",
     "state": "state\nsso apply and sso export",
+    "backup": "backup\nsso backup and sso restore",
     "play": "play\nthe game client of sso play",
     "app": "app, server, services\nputs the parts together",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",

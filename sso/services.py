@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login_rate_limit import LoginRateLimiter
 from sso.accounts.mail import MailSender, Outbox
 from sso.accounts.password_login import PasswordLogin
 from sso.accounts.ports import ApplicationDirectory
@@ -15,7 +16,6 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.smtp import Delivery
-from sso.accounts.throttle import Throttle
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.config import Settings
@@ -28,11 +28,7 @@ from sso.gsid import wiring as gsid_parts
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
-from sso.oauth import wiring as oauth_parts
-from sso.oauth.live_grants import LiveGrants
-from sso.oauth.wiring import OAuth
-from sso.perm.credentials.exchange_jwt import ExchangeJwt
-from sso.perm.login_rules import LoginRules
+from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -62,7 +58,6 @@ class Services:
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
-    exchange_jwt: ExchangeJwt
     proxies: TrustedProxies
     forwarding: ForwardingMonitor
 
@@ -94,7 +89,8 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     outbox = Outbox(ring)
     factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
-    jwts = UserJwts(keys, users, LiveGrants(database), settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
+    token_store = build_token_store(settings, database)
+    jwts = UserJwts(keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
     verifications = VerificationPool()
     permissions = build_permissions(
         database,
@@ -106,9 +102,9 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         settings.data_dir / "keys",
         game_admin=settings.gsid_admin == "allow",
     )
-    applications = LoginRules(permissions, database, ring)
+    applications = permissions.login_rules
     wakeups = Notifications(database)
-    throttle = Throttle(database, settings.rate_login, settings.rate_account)
+    login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -125,7 +121,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         hasher=hasher,
         factors=factors,
         second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
-        password_login=PasswordLogin(users, hasher, factors, throttle),
+        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
         known_devices=KnownDevices(database, users, ring),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
@@ -133,11 +129,10 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         ),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=oauth_parts.build(settings, database, ring, keys, jwts),
+        oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
         game=gsid_parts.build(settings, database, wakeups, authentication_data, applications, verifications),
         permissions=permissions,
         applications=applications,
-        exchange_jwt=ExchangeJwt(jwts, permissions.access_keys, applications),
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
         mail_sender=MailSender(database, ring, settings.mail_from, delivery),

@@ -1,7 +1,9 @@
-"""The import rules between packages, checked against the source."""
+"""The rules of the code base that a program can check: imports between packages, cycles, names, sizes of files."""
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,39 +13,125 @@ import sso
 PACKAGE_ROOT = Path(sso.__file__).parent
 FILES = {path.relative_to(PACKAGE_ROOT).as_posix(): path for path in sorted(PACKAGE_ROOT.rglob("*.py"))}
 
-# Modules that may import Quart: routes, sockets, pages, the web package, and what joins them.
+# Modules that may import Quart: routes, sockets, pages, the web package, and the modules that join them.
 WITH_QUART = {"app.py", "health.py"}
 WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "login_form.py", "account_view.py", "visitor.py"}
-JOBS = ("oauth", "gsid", "perm")
+SERVICES = ("oauth", "gsid", "perm")  # the three services, which do not know each other
+
+# The parts of sso.perm that other packages may import: stores, input, and their vocabulary (errors, names, records).
+PERM_INTERFACE = ("stores", "input", "errors", "engine.names", "engine.records")
+PERM_BUILDERS = {"app.py", "services.py"}  # these also import its routes and its wiring
+
+MAX_LINES = 300
 
 
-def imports(path: Path) -> Iterator[str]:
-    """The dotted names of everything that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(FILES[name].read_text())
+
+
+def imports(name: str) -> Iterator[str]:
+    """The dotted names of everything that a file imports, also inside functions and under TYPE_CHECKING."""
+    for node in ast.walk(tree(name)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import hides where it leads"
+            assert node.level == 0, f"{name}: relative imports are not used here"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def importers(*modules: str) -> set[str]:
     """The files that import one of these modules or something in it."""
-    wanted = tuple(f"{module}." for module in modules)
-    return {name for name, path in FILES.items() if any(f"{found}.".startswith(wanted) for found in imports(path))}
+    prefixes = tuple(f"{module}." for module in modules)
+    return {name for name in FILES if any(f"{target}.".startswith(prefixes) for target in imports(name))}
 
 
 def package(name: str) -> str:
     return name.partition("/")[0] if "/" in name else ""
 
 
-def test_core_imports_nothing_of_ours() -> None:
-    for name, path in FILES.items():
+def module_name(name: str) -> str:
+    return f"sso.{name.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__")
+
+
+MODULES = {module_name(name): name for name in FILES}
+
+
+def import_graph() -> dict[str, set[str]]:
+    """The modules of sso, each with the modules that it imports."""
+    graph: dict[str, set[str]] = {}
+    for module, name in MODULES.items():
+        targets = {target if target in MODULES else target.rpartition(".")[0] for target in imports(name)}
+        graph[module] = (targets & MODULES.keys()) - {module}
+    return graph
+
+
+def find_cycles(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
+    """The strongly connected components of more than one module, by Tarjan's algorithm."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    cycles: list[frozenset[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for target in graph[module]:
+            if target not in order:
+                visit(target)
+                lowest[module] = min(lowest[module], lowest[target])
+            elif target in stack:
+                lowest[module] = min(lowest[module], order[target])
+        if lowest[module] == order[module]:
+            start = stack.index(module)
+            if len(stack) - start > 1:
+                cycles.append(frozenset(stack[start:]))
+            del stack[start:]
+
+    for module in graph:
+        if module not in order:
+            visit(module)
+    return cycles
+
+
+def test_find_cycles_finds_indirect_cycles() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set()}
+    assert find_cycles(graph) == [frozenset("abc")]
+
+
+def test_modules_have_no_import_cycles() -> None:
+    assert find_cycles(import_graph()) == []
+
+
+def test_class_names_are_unique() -> None:
+    files: dict[str, list[str]] = defaultdict(list)
+    for name in FILES:
+        for node in ast.walk(tree(name)):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].append(name)
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}
+
+
+def test_long_files_give_a_reason() -> None:
+    """The docstring of a file with more than 300 lines says why, in a sentence with the words "300 lines"."""
+    long_files = [name for name, path in FILES.items() if len(path.read_text().splitlines()) > MAX_LINES]
+    unexplained = {name for name in long_files if f"{MAX_LINES} lines" not in (ast.get_docstring(tree(name)) or "")}
+    assert unexplained == set()
+
+
+def test_no_module_for_everything() -> None:
+    assert [name for name in FILES if Path(name).stem in ("utils", "util", "helpers", "common", "misc")] == []
+
+
+def test_core_imports_no_other_package() -> None:
+    for name in FILES:
         if package(name) == "core":
-            assert [found for found in imports(path) if found.startswith("sso.") and "sso.core" not in found] == []
+            assert [
+                target for target in imports(name) if target.startswith("sso.") and "sso.core" not in target
+            ] == [], name
 
 
-def test_quart_is_known_at_the_edge_only() -> None:
+def test_only_routes_pages_and_web_import_quart() -> None:
     for name in importers("quart", "quart_trio") - WITH_QUART:
         assert package(name) == "web" or Path(name).name in WITH_QUART_NAMES or name.endswith("_pages.py"), name
 
@@ -54,50 +142,69 @@ def test_only_the_database_and_its_loop_import_asyncio() -> None:
     assert importers("trio_asyncio") == {"db/asyncio_loop.py"}
 
 
-def test_one_file_knows_the_jwt_library() -> None:
+def test_one_file_imports_the_jwt_library() -> None:
     assert importers("jwt") == {"core/jwt.py"}
 
 
-def test_one_file_knows_the_http_parser() -> None:
+def test_one_file_imports_the_http_parser() -> None:
     assert importers("httptools") == {"serve/http1/head.py"}
 
 
-def test_cryptography_is_in_core_only() -> None:
-    """And in the game client, which is no part of the service."""
+def test_only_core_and_the_game_client_import_cryptography() -> None:
+    """The game client is a separate program, which shares no code with the service."""
     assert {package(name) for name in importers("cryptography")} == {"core", "play"}
 
 
-def test_the_game_client_knows_nothing_of_the_service() -> None:
+def test_the_game_client_imports_nothing_of_the_service() -> None:
     for name in (name for name in FILES if package(name) == "play" or name == "cli/play.py"):
-        ours = [found for found in imports(FILES[name]) if found.startswith("sso.")]
-        assert [found for found in ours if not found.startswith("sso.play.")] == [], name
+        targets = [target for target in imports(name) if target.startswith("sso.")]
+        assert [target for target in targets if not target.startswith("sso.play.")] == [], name
     assert importers("sso.play") - {"cli/play.py"} == {
         name for name in importers("sso.play") if package(name) == "play"
     }
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_the_three_jobs_do_not_import_each_other(job: str) -> None:
-    others = importers(*(f"sso.{other}" for other in JOBS if other != job))
-    assert [name for name in others if package(name) == job] == []
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_three_services_do_not_import_each_other(service: str) -> None:
+    others = importers(*(f"sso.{other}" for other in SERVICES if other != service))
+    assert [name for name in others if package(name) == service] == []
 
 
-def test_web_knows_no_endpoint() -> None:
-    others = importers(*(f"sso.{other}" for other in ("accounts", "keys", "admin", *JOBS)))
+def test_web_imports_no_endpoint() -> None:
+    others = importers(*(f"sso.{other}" for other in ("accounts", "keys", "admin", *SERVICES)))
     assert [name for name in others if package(name) == "web"] == []
 
 
-def test_the_environment_is_read_in_one_place() -> None:
-    """metrics.py and privileges.py set variables for libraries; embedded.py makes up the environment of a child."""
+def test_other_packages_import_only_the_interface_of_perm() -> None:
+    allowed = tuple(f"sso.perm.{part}." for part in PERM_INTERFACE)
+    for name in importers("sso.perm"):
+        if package(name) != "perm":
+            more = ("sso.perm.routes.", "sso.perm.wiring.") if name in PERM_BUILDERS else ()
+            targets = [f"{target}." for target in imports(name) if target.startswith("sso.perm.")]
+            assert [target for target in targets if not target.startswith(allowed + more)] == [], name
+
+
+@pytest.mark.parametrize(
+    ("part", "forbidden"),
+    [
+        ("engine", ("endpoints", "stores", "input", "credentials", "errors")),
+        ("input", ("endpoints", "stores", "credentials")),
+        ("stores", ("endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("credentials", ("endpoints", "routes", "wiring")),
+    ],
+)
+def test_parts_of_perm_import_downwards_only(part: str, forbidden: tuple[str, ...]) -> None:
+    names = importers(*(f"sso.perm.{other}" for other in forbidden))
+    assert [name for name in names if name.startswith(f"perm/{part}/")] == []
+
+
+def test_only_one_module_reads_the_environment() -> None:
+    """metrics.py and privileges.py set variables for libraries, places.py builds the environment of a child."""
     readers = {
         name
-        for name, path in FILES.items()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for name in FILES
+        for node in ast.walk(tree(name))
         if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
-    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/places.py"}
-
-
-def test_no_module_for_everything() -> None:
-    assert [name for name in FILES if Path(name).stem in ("utils", "util", "helpers", "common", "misc")] == []
+    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}

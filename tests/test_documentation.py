@@ -32,3 +32,11 @@ def test_throttles_have_the_documented_defaults() -> None:
     for name, default in checked:
         numbers = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", default)}
         assert SETTINGS[name].default in numbers, name
+
+
+def test_every_source_file_that_the_documentation_names_exists() -> None:
+    names = {
+        name for text in DOCS.values() for name in re.findall(r"``((?:sso|scripts|tests|examples)/[\w./]*\w)``", text)
+    }
+    assert len(names) >= 10
+    assert [name for name in sorted(names) if not (ROOT / name).exists()] == []

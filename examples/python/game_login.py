@@ -7,6 +7,7 @@ The standard library is enough. With a private RSA key as second argument the re
 as yours from whatever address they come; that needs the package `cryptography`.
 """
 
+import argparse
 import base64
 import http.client
 import json
@@ -105,9 +106,11 @@ def sign(key, body: bytes) -> str:
 
 
 def main() -> None:
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    login = GameLogin(*sys.argv[1:3])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("base_url", help="address of the service, such as http://127.0.0.1:8000")
+    parser.add_argument("key_file", nargs="?", help="a private RSA key in a PEM file, to sign the requests with")
+    arguments = parser.parse_args()
+    login = GameLogin(arguments.base_url, arguments.key_file)
     try:
         link, words = login.register(factor="this device")
         print(f"Sign in at    {link}\nyour words    {words}", flush=True)

@@ -1,1 +1,1 @@
-"""Users and how they prove who they are: the login operation, second factors, browser sessions, pages."""
+"""Users and their authentication: login, second factors, browser sessions, session tokens, user JWTs and pages."""

@@ -1,6 +1,6 @@
-"""What the account page does: password, sessions, games, sites. Its second factors are in ``factor_pages``.
+"""Forms of the account page for password, sessions, games and sites; ``second_factor_pages`` has the others.
 
-What a borrowed browser must not change asks for the password.
+Changes that a person with a borrowed browser must not make ask for the password.
 """
 
 from quart import Blueprint, Response, request
@@ -13,15 +13,15 @@ from sso.accounts.users import UserStore
 from sso.web.language import _
 from sso.web.redirects import see_other
 
-DONE = {
-    "password": _("Your password is changed. You are signed out everywhere else."),
-    "totp": _("Two-step sign-in with your app is on. You are signed out everywhere else."),
-    "totp-removed": _("The authenticator app is removed. You are signed out everywhere else."),
-    "email-2fa": _("Your choice is saved. You are signed out everywhere else."),
-    "ended": _("That session is signed out."),
-    "ended-others": _("You are signed out everywhere else."),
-    "game-ended": _("That game is signed out."),
-    "site-removed": _("That site has no access to your account any more."),
+NOTICES = {
+    "password": _("Your password has been changed. You have been signed out everywhere else."),
+    "totp": _("Your authenticator app has been set up. You have been signed out everywhere else."),
+    "totp-removed": _("The authenticator app has been removed. You have been signed out everywhere else."),
+    "email-2fa": _("Your change has been saved. You have been signed out everywhere else."),
+    "ended": _("That session has been signed out."),
+    "ended-others": _("You have been signed out everywhere else."),
+    "game-ended": _("You have been signed out of that game."),
+    "site-removed": _("That site no longer has access to your account."),
 }
 
 
@@ -31,21 +31,21 @@ def account_pages(
     routes = Blueprint("account", __name__, url_prefix="/account")
 
     @routes.errorhandler(NotSignedIn)
-    async def to_sign_in(_: NotSignedIn) -> Response:
+    async def redirect_to_login(_: NotSignedIn) -> Response:
         return see_other("/login?next=/account")
 
     @routes.get("")
     async def show() -> Response:
-        return await account.show(await account.session(), notice=DONE.get(request.args.get("done", "")))
+        return await account.show(await account.session(), notice=NOTICES.get(request.args.get("done", "")))
 
     @routes.post("/password")
     async def change_password() -> Response:
         session, form = await account.submitted_form()
-        hashed = await account.new_password_hash(session, form)
-        if isinstance(hashed, FormProblem):
-            return await account.show(session, hashed, "password")
-        user = await users.set_password(session.user.user_id, hashed, session.user.valid_from)
-        return await account.renewed(session, user, session.auth, "password") if user else see_other("/account")
+        password_hash = await account.new_password_hash(session, form)
+        if isinstance(password_hash, FormProblem):
+            return await account.show(session, password_hash, "password")
+        user = await users.set_password(session.user.user_id, password_hash, session.user.valid_from)
+        return await account.restart_session(session, user, session.auth, "password") if user else see_other("/account")
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:
@@ -57,7 +57,7 @@ def account_pages(
     async def end_other_sessions() -> Response:
         session, _ = await account.submitted_form()
         await users.revoke_all_except(session.user.user_id, session.id)
-        return await account.kept("ended-others")
+        return await account.keep_session("ended-others")
 
     @routes.post("/games/end")
     async def end_game() -> Response:

@@ -1,4 +1,4 @@
-"""The account page itself: who is there, what a form must prove, and what is shown."""
+"""The account page: the session it belongs to, the checks of its forms, and its rendering."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,15 +7,16 @@ from typing import Any
 
 from quart import Response
 
-from sso.accounts.errors import InvalidCredentials, RetryLater, SecondFactorBlocked
+from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login_pages import BLOCKED, WRONG_CODE, retry_message
 from sso.accounts.model import User
 from sso.accounts.password_login import PasswordLogin
 from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
-from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.sessions import Session, SessionEntry, SessionStore
 from sso.accounts.signed_in_games import SignedInGame, SignedInGames
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
+from sso.core.errors import RetryLater
 from sso.core.language import Text, either
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, set_cookie
@@ -25,23 +26,23 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
 from sso.web.request import client_address
 
-MIN_PASSWORD, MAX_PASSWORD = 8, 1024
+MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 1024
 
 
 @dataclass(frozen=True)
 class FormProblem:
-    """Why a form was not accepted."""
+    """Why a form was rejected, as a text for the user."""
 
     text: str
     status: int = 422
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-WRONG_PASSWORD = FormProblem(_("Your current password is not right."))
+WRONG_PASSWORD = FormProblem(_("Your current password is incorrect."))
 
 
 class NotSignedIn(Exception):
-    """To the sign-in page and back."""
+    """The browser has no session; it is sent to the login page and then back."""
 
 
 class AccountView:
@@ -64,27 +65,28 @@ class AccountView:
         self._life_s = life_s
 
     async def session(self) -> Session:
-        """Raises NotSignedIn."""
+        """Returns the session of the browser, or raises NotSignedIn."""
         session = await self._visitor.session()
         if session is None:
             raise NotSignedIn
         return session
 
     async def submitted_form(self) -> tuple[Session, dict[str, str]]:
+        """Returns the session and the fields of a form, after checking its CSRF token."""
         form = await form_fields()
         session = await self.session()
         check_csrf(session.secret, form.get("csrf"))
         return session, form
 
     async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
-        """Judges the password of the form and, if a second factor is on, its code. Returns what is wrong."""
-        user, where = session.user, (client_address(), _device_of(session))
+        """Checks the form's password and, if a second factor is on, its code. Returns None if they are correct."""
+        user, origin = session.user, (client_address(), _device_of(session))
         try:
             with client_connection().cancel_on_disconnect():
-                if not await self._password_login.confirm_password(user, form.get("current_password", ""), *where):
+                if not await self._password_login.confirm_password(user, form.get("current_password", ""), *origin):
                     return WRONG_PASSWORD
             if user.second_factors:
-                await self._password_login.check_code(user, form.get("present_otp", "").replace(" ", ""), *where)
+                await self._password_login.check_code(user, form.get("present_otp", "").replace(" ", ""), *origin)
         except InvalidCredentials:
             return FormProblem(WRONG_CODE)
         except SecondFactorBlocked as error:
@@ -94,27 +96,28 @@ class AccountView:
         return None
 
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
+        """Checks the form for a new password and returns the new hash, or what is wrong."""
         current, new = form.get("current_password", ""), form.get("new_password", "")
         if problem := password_problem(new, form.get("repeat_password", "")):
             return problem
-        where = client_address(), _device_of(session)
+        origin = client_address(), _device_of(session)
         try:
             with client_connection().cancel_on_disconnect():
-                hashed = await self._password_login.new_password_hash(session.user, current, new, *where)
+                password_hash = await self._password_login.new_password_hash(session.user, current, new, *origin)
         except RetryLater as error:
             return FormProblem(retry_message(error), error.status, error.headers)
-        return hashed or WRONG_PASSWORD
+        return password_hash or WRONG_PASSWORD
 
-    async def renewed(self, session: Session, user: User, auth: str, done: str) -> Response:
-        """Back to the page, with a new session for this browser: everything issued before has ended."""
+    async def restart_session(self, session: Session, user: User, auth: str, done: str) -> Response:
+        """Redirects to the page with a new session for this browser, after everything issued before was revoked."""
         new = await self._sessions.start(user, auth, client_address(), browser_label(), session=session.secret)
         response = see_other(f"/account?done={done}")
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
         return response
 
-    async def kept(self, done: str) -> Response:
-        """Back to the page, with the session that this browser has: everything else has ended."""
+    async def keep_session(self, done: str) -> Response:
+        """Redirects to the page with the current session, after everything else was revoked."""
         response = see_other(f"/account?done={done}")
         remember_browser(response, self._devices, (await self.session()).user)
         return response
@@ -122,7 +125,7 @@ class AccountView:
     async def show(
         self, session: Session, problem: FormProblem | None = None, opened: str = "", **context: Any
     ) -> Response:
-        """``opened``: the form that the problem or the notice is about: "password", "totp" or "email_2fa"."""
+        """``opened`` is the form that the problem or the notice is about: "password", "totp" or "email_2fa"."""
         user = session.user
         return await page(
             "account.html",
@@ -133,44 +136,44 @@ class AccountView:
             page_title=_("Your account"),
             user=user,
             csrf=csrf_token(session.secret),
-            password_min=MIN_PASSWORD,
+            password_min=MIN_PASSWORD_LENGTH,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
-            sessions=[_line(line, session) for line in await self._sessions.list(user.user_id)],
-            games=[_game(game) for game in await self._games.list(user.user_id)],
-            sites=[_site(line) for line in await self._sites.list(user.user_id)],
+            sessions=[_session_values(entry, session) for entry in await self._sessions.list(user.user_id)],
+            games=[_game_values(game) for game in await self._games.list(user.user_id)],
+            sites=[_site_values(site) for site in await self._sites.list(user.user_id)],
             **context,
         )
 
 
 def password_problem(new: str, repeated: str) -> FormProblem | None:
     if new != repeated:
-        return FormProblem(_("The two new passwords differ."))
-    if len(new) < MIN_PASSWORD:
-        return FormProblem(_("A password has at least %(count)s characters.", count=MIN_PASSWORD))
-    if len(new) > MAX_PASSWORD:
-        return FormProblem(_("A password has at most %(count)s characters.", count=MAX_PASSWORD))
+        return FormProblem(_("The new passwords do not match."))
+    if len(new) < MIN_PASSWORD_LENGTH:
+        return FormProblem(_("Your password must have at least %(count)s characters.", count=MIN_PASSWORD_LENGTH))
+    if len(new) > MAX_PASSWORD_LENGTH:
+        return FormProblem(_("Your password must have at most %(count)s characters.", count=MAX_PASSWORD_LENGTH))
     return None
 
 
 def _device_of(session: Session) -> str:
-    """A browser that is signed in is a known device."""
+    """Returns the device name of the session's browser, which is known because it is signed in."""
     return f"session {session.id}"
 
 
-def _line(line: Any, session: Session) -> dict[str, Any]:
+def _session_values(entry: SessionEntry, current: Session) -> dict[str, Any]:
     return {
-        "id": line.id,
-        "current": line.id == session.id,
-        "started": _ago(line.created),
-        "last_seen": _ago(line.last_seen),
-        "address": line.address,
-        "device": _device(line.device),
+        "id": entry.id,
+        "current": entry.id == current.id,
+        "started": _ago(entry.created),
+        "last_seen": _ago(entry.last_seen),
+        "address": entry.address,
+        "device": _translated_label(entry.device),
     }
 
 
-def _game(game: SignedInGame) -> dict[str, Any]:
+def _game_values(game: SignedInGame) -> dict[str, Any]:
     return {
         "ids": " ".join(game.ids),
         "title": game.title or _("Game or app"),
@@ -180,32 +183,33 @@ def _game(game: SignedInGame) -> dict[str, Any]:
     }
 
 
-# What a scope means to the person whose account it is.
+# What a site learns about the user with each scope.
 SCOPE_TEXTS = {
     "email": _("your e-mail address"),
     "profile": _("your nickname"),
-    "trust": _("whether your contact data is verified"),
+    "trust": _("whether your contact details are verified"),
 }
 
 
 def describe_scopes(scopes: Sequence[str]) -> list[Text]:
+    """Returns what a site with these scopes knows about the user, for the consent page and the account page."""
     return [_("that you have an account"), *(SCOPE_TEXTS[scope] for scope in scopes if scope in SCOPE_TEXTS)]
 
 
-def _site(line: ConnectedSite) -> dict[str, Any]:
+def _site_values(site: ConnectedSite) -> dict[str, Any]:
     return {
-        "client_id": line.client_id,
-        "name": line.name,
-        "knows": describe_scopes(line.scopes),
-        "since": _ago(line.since),
-        "last_used": _ago(line.last_used) if line.last_used else "",
+        "client_id": site.client_id,
+        "name": site.name,
+        "knows": describe_scopes(site.scopes),
+        "since": _ago(site.since),
+        "last_used": _ago(site.last_used) if site.last_used else "",
     }
 
 
-def _device(device: str) -> str:
-    """As it was kept, in English, or in the reader's words."""
-    name, on, system = device.partition(" on ")
-    return _("%(browser)s on %(system)s", browser=name, system=system) if on else device
+def _translated_label(label: str) -> str:
+    """Translates a stored browser label ("Firefox on Linux") to the language of the page."""
+    name, on, system = label.partition(" on ")
+    return _("%(browser)s on %(system)s", browser=name, system=system) if on else label
 
 
 def _ago(moment: datetime) -> Text:

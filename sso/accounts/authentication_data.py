@@ -1,4 +1,4 @@
-"""The authentication data of §2.2: built here and nowhere else, for every kind of login."""
+"""The authentication data of §2.2, for every kind of login."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ class AuthenticationDataIssuer:
     async def issue(
         self, signed_in: SignedIn, options: LoginOptions, source: TokenSource | None = None
     ) -> dict[str, Any]:
-        """New tokens for a user who has authenticated; ``source`` is the session token that was used for it, if any."""
+        """Issues tokens to an authenticated user. ``source`` is the session token that was used for it, if any."""
         user = signed_in.user
         if source:
             options = source.narrow(options)
-        # First of all: nobody gets a token for an application that they may not log in to.
+        # Raises LoginNotAllowed before any token is issued.
         permissions = await self._applications.permissions(user, options.address, options.application_ids)
         issued = await self._tokens.issue(user, signed_in.auth, options, source)
         data: dict[str, Any] = {

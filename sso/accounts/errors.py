@@ -1,6 +1,6 @@
-"""Why a login is refused."""
+"""Errors of a login."""
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, RetryLater
 
 
 class InvalidCredentials(ApiError):
@@ -10,34 +10,27 @@ class InvalidCredentials(ApiError):
     message = "invalid credentials"
 
 
-class RetryLater(ApiError):
-    def __init__(self, retry_after: int) -> None:
-        super().__init__()
-        self.retry_after = retry_after
-        self.headers = {"Retry-After": str(retry_after)}
-
-
 class TooManyAttempts(RetryLater):
     status = 429
     message = "too many attempts, try again later"
 
 
 class LoginBusy(RetryLater):
-    """Too many passwords wait to be checked."""
+    """The queue of passwords to verify is full."""
 
     status = 503
     message = "too many sign-ins at this moment, try again later"
 
 
 class SecondFactorBlocked(ApiError):
-    """Too many wrong codes in a row have blocked every second factor of the user."""
+    """Too many wrong codes in a row have blocked all second factors of the user."""
 
     status = 403
     message = "second factor blocked after too many wrong codes; an operator must unblock it"
 
 
 class OtpRequired(ApiError):
-    """The password was right and the second factor is missing."""
+    """The password was correct and the second factor is missing."""
 
     status = 401
     message = "otp required"

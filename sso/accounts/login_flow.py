@@ -1,7 +1,6 @@
-"""What a sign-in is part of, when it is part of something that goes on elsewhere: a site, or a game, that asked who is
-there.
+"""The flow that a login belongs to: a site's authorization request, or a game's sign-in.
 
-The pages know a journey by the path it goes on with; what it is, its own room knows.
+The login pages find a flow by the path at which it continues. The packages ``oauth`` and ``gsid`` implement the flows.
 """
 
 from collections.abc import Mapping
@@ -14,42 +13,42 @@ from sso.core.net import Address
 class LoginFlow(Protocol):
     @property
     def path(self) -> str:
-        """By which it is found again."""
+        """The path that identifies the flow."""
 
     @property
     def continue_path(self) -> str:
-        """Where it goes on for somebody who is signed in."""
+        """Where the flow continues for a user who is signed in."""
 
     @property
     def title(self) -> str:
-        """Where people want to go, in their words."""
+        """The name of the site or game, as users know it."""
 
     @property
     def page(self) -> str:
-        """The template of its sign-in form."""
+        """The template of the flow's login form."""
 
     @property
     def form_targets(self) -> tuple[str, ...]:
-        """Browsers apply the policy of a page with a form also to the redirects that follow: these must be allowed."""
+        """Origins for the form-action policy: browsers apply it to the redirects that follow a form as well."""
 
     @property
     def login_hint(self) -> str: ...
 
     def details(self, address: Address) -> Mapping[str, Any]:
-        """What that template shows besides, to a browser at this address."""
+        """Returns further values for the template, for a browser at this address."""
 
     @property
     def ui_locales(self) -> str:
-        """The languages in which people shall be asked, the most wanted first; "" if their own will do."""
+        """The languages that the flow asks for, most preferred first; "" if it does not ask for any."""
 
     def accepts(self, session: Session) -> bool:
-        """Whether who is signed in already will do."""
+        """Returns True if the flow can continue with this session, without another login."""
 
     async def report_stage(self, stage: str) -> None:
-        """The browser is this far: "signing_in", "second_factor"."""
+        """Records how far the login is: "signing_in" or "second_factor"."""
 
     async def complete(self, session: Session) -> str:
-        """Somebody has signed in for it, this moment. Where it goes on."""
+        """Continues the flow after a login. Returns the URL or path to redirect to."""
 
 
 class LoginFlows(Protocol):
@@ -57,13 +56,13 @@ class LoginFlows(Protocol):
 
 
 class CombinedLoginFlows:
-    """Of several rooms: the first that knows the path."""
+    """Asks several sources in turn; the first that knows the path provides the flow."""
 
-    def __init__(self, *rooms: LoginFlows) -> None:
-        self._rooms = rooms
+    def __init__(self, *sources: LoginFlows) -> None:
+        self._sources = sources
 
     async def find(self, path: str) -> LoginFlow | None:
-        for room in self._rooms:
-            if journey := await room.find(path):
-                return journey
+        for source in self._sources:
+            if flow := await source.find(path):
+                return flow
         return None

@@ -1,4 +1,4 @@
-"""The form with which people sign in, on whichever page it is."""
+"""The login form, on its own page or on that of a login flow."""
 
 from typing import Any
 
@@ -14,25 +14,25 @@ from sso.web.request import client_address
 
 
 async def show_login_form(
-    journey: LoginFlow | None, next_path: str | None = None, *, status: int = 200, login: str = "", **context: Any
+    flow: LoginFlow | None, next_path: str | None = None, *, status: int = 200, login: str = "", **context: Any
 ) -> Response:
-    """``next_path``: where to go afterwards, if it is no journey, or one that is not known any more."""
+    """``next_path`` is where to go after the login if there is no flow, or if it is no longer known."""
     secret, is_new = visit_secret()
-    if journey:
-        next_path = journey.path
-        login = login or journey.login_hint
-    details = journey.details(client_address()) if journey else {}
+    if flow:
+        next_path = flow.path
+        login = login or flow.login_hint
+    details = flow.details(client_address()) if flow else {}
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
         "login": login,
     }
     response = await page(
-        journey.page if journey else "login.html",
+        flow.page if flow else "login.html",
         status=status,
         page_title=_("Sign in"),
-        site=journey.title if journey else "",
-        form_targets=journey.form_targets if journey else (),
+        site=flow.title if flow else "",
+        form_targets=flow.form_targets if flow else (),
         action="/login",
         **({**own, **details} if details else {"own": own}),
         **context,

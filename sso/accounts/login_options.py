@@ -1,4 +1,4 @@
-"""What a login may ask for, as it is sent: the same fields for the login operation and for game sessions."""
+"""The request fields that select what a login returns, for the login operation and for game sessions."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -23,7 +23,7 @@ class LoginOptionFields(RequestModel):
     jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = ""
     app_id: AppId = 0
     gapp_id: AppId = 0
-    service_jwt: str = ""  # deprecated: better as a header
+    service_jwt: str = ""  # deprecated: use the header Service-Jwt
     with_email: ShortText = ""
     nojwt: Flag = False
     short_token: Flag = False
@@ -37,22 +37,25 @@ class LoginOptionFields(RequestModel):
     @classmethod
     def _one_name_for_fixed_ips(cls, fields: dict[str, Any]) -> dict[str, Any]:
         if "fixed_ips" in fields and "fixed_ips[]" in fields:
-            raise ValueError("fixed_ips and fixed_ips[] are one field, expected once")
+            raise ValueError("expected fixed_ips[] or fixed_ips, not both")
         return fields
 
 
 async def parse_login_options(
-    fields: LoginOptionFields, headers: Headers, real: Address, said: str | None, applications: ApplicationDirectory
+    fields: LoginOptionFields, headers: Headers, peer: Address, claimed: str | None, applications: ApplicationDirectory
 ) -> LoginOptions:
-    """``said``: the client's address, by a server that acts for it. Its signature, and a service JWT, are headers."""
+    """Validates the fields and the headers Signature and Service-Jwt.
+
+    ``claimed`` is the client's address according to a server that acts for it; the server signs it with its key.
+    """
     check_jwt_public_key(fields.jwt_public_key)
-    named = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
+    application_ids = tuple(number for number in (fields.app_id, fields.gapp_id) if number)
     app_id = fields.app_id
     if service_jwt := headers.get("Service-Jwt", fields.service_jwt):
-        named = await applications.service_applications(service_jwt, named, real)
-        app_id = fields.app_id if fields.app_id or fields.gapp_id else named[0]
-    await applications.require_existing(named)
-    client = await applications.client_address(real, said, headers.get("Signature"), named)
+        application_ids = await applications.service_applications(service_jwt, application_ids, peer)
+        app_id = fields.app_id if fields.app_id or fields.gapp_id else application_ids[0]
+    await applications.require_existing(application_ids)
+    client = await applications.client_address(peer, claimed, headers.get("Signature"), application_ids)
     return LoginOptions(
         address=client,
         factor=fields.factor,
@@ -70,7 +73,7 @@ async def parse_login_options(
 
 
 def allowed_networks(fixed_ip: bool, fixed_ips: list[str], client: Address) -> tuple[str, ...]:
-    """Where the user JWT shall work: the creating address, the private networks given, or both."""
+    """Returns the networks that the user JWT works from: the client's address, private networks, or both."""
     try:
         networks = private_networks(fixed_ips)
     except ValueError as error:

@@ -1,11 +1,11 @@
-"""Signing in with a browser: the form, the second factor, signing out. Plain HTML; the cookie changes at every step."""
+"""The login pages: password, second factor and logout. Plain HTML forms; each step replaces the cookie."""
 
 from typing import Any
 from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, LoginBusy, RetryLater, SecondFactorBlocked
+from sso.accounts.errors import InvalidCredentials, LoginBusy, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login_flow import LoginFlow, LoginFlows
 from sso.accounts.login_form import show_login_form
@@ -14,6 +14,7 @@ from sso.accounts.password_login import PasswordLogin
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
+from sso.core.errors import RetryLater
 from sso.core.language import Text, either
 from sso.web import language
 from sso.web.client_connection import client_connection
@@ -24,16 +25,14 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
-WRONG = _("The e-mail address or the password is wrong.")
-WRONG_CODE = _("That code is not right, or it has been used.")
-BLOCKED = _(
-    "Codes are no longer accepted for this account after too many wrong ones. Ask the operator to unblock them."
-)
+WRONG_PASSWORD = _("The e-mail address or password is incorrect.")
+WRONG_CODE = _("This code is incorrect or has already been used.")
+BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
 
 
 def retry_message(error: RetryLater) -> Text:
     if isinstance(error, LoginBusy):
-        return _("Too many people are signing in at this moment. Please try again.")
+        return _("Too many people are signing in right now. Please try again in a moment.")
     return either(
         "Too many attempts. Please wait a second and try again.",
         "Too many attempts. Please wait %(count)s seconds and try again.",
@@ -47,66 +46,72 @@ def login_pages(
     factors: SecondFactors,
     sessions: SessionStore,
     devices: KnownDevices,
-    journeys: LoginFlows,
+    login_flows: LoginFlows,
     life_s: int,
 ) -> Blueprint:
-    routes = Blueprint("signin", __name__)
+    routes = Blueprint("login_pages", __name__)
 
-    async def journey_to(next_path: str | None) -> LoginFlow | None:
-        journey = await journeys.find(safe_next(next_path)) if next_path else None
-        if journey:
-            language.use_ui_locales(journey.ui_locales)
-        return journey
+    async def find_flow(next_path: str | None) -> LoginFlow | None:
+        flow = await login_flows.find(safe_next(next_path)) if next_path else None
+        if flow:
+            language.use_ui_locales(flow.ui_locales)
+        return flow
 
     async def known_device(account: str) -> str:
         return await devices.recognize_browser(account, read_device_cookie())
 
     @routes.get("/")
-    async def front_door() -> Response:
-        """Where a journey may begin, with the form on this very page."""
-        journey = await journeys.find(f"/?{request.query_string.decode('latin-1')}")
+    async def start_page() -> Response:
+        """Shows the login form of a flow that starts here, such as a link from a game."""
+        flow = await login_flows.find(f"/?{request.query_string.decode('latin-1')}")
         session = await visitor.session()
-        if journey is None:
+        if flow is None:
             return see_other("/account" if session else "/login")
-        language.use_ui_locales(journey.ui_locales)
-        return see_other(journey.continue_path) if session else await show_login_form(journey)
+        language.use_ui_locales(flow.ui_locales)
+        return see_other(flow.continue_path) if session else await show_login_form(flow)
 
     @routes.get("/login")
     async def login_form() -> Response:
         next_path = request.args.get("next")
-        journey = await journey_to(next_path)
+        flow = await find_flow(next_path)
         session = await visitor.session()
-        if session and (journey is None or journey.accepts(session)):
-            return see_other(journey.continue_path if journey else safe_next(next_path))
-        return await show_login_form(journey, next_path)
+        if session and (flow is None or flow.accepts(session)):
+            return see_other(flow.continue_path if flow else safe_next(next_path))
+        return await show_login_form(flow, next_path)
 
     @routes.post("/login")
     async def login() -> Response:
         form = await form_fields()
         check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
-        journey = await journey_to(form.get("next"))
-        if journey:
-            await journey.report_stage("signing_in")
-        name, password = form.get("login", ""), form.get("password", "")
+        flow = await find_flow(form.get("next"))
+        if flow:
+            await flow.report_stage("signing_in")
+        login_name, password = form.get("login", ""), form.get("password", "")
         try:
-            with client_connection().cancel_on_disconnect():  # no password is hashed for a client that has gone
-                device_name = await known_device(login_key(name))
-                outcome = await password_login.check_password(name, password, client_address(), device_name)
+            with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
+                device_name = await known_device(login_key(login_name))
+                outcome = await password_login.check_password(login_name, password, client_address(), device_name)
         except InvalidCredentials:
-            return await show_login_form(journey, form.get("next"), login=name, problem=WRONG, status=401)
+            return await show_login_form(flow, form.get("next"), login=login_name, problem=WRONG_PASSWORD, status=401)
         except RetryLater as error:
-            more: dict[str, Any] = {"status": error.status, "headers": error.headers}
-            return await show_login_form(journey, form.get("next"), login=name, problem=retry_message(error), **more)
+            return await show_login_form(
+                flow,
+                form.get("next"),
+                login=login_name,
+                problem=retry_message(error),
+                status=error.status,
+                headers=error.headers,
+            )
         if isinstance(outcome, SecondFactorRequired):
             return await ask_for_code(outcome.user, form.get("next"))
-        return await enter(outcome, journey, form.get("next"))
+        return await finish_login(outcome, flow, form.get("next"))
 
     @routes.get("/login/code")
     async def code_form() -> Response:
         user = await sessions.challenged_user(read_cookie(VISIT_COOKIE))
         if user is None:
             return see_other("/login")
-        return await show_code(user, request.args.get("next"))
+        return await show_code_form(user, request.args.get("next"))
 
     @routes.post("/login/code")
     async def code() -> Response:
@@ -115,19 +120,21 @@ def login_pages(
         check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
-            late = _("That took too long. Please sign in again.")
-            return await show_login_form(await journey_to(form.get("next")), form.get("next"), problem=late, status=401)
+            expired = _("This sign-in has expired. Please sign in again.")
+            flow = await find_flow(form.get("next"))
+            return await show_login_form(flow, form.get("next"), problem=expired, status=401)
         try:
             code = form.get("otp", "").replace(" ", "")
             outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
         except InvalidCredentials:
-            return await show_code(user, form.get("next"), problem=WRONG_CODE, status=401)
+            return await show_code_form(user, form.get("next"), problem=WRONG_CODE, status=401)
         except SecondFactorBlocked as error:
-            return await show_code(user, form.get("next"), problem=BLOCKED, status=error.status)
+            return await show_code_form(user, form.get("next"), problem=BLOCKED, status=error.status)
         except RetryLater as error:
-            more: dict[str, Any] = {"status": error.status, "headers": error.headers}
-            return await show_code(user, form.get("next"), problem=retry_message(error), **more)
-        return await enter(outcome, await journey_to(form.get("next")), form.get("next"))
+            return await show_code_form(
+                user, form.get("next"), problem=retry_message(error), status=error.status, headers=error.headers
+            )
+        return await finish_login(outcome, await find_flow(form.get("next")), form.get("next"))
 
     @routes.post("/login/code/resend")
     async def resend() -> Response:
@@ -139,7 +146,7 @@ def login_pages(
             return see_other("/login")
         if user.email_2fa:
             await factors.send_code(user)
-        return await show_code(user, form.get("next"), notice=_("A code was sent. Look into your mailbox."))
+        return await show_code_form(user, form.get("next"), notice=_("We have sent you a code. Check your e-mail."))
 
     @routes.post("/logout")
     async def logout() -> Response:
@@ -153,7 +160,7 @@ def login_pages(
             check_csrf(visit, form.get("csrf"))
             await sessions.drop_challenge(visit)
         else:
-            return response  # a form of another site comes without our cookies, and must not take them away
+            return response  # a form of another site is sent without our cookies and must not delete them
         delete_cookie(response, SESSION_COOKIE)
         delete_cookie(response, VISIT_COOKIE)
         return response
@@ -162,21 +169,21 @@ def login_pages(
         language.use_user_language(user.lang)
         if user.email_2fa:
             await factors.send_code(user)
-        if journey := await journey_to(next_path):
-            await journey.report_stage("second_factor")
+        if flow := await find_flow(next_path):
+            await flow.report_stage("second_factor")
         response = see_other("/login/code" + _next_query(next_path))
         set_cookie(response, VISIT_COOKIE, await sessions.start_challenge(user))
         return response
 
-    async def show_code(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
-        journey = await journey_to(next_path)
+    async def show_code_form(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
+        flow = await find_flow(next_path)
         return await page(
             "second_factor.html",
             status=status,
             page_title=_("Second step"),
-            site=journey.title if journey else "",
-            **(journey.details(client_address()) if journey else {}),
-            form_targets=journey.form_targets if journey else (),
+            site=flow.title if flow else "",
+            **(flow.details(client_address()) if flow else {}),
+            form_targets=flow.form_targets if flow else (),
             csrf=csrf_token(read_cookie(VISIT_COOKIE)),
             action="/login/code",
             resend_action="/login/code/resend",
@@ -186,8 +193,8 @@ def login_pages(
             **context,
         )
 
-    async def enter(signed_in: SignedIn, journey: LoginFlow | None, next_path: str | None) -> Response:
-        """A new session with a new name; whatever the browser came with is worth nothing any more."""
+    async def finish_login(signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None) -> Response:
+        """Starts a session with a new secret and ends those of the cookies that the browser sent."""
         session = await sessions.start(
             signed_in.user,
             signed_in.auth,
@@ -196,7 +203,7 @@ def login_pages(
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
         )
-        response = see_other(await journey.complete(session) if journey else safe_next(next_path))
+        response = see_other(await flow.complete(session) if flow else safe_next(next_path))
         set_cookie(response, SESSION_COOKIE, session.secret, life_s)
         remember_browser(response, devices, signed_in.user)
         delete_cookie(response, VISIT_COOKIE)
@@ -210,5 +217,6 @@ def _next_query(next_path: str | None) -> str:
 
 
 def mask_email(login: str) -> str:
+    """Returns the first letter and the domain: ``a…@example.com``."""
     name, _, domain = login.rpartition("@")
     return f"{name[:1]}…@{domain}"

@@ -1,4 +1,4 @@
-"""Mail goes through an outbox table, so that a message is sent if and only if what caused it was committed."""
+"""Sends mail through an outbox table: a message is sent if, and only if, the transaction that put it there commits."""
 
 import structlog
 import trio
@@ -13,19 +13,19 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 
 TOPIC = "mail"
-TRIES = 8
+MAX_TRIES = 8
 
 _PUT = Statement(
     """INSERT INTO outbox (id, recipient, subject, body_sealed) VALUES (:id, :recipient, :subject, :body_sealed)"""
 )
-# Claimed for a while: two senders never take the same one, and one that dies does not keep it.
+# Claims a message until `next_try`: two senders never take the same one, and that of a killed sender is retried.
 _CLAIM = Statement(
     """UPDATE outbox
     SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => 30 * 2 ^ least(tries, 8))
     WHERE id = (SELECT id FROM outbox WHERE next_try <= now() ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING id, recipient, subject, body_sealed, tries"""
 )
-_DONE = Statement("DELETE FROM outbox WHERE id = :id")
+_DELETE = Statement("DELETE FROM outbox WHERE id = :id")
 
 log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ class Outbox:
         self._keyring = keyring
 
     async def put(self, tx: Runner, recipient: str, subject: str, body: str) -> None:
-        """To be sent once the surrounding transaction has committed. The body may hold a code, so it is sealed."""
+        """Adds a message, to be sent after the transaction commits. The body is encrypted, as it may contain a code."""
         message_id = record_id()
         sealed = self._keyring.seal(place("outbox.body_sealed", message_id), body)
         await tx.value(_PUT, id=message_id, recipient=recipient, subject=subject, body_sealed=sealed)
@@ -43,7 +43,7 @@ class Outbox:
 
 
 class MailSender:
-    """Takes messages from the outbox and delivers them."""
+    """Delivers the messages of the outbox."""
 
     def __init__(self, database: Database, keyring: Keyring, sender: str, delivery: Delivery) -> None:
         self._database = database
@@ -52,38 +52,38 @@ class MailSender:
         self._delivery = delivery
 
     async def run(
-        self, wakeups: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, notifications: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        with wakeups.watch(TOPIC) as signals:
+        with notifications.watch(TOPIC) as signals:
             task_status.started()
             while True:
                 try:
                     while await self._deliver_one():
                         pass
                 except DatabaseError as error:
-                    log.warning("mail.outbox_not_read", reason=str(error))
+                    log.warning("mail.outbox_read_failed", reason=str(error))
                 await signals.receive()
 
     async def _deliver_one(self) -> bool:
-        """Deliver the next message that is due; False if there is none.
+        """Delivers the next message that is due. Returns False if there is none.
 
-        A message that fails, for whatever reason, is tried again later and given up after ``TRIES`` attempts. So is one
-        whose attempts never came to an end because the process died.
+        A message that cannot be delivered is retried later and abandoned after ``MAX_TRIES`` attempts, including
+        attempts that were interrupted because the process died.
         """
         row = await self._database.row(_CLAIM)
         if row is None:
             return False
-        if row["tries"] <= TRIES:
+        if row["tries"] <= MAX_TRIES:
             try:
                 await self._deliver(row)
             except Exception as error:
-                log.warning("mail.not_sent", id=row["id"], tries=row["tries"], reason=_reason(error))
-                if row["tries"] < TRIES:
+                log.warning("mail.delivery_failed", id=row["id"], tries=row["tries"], reason=_reason(error))
+                if row["tries"] < MAX_TRIES:
                     return True
-                log.error("mail.given_up", id=row["id"], tries=row["tries"])
+                log.error("mail.delivery_abandoned", id=row["id"], tries=row["tries"])
         else:
-            log.error("mail.given_up", id=row["id"], tries=row["tries"])
-        await self._database.value(_DONE, id=row["id"])
+            log.error("mail.delivery_abandoned", id=row["id"], tries=row["tries"])
+        await self._database.value(_DELETE, id=row["id"])
         return True
 
     async def _deliver(self, row: Row) -> None:
@@ -93,7 +93,7 @@ class MailSender:
 
 
 def _reason(error: Exception) -> str:
-    """The kind of error, and for TLS why a certificate was refused. Other texts may quote the message."""
+    """Returns the error's type and, for TLS, why the certificate was rejected. Other texts may quote the message."""
     return (
         f"{type(error).__name__}: {error.verify_message}" if hasattr(error, "verify_message") else type(error).__name__
     )

@@ -1,4 +1,4 @@
-"""A user, and what a login may ask for."""
+"""Users and the options and outcomes of a login."""
 
 import unicodedata
 from dataclasses import dataclass, field
@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from sso.core.domains import domain_key
-from sso.core.mail_address import LONGEST
+from sso.core.mail_address import MAX_ADDRESS_LENGTH
 from sso.core.net import Address
 
-NO_LOGIN = ""
+NO_LOGIN = ""  # a key that no user has
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class User:
 
     @property
     def second_factors(self) -> tuple[str, ...]:
-        """The second factors that are on."""
+        """The second factors that are turned on: "totp", "email"."""
         return (("totp",) if self.totp_sealed else ()) + (("email",) if self.email_2fa else ())
 
     @classmethod
@@ -47,38 +47,38 @@ class User:
 
 
 def login_key(login: str) -> str:
-    """The form by which logins are compared, and unique: without regard to case, the domain as an IDN.
+    """Returns the unique form of a login by which it is looked up: case-folded, with the domain in its IDN form.
 
-    A text that is too long for a login gets a key that no user has: the time that a normalisation takes can grow with
-    the square of the length.
+    Returns NO_LOGIN for a text that is too long, because the time to normalize it can grow with the square of its
+    length.
     """
-    if len(login) > LONGEST:
+    if len(login) > MAX_ADDRESS_LENGTH:
         return NO_LOGIN
     local, at, domain = stored_login(login).rpartition("@")
     return f"{unicodedata.normalize('NFC', local.casefold())}{at}{domain_key(domain) if at else domain.casefold()}"
 
 
 def stored_login(login: str) -> str:
-    """The form in which logins are stored: NFC, so that two that look the same are the same."""
+    """Returns the form in which logins are stored: NFC, so that texts that look the same are equal."""
     return unicodedata.normalize("NFC", login)
 
 
 @dataclass(frozen=True)
 class LoginOptions:
-    """What the answer of a login shall be like; the same for the login operation and for game sessions."""
+    """What a login returns, for the login operation and for game sessions."""
 
-    address: Address  # of the client that started it
+    address: Address  # of the client that started the login
     factor: str = ""
     jwt_public_key: str = ""
     distr: str = ""
     nojwt: bool = False
     short_token: bool = False
-    fixed_ips: tuple[str, ...] = ()  # CIDR; with fixed_ip, the address above is among them
+    fixed_ips: tuple[str, ...] = ()  # networks in CIDR form; with fixed_ip, one of them is the address above
     meta: bool = False
-    meta_given: bool = False  # it was asked for or declined, rather than left out
+    meta_given: bool = False  # the request contained the field
     app_id: int = 0  # 0: none
     gapp_id: int = 0
-    with_email: bool = False  # the application has shown its secret
+    with_email: bool = False  # requested with the application's secret
 
     @property
     def application_ids(self) -> tuple[int, ...]:
@@ -86,7 +86,7 @@ class LoginOptions:
 
 
 def application_ids(app_id: int, gapp_id: int) -> tuple[int, ...]:
-    """Where the user must be allowed to log in, and whose permissions are in the answer."""
+    """Returns the applications that the user must be allowed to log in to, and whose permissions are returned."""
     if not (app_id or gapp_id):
         return ()
     return tuple(dict.fromkeys(number for number in (app_id, gapp_id) if number))
@@ -94,7 +94,7 @@ def application_ids(app_id: int, gapp_id: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """Somebody has proved who they are; ``auth`` says how, in the words of the user JWT."""
+    """A user has authenticated. ``auth`` is the method, as in the claim of the user JWT."""
 
     user: User
     auth: str
@@ -102,6 +102,6 @@ class SignedIn:
 
 @dataclass(frozen=True)
 class SecondFactorRequired:
-    """The password was right; one of ``user.ways`` is still owed."""
+    """The password was correct; a code of one of ``user.second_factors`` is missing."""
 
     user: User

@@ -1,89 +1,98 @@
-"""Proving who you are: the one way to a session or a token, for the login operation, pages and game sessions alike."""
+"""Password and second-factor checks for the login operation, the login pages and game sessions."""
 
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 from sso.accounts.errors import InvalidCredentials, LoginBusy
+from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.second_factor import SecondFactors
-from sso.accounts.throttle import Attempt, Throttle
 from sso.accounts.users import UserStore
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher
 
-BUSY_S = 2
+BUSY_RETRY_S = 2
 
 
 class PasswordLogin:
-    """``device`` names a device that has signed in to the account before: its failures are counted on their own."""
+    """``device`` names a device that has logged in to the account before; its failures are counted separately."""
 
-    def __init__(self, users: UserStore, hasher: Hasher, factors: SecondFactors, throttle: Throttle) -> None:
+    def __init__(
+        self, users: UserStore, hasher: Hasher, factors: SecondFactors, rate_limiter: LoginRateLimiter
+    ) -> None:
         self._users = users
         self._hasher = hasher
         self._factors = factors
-        self._throttle = throttle
+        self._rate_limiter = rate_limiter
 
     async def check_password(
         self, login: str, password: str, address: Address, device: str = ""
     ) -> SignedIn | SecondFactorRequired:
-        """InvalidCredentials takes as long and says the same whether or not there is such a user."""
-        attempt = Attempt(login_key(login), address, device)
+        """Raises InvalidCredentials, with the same duration and text whether or not the user exists."""
+        attempt = LoginAttempt(login_key(login), address, device)
         async with self._hashing(attempt):
-            user = await self._throttle.admit(attempt)
-            good = await self._hasher.matches(user.password_hash if user else None, password)
-            if not good or user is None or user.disabled:
-                await self._throttle.record_failure(attempt)
+            user = await self._rate_limiter.admit(attempt)
+            matches = await self._hasher.matches(user.password_hash if user else None, password)
+            if not matches or user is None or user.disabled:
+                await self._rate_limiter.record_failure(attempt)
                 raise InvalidCredentials
-            await self._throttle.record_success(attempt, clears=not user.second_factors)
+            await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
         return SecondFactorRequired(user) if user.second_factors else SignedIn(user, "login")
 
     async def check_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:
-        """The second step, for a user whose password was right. Raises SecondFactorBlocked as well."""
-        attempt = Attempt(user.login_key, address, device)
-        await self._throttle.charge(attempt)
+        """Checks the code of a user whose password was correct.
+
+        Raises InvalidCredentials, TooManyAttempts or SecondFactorBlocked.
+        """
+        attempt = LoginAttempt(user.login_key, address, device)
+        await self._rate_limiter.charge(attempt)
         if not await self._factors.check(user, code):
             raise InvalidCredentials
-        await self._throttle.refund(attempt)
+        await self._rate_limiter.refund(attempt)
         return SignedIn(user, "otp")
 
     async def confirm_password(self, user: User, password: str, address: Address, device: str) -> bool:
-        """Before something is changed that a borrowed browser must not change."""
-        attempt = Attempt(user.login_key, address, device)
+        """Checks the password of a user who is signed in, before a change to the account."""
+        attempt = LoginAttempt(user.login_key, address, device)
         async with self._hashing(attempt):
             return await self._confirm(user, password, attempt)
 
     async def new_password_hash(self, user: User, current: str, new: str, address: Address, device: str) -> str | None:
         """Returns the hash of the new password, or None if the current password is wrong."""
-        attempt = Attempt(user.login_key, address, device)
+        attempt = LoginAttempt(user.login_key, address, device)
         async with self._hashing(attempt):
             return await self._hasher.hash(new) if await self._confirm(user, current, attempt) else None
 
-    async def _confirm(self, user: User, password: str, attempt: Attempt) -> bool:
-        await self._throttle.admit(attempt)
+    async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
+        await self._rate_limiter.admit(attempt)
         if await self._hasher.matches(user.password_hash, password):
-            await self._throttle.record_success(attempt, clears=not user.second_factors)
+            await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
             return True
-        await self._throttle.record_failure(attempt)
+        await self._rate_limiter.record_failure(attempt)
         return False
 
     @asynccontextmanager
-    async def _hashing(self, attempt: Attempt) -> AsyncIterator[None]:
-        """Waits for a turn to hash, before any counter is looked at: no burst can run ahead of the counters.
+    async def _hashing(self, attempt: LoginAttempt) -> AsyncIterator[None]:
+        """Waits for a hashing slot before the counters are read, so that a burst cannot outrun the counters.
 
-        Networks and accounts take turns. A known device does not share its account's turns with strangers.
+        Slots are shared fairly between networks and accounts. A known device does not share its account's slots with
+        unknown devices.
         """
         try:
-            async with self._hasher.queue.slot(attempt.counter, *_network_lanes(attempt.address)):
+            async with self._hasher.queue.slot(attempt.counter, *_network_keys(attempt.address)):
                 yield
         except QueueFull:
-            raise LoginBusy(BUSY_S) from None
+            raise LoginBusy(BUSY_RETRY_S) from None
 
 
-def _network_lanes(address: Address) -> tuple[Hashable, ...]:
-    """An IPv4 address or an IPv6 /64. All the /64 of one /48 have no more than ``SITE_FACTOR`` turns at a time."""
+def _network_keys(address: Address) -> tuple[Hashable, ...]:
+    """Returns the fair-queue keys of an address: the IPv4 address, or the IPv6 /64 and a share of its /48.
+
+    All networks of one /48 together hold at most ``SITE_FACTOR`` slots.
+    """
     network, site = client_networks(address)
     if site is None:
         return (network,)

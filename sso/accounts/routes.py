@@ -1,4 +1,4 @@
-"""POST /proxy/api/login: the ordinary login operation."""
+"""POST /proxy/api/login: login with a password or a session token."""
 
 from typing import Annotated
 
@@ -41,24 +41,24 @@ def login_routes(
     @routes.post("/proxy/api/login")
     async def login() -> Response:
         form = await read_model(LoginRequest)
-        real = client_address()
-        options = await parse_login_options(form, request.headers, real, request.headers.get("Ip"), applications)
+        peer = client_address()
+        options = await parse_login_options(form, request.headers, peer, request.headers.get("Ip"), applications)
         if form.token:
             source = await tokens.sign_in(form.token, options.address)
             return reply(await authentication_data.issue(source.signed_in, options, source))
         if not form.login or not form.password:
             raise ApiError("login and password, or token, are required")
-        # What somebody says of an address counts for no limit: attempts are counted where they come from.
+        # Attempts are counted for the address of the connection, not for the one that a header claims.
         device = await devices.recognize_factor(login_key(form.login), form.factor)
-        with client_connection().cancel_on_disconnect():  # no password is hashed for a client that has gone
-            outcome = await password_login.check_password(form.login, form.password, real, device.name)
+        with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
+            outcome = await password_login.check_password(form.login, form.password, peer, device.name)
         if isinstance(outcome, SecondFactorRequired):
             if not form.otp:
                 if "email" in outcome.user.second_factors:
                     language.use_user_language(outcome.user.lang)
                     await factors.send_code(outcome.user)
                 raise OtpRequired(outcome.user.second_factors)
-            outcome = await password_login.check_code(outcome.user, form.otp, real, device.name)
+            outcome = await password_login.check_code(outcome.user, form.otp, peer, device.name)
         await devices.remember(outcome.user, device)
         return reply(await authentication_data.issue(outcome, options))
 

@@ -1,4 +1,4 @@
-"""Second factors: codes of an authenticator app (TOTP), and codes sent by e-mail. Each code works once."""
+"""Second factors: codes of an authenticator app (TOTP) and codes sent by e-mail. Each code works once."""
 
 import hmac
 import secrets
@@ -20,30 +20,30 @@ from sso.db.transaction import Transaction
 STEP_S = 30
 CODE_S = 600
 RESEND_S = 60
-GUESSES = 5  # at one mailed code
+MAX_CODE_ATTEMPTS = 5  # for one mailed code
 MAIL = Text(
-    "Your sign-in code is %(code)s\n\nIt works once, for %(minutes)s minutes. If you did not try to sign in, somebody "
-    "knows your password: change it.\n"
+    "Your sign-in code is %(code)s\n\nIt works once and expires in %(minutes)s minutes. If you did not try to sign in, "
+    "someone knows your password: change it.\n"
 )
 BLOCKED_MAIL = Text(
-    "Somebody who knows your password typed %(count)s wrong codes in a row, so codes are no longer accepted for your "
-    "account.\n\nIf it was not you, change your password on a device where you are signed in. To sign in with codes "
-    "again, ask the operator of this service to unblock them.\n"
+    "Someone who knows your password entered %(count)s wrong codes in a row, so your account no longer accepts codes."
+    "\n\nIf this was not you, change your password on a device where you are signed in. To sign in with codes again, "
+    "ask support to unblock your account.\n"
 )
 
-# No code is sent while the factor is blocked: it would not be judged.
+# No code is sent while the factor is blocked, because it would not be accepted.
 _NEW_CODE = Statement(
     """INSERT INTO email_codes AS e (user_id, digest, sent, expires)
     SELECT user_id, :digest, now(), now() + make_interval(secs => :life) FROM users WHERE user_id = :user_id
         AND NOT EXISTS (SELECT FROM factor_guesses g WHERE g.user_id = :user_id AND factor = 'email'
-            AND attempts >= :most)
+            AND attempts >= :max_attempts)
     ON CONFLICT (user_id) DO UPDATE SET digest = excluded.digest, sent = excluded.sent, expires = excluded.expires,
         failures = 0 WHERE e.sent < now() - make_interval(secs => :resend)
     RETURNING user_id"""
 )
-_COUNT_GUESS = Statement(
+_COUNT_ATTEMPT = Statement(
     """UPDATE email_codes SET failures = failures + 1
-    WHERE user_id = :user_id AND expires > now() AND failures < :guesses RETURNING digest"""
+    WHERE user_id = :user_id AND expires > now() AND failures < :max_attempts RETURNING digest"""
 )
 _USE_CODE = Statement("DELETE FROM email_codes WHERE user_id = :user_id AND digest = :digest RETURNING user_id")
 
@@ -57,20 +57,20 @@ class SecondFactors:
         self._keyring = keyring
         self._outbox = outbox
         self._service_name = service_name
-        self._guesses = SecondFactorAttempts(database)
+        self._attempts = SecondFactorAttempts(database)
 
     async def check(self, user: User, code: str) -> bool:
-        """Returns True once per code. The guess is counted before it is judged.
+        """Returns True if the code is correct and has not been used. The attempt is counted before it is checked.
 
-        Raises SecondFactorBlocked if too many wrong codes have blocked all factors of the user. The caller has counted
-        the guess at its rate limits.
+        Raises SecondFactorBlocked if too many wrong codes have blocked all factors of the user. The caller has already
+        applied its rate limits.
         """
         if not (code.isascii() and code.isdecimal() and len(code) == 6):
             return False
-        counts = await self._guesses.claim(user.user_id, user.second_factors)
-        for factor, is_right in (("totp", self._is_totp), ("email", self._is_mailed)):
-            if factor in counts and await is_right(user, code):
-                await self._guesses.record_success(user.user_id, factor)
+        counts = await self._attempts.count(user.user_id, user.second_factors)
+        for factor, is_correct in (("totp", self._is_totp_code), ("email", self._is_mailed_code)):
+            if factor in counts and await is_correct(user, code):
+                await self._attempts.record_success(user.user_id, factor)
                 return True
         if len(counts) < len(user.second_factors) or any(count >= MAX_ATTEMPTS for count in counts.values()):
             await self._notify_of_block(user)
@@ -79,7 +79,7 @@ class SecondFactors:
         return False
 
     async def send_code(self, user: User) -> None:
-        """Mail a code, unless one was sent a moment ago."""
+        """Mails a code, unless one was sent less than RESEND_S seconds ago."""
         code = f"{secrets.randbelow(10**6):06}"
 
         async def work(tx: Transaction) -> None:
@@ -89,7 +89,7 @@ class SecondFactors:
                 digest=self._keyring.mac(_code_purpose(user), code),
                 life=float(CODE_S),
                 resend=float(RESEND_S),
-                most=MAX_ATTEMPTS,
+                max_attempts=MAX_ATTEMPTS,
             ):
                 await self._outbox.put(
                     tx,
@@ -110,23 +110,25 @@ class SecondFactors:
         return self._keyring.seal(totp_purpose(user_id), secret)
 
     def matching_totp_step(self, secret: str, code: str) -> int | None:
-        """Returns the time step of the code if it shows that an app has the secret."""
+        """Returns the time step of the code if it is one of this secret, else None."""
         return _matching_step(secret, code)
 
-    async def _is_totp(self, user: User, code: str) -> bool:
+    async def _is_totp_code(self, user: User, code: str) -> bool:
         if user.totp_sealed is None:
             return False
         step = _matching_step(self._keyring.open(totp_purpose(user.user_id), user.totp_sealed), code)
         return step is not None and await self._users.use_totp_step(user.user_id, step)
 
-    async def _is_mailed(self, user: User, code: str) -> bool:
-        stored: bytes | None = await self._database.value(_COUNT_GUESS, user_id=user.user_id, guesses=GUESSES)
-        if stored is None or not self._keyring.is_mac(stored, _code_purpose(user), code):
+    async def _is_mailed_code(self, user: User, code: str) -> bool:
+        stored_digest: bytes | None = await self._database.value(
+            _COUNT_ATTEMPT, user_id=user.user_id, max_attempts=MAX_CODE_ATTEMPTS
+        )
+        if stored_digest is None or not self._keyring.is_mac(stored_digest, _code_purpose(user), code):
             return False
-        return await self._database.value(_USE_CODE, user_id=user.user_id, digest=stored) is not None
+        return await self._database.value(_USE_CODE, user_id=user.user_id, digest=stored_digest) is not None
 
     async def _notify_of_block(self, user: User) -> None:
-        """Tells the owner once that a factor is blocked."""
+        """Mails the user once that a factor is blocked."""
         with reading(user.lang):
             subject = Text("Two-step sign-in for %(service)s is blocked", service=self._service_name).shown()
             body = Text(BLOCKED_MAIL, count=MAX_ATTEMPTS).shown()
@@ -143,7 +145,7 @@ def totp_purpose(user_id: str) -> str:
 
 
 def _matching_step(secret: str, code: str) -> int | None:
-    """The time step whose code this is: now, or one before or after for clocks that are a little off."""
+    """Returns the time step of the code: the current one or a neighbour, for clocks that are slightly off."""
     now = int(time.time()) // STEP_S
     totp = pyotp.TOTP(secret)
     for step in (now, now - 1, now + 1):

@@ -1,6 +1,6 @@
-"""Consecutive wrong codes of a second factor. A guess is counted before it is judged, in the statement that admits it.
+"""Limits wrong codes of a second factor: after ``MAX_ATTEMPTS`` in a row it is blocked until an operator unblocks it.
 
-After ``MAX_GUESSES`` wrong codes in a row a factor is blocked: no guess is judged until an operator unblocks it.
+An attempt is counted before the code is checked, in the same statement that allows the check.
 """
 
 from collections.abc import Sequence
@@ -11,50 +11,51 @@ from sso.db.transaction import Runner
 
 MAX_ATTEMPTS = 20
 
-_CLAIM = Statement(
+_COUNT = Statement(
     """INSERT INTO factor_guesses AS g (user_id, factor, attempts)
     SELECT :user_id, factor, 1 FROM unnest(CAST(:factors AS text[])) AS factor ORDER BY factor
-    ON CONFLICT (user_id, factor) DO UPDATE SET attempts = g.attempts + 1 WHERE g.attempts < :most
+    ON CONFLICT (user_id, factor) DO UPDATE SET attempts = g.attempts + 1 WHERE g.attempts < :max_attempts
     RETURNING factor, attempts"""
 )
-# A factor that is blocked stays blocked when another one was right.
-_RIGHT = Statement(
-    "DELETE FROM factor_guesses WHERE user_id = :user_id AND (factor = :factor OR attempts < :most) RETURNING factor"
+# A blocked factor stays blocked after a correct code of another factor.
+_RESET = Statement(
+    """DELETE FROM factor_guesses WHERE user_id = :user_id AND (factor = :factor OR attempts < :max_attempts)
+    RETURNING factor"""
 )
-_BLOCKED = Statement("SELECT factor FROM factor_guesses WHERE user_id = :user_id AND attempts >= :most ORDER BY factor")
-_TO_NOTIFY = Statement(
+_BLOCKED = Statement(
+    "SELECT factor FROM factor_guesses WHERE user_id = :user_id AND attempts >= :max_attempts ORDER BY factor"
+)
+_CLAIM_NOTICE = Statement(
     """UPDATE factor_guesses SET owner_notified = true
-    WHERE user_id = :user_id AND attempts >= :most AND NOT owner_notified RETURNING factor"""
+    WHERE user_id = :user_id AND attempts >= :max_attempts AND NOT owner_notified RETURNING factor"""
 )
-_FORGET = Statement("DELETE FROM factor_guesses WHERE user_id = :user_id AND CAST(:factor AS text) IN ('', factor)")
+_CLEAR = Statement("DELETE FROM factor_guesses WHERE user_id = :user_id AND CAST(:factor AS text) IN ('', factor)")
 
 
 class SecondFactorAttempts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def claim(self, user_id: str, factors: Sequence[str]) -> dict[str, int]:
-        """Counts one guess at each of the factors. Returns the counts of those that it may be judged by.
-
-        A factor that is blocked is not among them.
-        """
-        rows = await self._database.rows(_CLAIM, user_id=user_id, factors=list(factors), most=MAX_ATTEMPTS)
+    async def count(self, user_id: str, factors: Sequence[str]) -> dict[str, int]:
+        """Counts an attempt at each of the factors. Returns the counts of the factors that are not blocked."""
+        rows = await self._database.rows(_COUNT, user_id=user_id, factors=list(factors), max_attempts=MAX_ATTEMPTS)
         return {row["factor"]: row["attempts"] for row in rows}
 
     async def record_success(self, user_id: str, factor: str) -> None:
-        """Starts the count afresh."""
-        await self._database.value(_RIGHT, user_id=user_id, factor=factor, most=MAX_ATTEMPTS)
+        """Resets the counts after a correct code."""
+        await self._database.value(_RESET, user_id=user_id, factor=factor, max_attempts=MAX_ATTEMPTS)
 
     async def blocked(self, user_id: str) -> frozenset[str]:
-        rows = await self._database.rows(_BLOCKED, user_id=user_id, most=MAX_ATTEMPTS)
+        """Returns the blocked factors of the user."""
+        rows = await self._database.rows(_BLOCKED, user_id=user_id, max_attempts=MAX_ATTEMPTS)
         return frozenset(row["factor"] for row in rows)
 
 
 async def claim_block_notice(tx: Runner, user_id: str) -> bool:
-    """Returns True if a factor of the user is blocked and the transaction must tell its owner; True only once."""
-    return await tx.value(_TO_NOTIFY, user_id=user_id, most=MAX_ATTEMPTS) is not None
+    """Returns True, once, if a factor of the user is blocked and the user must be notified in this transaction."""
+    return await tx.value(_CLAIM_NOTICE, user_id=user_id, max_attempts=MAX_ATTEMPTS) is not None
 
 
 async def clear_attempts(tx: Runner, user_id: str, factor: str = "") -> None:
     """Unblocks one factor of the user, or all of them."""
-    await tx.value(_FORGET, user_id=user_id, factor=factor)
+    await tx.value(_CLEAR, user_id=user_id, factor=factor)

@@ -1,6 +1,6 @@
-"""Switching second factors on and off. A change ends all sessions and tokens of the user and tells the owner by mail.
+"""Turning second factors on and off. A change revokes all sessions and tokens of the user and is announced by mail.
 
-A change names the state of the user that it was decided by (``valid_from``), and is void if that has changed since: of
+A change contains the ``valid_from`` of the user on which it is based and has no effect if that has changed since: of
 several concurrent changes one succeeds.
 """
 
@@ -15,14 +15,14 @@ from sso.db.transaction import Transaction
 
 SUBJECT = Text("Two-step sign-in for %(service)s was changed")
 BODY = Text(
-    "%(change)s\n\nYou were signed out everywhere else. If it was not you, change your password and ask the operator "
-    "of this service for help.\n"
+    "%(change)s\n\nYou have been signed out everywhere else. If this was not you, change your password and ask support "
+    "for help.\n"
 )
 APP_ON = Text("An authenticator app was set up for your account.")
-APP_OFF = Text("The authenticator app of your account was removed.")
+APP_OFF = Text("The authenticator app was removed from your account.")
 MAIL_ON = Text("Codes by e-mail were turned on for your account.")
 MAIL_OFF = Text("Codes by e-mail were turned off for your account.")
-ALL_OFF = Text("The operator has removed all second factors of your account.")
+ALL_OFF = Text("Support has turned off two-step sign-in for your account.")
 
 _SET_TOTP = Statement(
     """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step
@@ -39,7 +39,7 @@ _RESET = Statement(
 
 
 class SecondFactorChanges:
-    """Each method returns the user as changed, or None if nothing was changed."""
+    """Each method returns the changed user, or None if nothing was changed."""
 
     def __init__(self, database: Database, outbox: Outbox, service_name: str) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class SecondFactorChanges:
         self._service_name = service_name
 
     async def set_totp(self, user: User, totp_sealed: str | None, step: int = 0) -> User | None:
-        """``step``: the time step of the code that proved the secret; it counts as used."""
+        """``step`` is the time step of the code that confirmed the secret; it is marked as used."""
         change = APP_ON if totp_sealed else APP_OFF
         values = {"totp_sealed": totp_sealed, "step": step, "valid_from": user.valid_from}
         return await self._change(user, "totp", change, _SET_TOTP, **values)
@@ -57,7 +57,7 @@ class SecondFactorChanges:
         return await self._change(user, "email", change, _SET_EMAIL, on=on, valid_from=user.valid_from)
 
     async def reset(self, user: User) -> User | None:
-        """By the operator, for a user who has lost the factors: no code is needed, and blocks end."""
+        """Removes all second factors and their blocks, for an operator whose user has lost them."""
         return await self._change(user, "", ALL_OFF, _RESET)
 
     async def _change(

@@ -1,4 +1,7 @@
-"""Second factors of the account page. A change asks for the password and, if a factor is on, for a code of it."""
+"""Forms of the account page that set up and remove second factors.
+
+A change asks for the password and, if a second factor is on, for a code of it.
+"""
 
 import time
 
@@ -17,18 +20,18 @@ from sso.web.pages import page
 from sso.web.redirects import see_other
 
 SETUP_S = 600
-FORMS = ("totp", "email_2fa")  # of the account page
-SENT = _("A code was sent. Look into your mailbox.")
+FORMS = ("totp", "email_2fa")  # forms of the account page that need a code
+SENT = _("We have sent you a code. Check your e-mail.")
 
 
 class SetupExpired(Exception):
-    """The enrolment began too long ago."""
+    """The enrolment was started more than SETUP_S seconds ago."""
 
 
 class TotpEnrolments:
-    """An enrolment travels as a sealed field of the form: the secret, and when it was made.
+    """Keeps an enrolment (secret and start time) in an encrypted form field.
 
-    It belongs to one browser session and to the user's state at that time, so that it works once: enrolling ends both.
+    It is bound to the browser session and to the user's ``valid_from``. Enrolling changes both, so it works once.
     """
 
     def __init__(self, keyring: Keyring) -> None:
@@ -38,9 +41,9 @@ class TotpEnrolments:
         return self._keyring.seal(_purpose(session), orjson.dumps([int(time.time()), secret]).decode())
 
     def open(self, session: Session, setup: str) -> str:
-        """Returns the secret. Raises SealError or ValueError if the field is not ours, and SetupExpired."""
-        began, secret = orjson.loads(self._keyring.open(_purpose(session), setup))
-        if not 0 <= time.time() - began <= SETUP_S:
+        """Returns the secret. Raises SealError or ValueError if the field is invalid, and SetupExpired."""
+        started, secret = orjson.loads(self._keyring.open(_purpose(session), setup))
+        if not 0 <= time.time() - started <= SETUP_S:
             raise SetupExpired
         return str(secret)
 
@@ -51,7 +54,7 @@ def second_factor_pages(
     routes = Blueprint("factors", __name__, url_prefix="/account")
 
     @routes.errorhandler(NotSignedIn)
-    async def to_sign_in(_: NotSignedIn) -> Response:
+    async def redirect_to_login(_: NotSignedIn) -> Response:
         return see_other("/login?next=/account")
 
     async def show_setup(
@@ -71,7 +74,7 @@ def second_factor_pages(
             qr_svg=str(
                 segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
             ),
-            secret=" ".join(secret[at : at + 4] for at in range(0, len(secret), 4)),
+            secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
             setup=setup,
         )
 
@@ -89,17 +92,19 @@ def second_factor_pages(
         try:
             secret = enrolments.open(session, setup)
         except SetupExpired:
-            return await begin_setup(session, FormProblem(_("That took too long. Please add the new key to your app.")))
+            return await begin_setup(
+                session, FormProblem(_("The key has expired. Please add the new key to your app."))
+            )
         except (SealError, ValueError):
             return see_other("/account/totp")
         step = factors.matching_totp_step(secret, form.get("otp", "").replace(" ", ""))
         problem = await account.confirm(session, form) if step else None
         if step is None:
-            problem = FormProblem(_("That code is not right. Is the clock of your phone right?"))
+            problem = FormProblem(_("This code is incorrect. Is the clock on your phone right?"))
         if problem or step is None:
             return await show_setup(session, setup, problem)
         user = await changes.set_totp(session.user, factors.seal_totp(session.user.user_id, secret), step)
-        return await account.renewed(session, user, "otp", "totp") if user else see_other("/account")
+        return await account.restart_session(session, user, "otp", "totp") if user else see_other("/account")
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
@@ -128,21 +133,27 @@ def second_factor_pages(
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "totp")
         user = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
-        return await account.renewed(session, user, _auth(session), "totp-removed") if user else see_other("/account")
+        return (
+            await account.restart_session(session, user, _auth(session), "totp-removed")
+            if user
+            else see_other("/account")
+        )
 
     @routes.post("/email-2fa")
-    async def switch_mailed_codes() -> Response:
+    async def set_email_codes() -> Response:
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "email_2fa")
         user = await changes.set_email(session.user, form.get("enable") == "1")
-        return await account.renewed(session, user, _auth(session), "email-2fa") if user else see_other("/account")
+        return (
+            await account.restart_session(session, user, _auth(session), "email-2fa") if user else see_other("/account")
+        )
 
     return routes
 
 
 def _auth(session: Session) -> str:
-    """How this browser has proved who is there: with a code, if a factor was on."""
+    """Returns the authentication method of the new session: a code was checked if a second factor was on."""
     return "otp" if session.user.second_factors else session.auth
 
 

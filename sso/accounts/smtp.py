@@ -1,4 +1,4 @@
-"""Delivery of a message: by SMTP, or as a file in a directory where no server is set."""
+"""Delivers mail by SMTP or, if no server is configured, as files in a directory."""
 
 import os
 import smtplib
@@ -12,11 +12,11 @@ from urllib.parse import unquote, urlsplit
 from sso.core.ids import record_id
 from sso.core.mail_address import ascii_domain, check_mail_address
 
-SMTP_S = 20
+SMTP_TIMEOUT_S = 20
 
 
 def build_message(sender: str, recipient: str, subject: str, body: str) -> EmailMessage:
-    """ValueError if the recipient is no mail address. The domain is written as mail servers name it."""
+    """Raises ValueError if the recipient is not a mail address. Its domain is written in ASCII form."""
     local, _, domain = check_mail_address(recipient).rpartition("@")
     address = Address(username=local, domain=ascii_domain(domain))
     message = EmailMessage(policy.default.clone(utf8=not local.isascii()))
@@ -27,8 +27,7 @@ def build_message(sender: str, recipient: str, subject: str, body: str) -> Email
 
 
 class Delivery:
-    """Blocks: runs in a thread. The server's certificate is verified: by the CA file if there is one, by the system's
-    certificates otherwise."""
+    """Blocking; call it in a thread. The server's certificate is verified with the CA file or else the system's."""
 
     def __init__(self, smtp_url: str | None, folder: Path, ca_file: Path | None = None) -> None:
         self._url = urlsplit(smtp_url) if smtp_url is not None else None
@@ -50,11 +49,11 @@ class Delivery:
         assert self._url is not None
         host, port = self._url.hostname or "localhost", self._url.port or 0
         if self._url.scheme == "smtps":
-            return smtplib.SMTP_SSL(host, port, timeout=SMTP_S, context=self._context())
-        return smtplib.SMTP(host, port, timeout=SMTP_S)
+            return smtplib.SMTP_SSL(host, port, timeout=SMTP_TIMEOUT_S, context=self._context())
+        return smtplib.SMTP(host, port, timeout=SMTP_TIMEOUT_S)
 
     def _context(self) -> ssl.SSLContext:
-        """Made for each connection: a renewed CA file counts at once."""
+        """Reads the CA file for each connection, so that a renewed file is used at once."""
         return ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
 
     def _write(self, message: EmailMessage) -> None:

@@ -1,4 +1,4 @@
-"""The user JWT: issued to a device that has a factor, and the one place where it is believed."""
+"""The user JWT: issued to a device that has a factor, and verified here only."""
 
 import base64
 import hashlib
@@ -15,14 +15,14 @@ from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
 from sso.core.net import Address, contains, intersection, parse_network
 from sso.keys.keyset import KeySet
 
-TYP = "user_token"
-GAME_AUTH = "gsid"  # how a user signed in who did so for a game session
-EXCHANGED = "exchanged_token"  # made from an access token; stands in for a user JWT
+USER_TYP = "user_token"
+GAME_AUTH = "gsid"  # the claim `auth` after a login for a game session
+EXCHANGED_TYP = "exchanged_token"  # made from an access token, accepted in place of a user JWT
 
 
 @dataclass(frozen=True)
 class JwtUser:
-    """Who a user JWT speaks for."""
+    """The user and the claims of a verified user JWT."""
 
     user: User
     claims: dict[str, Any]
@@ -30,15 +30,15 @@ class JwtUser:
 
 @dataclass(frozen=True)
 class InheritedLimits:
-    """What a JWT keeps of the credential that it is derived from: it never allows more, and never for longer.
+    """The limits of the credential that a JWT derives from. The JWT never allows more, and never for longer.
 
     The defaults are those of a new sign-in.
     """
 
     auth_time: int = 0  # Unix seconds of the original sign-in; 0 means now
-    ends: int = 0  # Unix seconds; neither the JWT nor a renewal of it lives longer. 0 means no end of its own
+    ends: int = 0  # Unix seconds at which the JWT and its renewals expire; 0 means no such limit
     ips: tuple[str, ...] | None = None  # networks in CIDR form that the source works from; None means everywhere
-    sign_in_id: str = ""  # the JWT is void when this sign-in is ended; "" for one of an older version
+    sign_in_id: str = ""  # the JWT is void when this sign-in ends; "" for a JWT of an older version
 
 
 NEW_SIGN_IN = InheritedLimits()
@@ -46,7 +46,7 @@ NEW_SIGN_IN = InheritedLimits()
 
 @dataclass(frozen=True)
 class ExchangeSource:
-    """The access token that an exchanged token is made from. Moments are the database's, in Unix seconds."""
+    """The access token that an exchanged token is made from. Times are those of the database, in Unix seconds."""
 
     digest: bytes
     user_id: str
@@ -59,16 +59,16 @@ class ExchangeSource:
 
 class UserJwts:
     def __init__(
-        self, keys: KeySet, users: UserStore, grants: AccessTokenLookup, issuer: str, life_s: int, max_s: int
+        self, keys: KeySet, users: UserStore, access_tokens: AccessTokenLookup, issuer: str, life_s: int, max_s: int
     ) -> None:
         self._keys = keys
         self._users = users
-        self._grants = grants
+        self._access_tokens = access_tokens
         self._issuer = issuer
         self._life_s = life_s
         self._max_s = max_s  # from the original sign-in
-        self._verifier = Verifier(typ=TYP, issuer=issuer)
-        self._either = Verifier(typ=(TYP, EXCHANGED), issuer=issuer)
+        self._verifier = Verifier(typ=USER_TYP, issuer=issuer)
+        self._exchanged_verifier = Verifier(typ=(USER_TYP, EXCHANGED_TYP), issuer=issuer)
 
     def issue(
         self,
@@ -80,14 +80,14 @@ class UserJwts:
         validated_at: int,
         inherited: InheritedLimits = NEW_SIGN_IN,
     ) -> str:
-        """``vouched`` is the database's moment at which the user was found to be who they are.
+        """Returns a signed user JWT within the ``inherited`` limits.
 
-        With ``inherited``, the JWT stays within the limits of the credential that it is derived from.
+        ``validated_at`` is the database time at which the user was valid.
         """
         now = _issued_at(validated_at, user.valid_from)
         auth_time = inherited.auth_time or now
         claims: dict[str, Any] = {
-            "typ": TYP,
+            "typ": USER_TYP,
             "iss": self._issuer,
             "sub": user.user_id,
             "uid": user.user_id,
@@ -111,31 +111,32 @@ class UserJwts:
             claims["app_id"] = app_id
         return self._keys.signer().sign(claims)
 
-    async def revalidate(self, caller: JwtUser) -> int:
-        """For a new JWT in place of one: InvalidToken if everything of the user's has ended since it was verified.
+    async def revalidate(self, jwt_user: JwtUser) -> int:
+        """Returns the database time at which the user of a verified JWT is still valid, to renew the JWT.
 
-        ExpiredToken if the limits that it inherits leave no time.
+        Raises InvalidToken if the user was revoked since the JWT was verified, and ExpiredToken if the inherited limits
+        leave no time.
         """
-        inherited = inherited_from(caller.claims)
+        inherited = inherited_from(jwt_user.claims)
         if self._latest_end(inherited.auth_time, inherited.ends) <= time.time():
             raise ExpiredToken("its sign-in is too long ago")
-        moment = await self._users.revalidate(caller.user, inherited.sign_in_id)
+        moment = await self._users.revalidate(jwt_user.user, inherited.sign_in_id)
         if moment is None:
             raise InvalidToken("void")
         return moment
 
     def _latest_end(self, auth_time: int, ends: int) -> int:
-        longest = auth_time + self._max_s
-        return min(longest, ends) if ends else longest
+        latest = auth_time + self._max_s
+        return min(latest, ends) if ends else latest
 
-    def issue_exchanged(self, source: "ExchangeSource", factor: str) -> str:
-        """For the holder of an access token: never for longer than that lives, and only while it does.
+    def issue_exchanged(self, source: ExchangeSource, factor: str) -> str:
+        """Returns an exchanged token, which expires and ends with its access token.
 
-        Without a factor if "" is given. The digest of the access token is the first part of the ``jti``.
+        It has no factor if ``factor`` is "". The digest of the access token is the first part of the ``jti``.
         """
         now = _issued_at(source.now, source.valid_from)
         claims: dict[str, Any] = {
-            "typ": EXCHANGED,
+            "typ": EXCHANGED_TYP,
             "iss": self._issuer,
             "sub": source.user_id,
             "uid": source.user_id,
@@ -160,18 +161,18 @@ class UserJwts:
         expired_for: int = 0,
         exchanged: bool = False,
     ) -> JwtUser:
-        """InvalidToken unless it is a live user JWT of a live user, used from where it may be used.
+        """Raises InvalidToken unless the token is a valid user JWT of a valid user, used from an allowed address.
 
-        ``factor`` is what the device says; None where a service JWT stands in for it. ``exchanged``: an exchanged
-        token will do as well.
+        ``factor`` is the one that the device sent, or None where a service JWT replaces it. ``exchanged`` also accepts
+        an exchanged token.
         """
-        verifier = self._either if exchanged else self._verifier
+        verifier = self._exchanged_verifier if exchanged else self._verifier
         claims = verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
         if claims.get("ends", claims["exp"] + expired_for) <= time.time():
             raise ExpiredToken("expired")
-        if claims["typ"] == EXCHANGED:
+        if claims["typ"] == EXCHANGED_TYP:
             await self._check_exchanged(claims)
         if factor is not None and not has_factor(claims, factor):
             raise InvalidToken("wrong factor")
@@ -183,9 +184,10 @@ class UserJwts:
         return JwtUser(user, claims)
 
     async def _check_exchanged(self, claims: dict[str, Any]) -> None:
-        """No expiry is waived for it, and it ends with the access token that it came from.
+        """Raises InvalidToken or ExpiredToken if the token has expired or its access token has ended.
 
-        With a factor, it also ends when its client is no longer one of the studio's own.
+        ``expired_for`` does not apply to exchanged tokens. A token with a factor also ends when its client is no longer
+        a first-party client.
         """
         if claims["exp"] <= time.time():
             raise ExpiredToken("expired")
@@ -193,17 +195,17 @@ class UserJwts:
             digest = base64.urlsafe_b64decode(str(claims.get("jti")).partition(".")[0] + "=")
         except ValueError:
             raise InvalidToken("bad jti") from None
-        if not await self._grants.is_alive(digest, first_party="fac" in claims):
-            raise InvalidToken("the access it came from has ended")
+        if not await self._access_tokens.is_access_token_valid(digest, first_party="fac" in claims):
+            raise InvalidToken("its access token has ended")
 
 
 def has_factor(claims: dict[str, Any], factor: str) -> bool:
-    """Whether a verified JWT was issued to the device with this factor."""
+    """Returns True if a verified JWT was issued to the device with this factor."""
     return hmac.compare_digest(str(claims.get("fac")), factor_digest(factor))
 
 
 def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
-    """The limits that a renewal of a verified user JWT keeps. A JWT without ``auth_time`` is older than this claim."""
+    """Returns the limits that a renewal of a verified user JWT keeps. Old JWTs have no claim ``auth_time``."""
     return InheritedLimits(
         auth_time=claims.get("auth_time", claims["iat"]),
         ends=claims.get("ends", 0),
@@ -213,12 +215,12 @@ def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
 
 
 def is_from_game(claims: dict[str, Any]) -> bool:
-    """Whether the sign-in behind a JWT was that of a game session. What derives from it keeps its ``auth``."""
+    """Returns True if the JWT derives from a login for a game session. Derived credentials keep the claim ``auth``."""
     return claims.get("auth") == GAME_AUTH
 
 
 def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) -> list[str] | None:
-    """The networks that a JWT works from; None means everywhere, an empty list nowhere."""
+    """Returns the networks that a JWT works from; None means everywhere, an empty list nowhere."""
     if inherited is None:
         return list(requested) or None
     if not requested:
@@ -227,8 +229,12 @@ def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) ->
 
 
 def _issued_at(validated_at: int, valid_from: int) -> int:
-    """Never later than the database's moment: a clock that is ahead must not let a token survive what ends it. Nor
-    than our own, by which it is judged. But what is issued after such an end is not void by it."""
+    """Returns the ``iat`` of a token.
+
+    It is not later than the database time, so that a token of a process whose clock is ahead does not survive a
+    revocation, and not later than the local time, by which tokens are verified. It is not before ``valid_from``, so
+    that a token that is issued after a revocation is valid.
+    """
     return max(min(validated_at, int(time.time())), valid_from)
 
 

@@ -17,6 +17,8 @@ COMMANDS = {
     "play": "Log in as a game does, to try the service out.",
     "apply": "Apply a JSON document of desired state.",
     "export": "Print the current state as such a document, without secrets.",
+    "backup": "Write the database and the keys to a file.",
+    "restore": "Restore a backup into an empty database.",
     "migrate": "Upgrade the database schema to this version of the program.",
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",

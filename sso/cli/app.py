@@ -13,10 +13,17 @@ from sso.core.encryption import Keyring
 from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.credentials import email_secret
-from sso.perm.input.service import read_application_fields
+from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
-from sso.perm.stores.applications import create_application, private_key, read_row, written
+from sso.perm.stores.access_keys import list_access_keys
+from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
+from sso.perm.stores.applications import (
+    application_name_conflicts,
+    create_application,
+    private_key,
+    read_application_row,
+)
+from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.services import Services
 
 APP_ID = click.argument("app_id", type=APPLICATION_ID)
@@ -69,7 +76,7 @@ def show(ctx: click.Context, app_id: int) -> None:
             "schema_version": row["version"],
             "private_key": "held" if row["private_key_sealed"] else "none",
             "public_keys": await services.permissions.application_keys.published(app_id),
-            "access_keys": await services.permissions.access_keys.list(app_id),
+            "access_keys": await list_access_keys(services.database, app_id),
         }
 
     click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
@@ -85,10 +92,10 @@ def create(ctx: click.Context, name: str, project_id: str | None, description: s
     fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
 
     async def work(services: Services) -> Row:
-        async def make(tx: Transaction) -> Row:
-            return await create_application(tx, command_line_actor(), services.keyring, fields)
-
-        return await written(services.database, make)
+        with application_name_conflicts():
+            return await services.database.transaction(
+                create_application, command_line_actor(), services.keyring, fields, None
+            )
 
     click.echo(f"application_id {with_services(ctx, work)['application_id']}")
 
@@ -129,7 +136,9 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
 
     async def work(services: Services) -> str | None:
         await _require_application(services.database, app_id)
-        return await email_secret.make_or_read(services.database, services.keyring, app_id, command_line_actor())
+        return await services.database.transaction(
+            get_or_create_email_secret, command_line_actor(), services.keyring, app_id
+        )
 
     click.echo(f"email-secret of application {app_id}: {with_services(ctx, work)}")
 
@@ -159,7 +168,7 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
     async def work(services: Services) -> str:
         async def add(tx: Transaction) -> str:
             row = await _require_application(tx, app_id)
-            kid = await services.permissions.application_keys.add_custom(tx, app_id, pem)
+            kid = await add_custom_key(tx, app_id, pem)
             await _audit_key_change(tx, "application.key.add", row, None, kid)
             return kid
 
@@ -192,7 +201,7 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
     async def work(services: Services) -> bool:
         async def remove(tx: Transaction) -> bool:
             row = await _require_application(tx, app_id)
-            removed = await services.permissions.application_keys.remove_custom(tx, app_id, kid)
+            removed = await delete_custom_key(tx, app_id, kid)
             if removed:
                 await _audit_key_change(tx, "application.key.remove", row, kid, None)
             return removed
@@ -205,7 +214,7 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
 
 
 async def _require_application(runner: Runner, app_id: int) -> Row:
-    row = await read_row(runner, app_id)
+    row = await read_application_row(runner, app_id)
     if row is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
     return row

@@ -9,7 +9,7 @@ from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
-from sso.state.summary import SectionCounts
+from sso.state.summary import ApplyCounts
 from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -39,7 +39,7 @@ def command(ctx: click.Context, file: Path) -> None:
     except (InvalidBody, DocumentError) as error:
         raise CommandFailure(f"{file}: {error}") from None
 
-    async def apply(services: Services) -> SectionCounts:
+    async def apply(services: Services) -> ApplyCounts:
         applier = Applier(services.database, services.hasher, services.keyring, command_line_actor())
         try:
             return await applier.apply(document, _progress)
@@ -49,7 +49,7 @@ def command(ctx: click.Context, file: Path) -> None:
     counts = with_services(ctx, apply)
     for warning in counts.warnings:
         click.echo(f"warning: {warning}", err=True)
-    click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.same}")
+    click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.unchanged}")
 
 
 def _progress(done: int, total: int) -> None:

@@ -11,6 +11,7 @@ from sso.cli.context import CommandFailure, with_services
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.perm.stores import audit
 from sso.perm.stores.audit import MAX_PAGE, AuditFilter
+from sso.perm.stores.projects import resolve_project_id
 from sso.services import Services
 
 
@@ -52,7 +53,7 @@ def command(
         return await _entries(
             services,
             AuditFilter(
-                project_id=await services.permissions.projects.resolve(project) if project else None,
+                project_id=await resolve_project_id(services.database, project) if project else None,
                 application_id=app_id,
                 user_id=await _user_id(services, user) if user else None,
                 operation=operation,
@@ -69,7 +70,7 @@ async def _entries(services: Services, criteria: AuditFilter, most: int) -> list
     """Reads the entries page by page."""
     entries: list[dict[str, Any]] = []
     while len(entries) < most:
-        page = await audit.read(services.database, replace(criteria, most=min(MAX_PAGE, most - len(entries))))
+        page = await audit.read(services.database, replace(criteria, limit=min(MAX_PAGE, most - len(entries))))
         entries += page
         if not page:
             break

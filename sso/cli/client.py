@@ -10,7 +10,7 @@ from sso.cli.context import CommandFailure, command_line_actor, with_services, w
 from sso.core.ids import secret_token
 from sso.core.keys import CHEAP
 from sso.oauth.model import Client
-from sso.oauth.redirect_uris import redirect_of
+from sso.oauth.redirect_uris import is_redirect_uri
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
@@ -96,7 +96,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
             raise CommandFailure(f"there is already a client {client_id}")
         any_http = not services.settings.https
         for uri in options["uris"]:
-            if redirect_of(uri, options["hosts"], options["uris"], any_http=any_http) is None:
+            if not is_redirect_uri(uri, options["hosts"], options["uris"], any_http=any_http):
                 raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
         await Applier(services.database, services.hasher, services.keyring, command_line_actor()).apply(document)
 

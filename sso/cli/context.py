@@ -12,6 +12,7 @@ import click
 import trio
 
 from sso import log
+from sso.backup.errors import BackupError
 from sso.config import ConfigError, Settings, load
 from sso.core.encryption import SealError
 from sso.core.errors import ApiError
@@ -53,7 +54,7 @@ def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: str) 
     return value
 
 
-FAILURES = (CommandFailure, ApiError, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
+FAILURES = (CommandFailure, ApiError, BackupError, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
 
 
 def settings_of(ctx: click.Context) -> Settings:

@@ -12,18 +12,14 @@ from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.cli.perm_format import format_explanation
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.db.transaction import Transaction
-from sso.perm.engine.decode import decode_assignments
-from sso.perm.engine.effective_permissions import compute_permissions
-from sso.perm.engine.explanation.explain import explain_rule
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES
 from sso.perm.engine.records import Assignment
-from sso.perm.engine.render import DEFAULT_OPTIONS, TYPES, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment
-from sso.perm.input.roles import stored
-from sso.perm.stores import roles as role_store
 from sso.perm.stores.facts import LoadedFacts
-from sso.perm.user_data import read_record, save_record
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
 from sso.services import Services
 
 USER = click.argument("user")
@@ -51,7 +47,7 @@ def command() -> None:
 @USER
 @APP
 @click.option(
-    "--type", "kind", type=click.Choice(TYPES), default="list_short", show_default=True, help="Output format."
+    "--type", "kind", type=click.Choice(LIST_TYPES), default="list_short", show_default=True, help="Output format."
 )
 @click.pass_context
 def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> None:
@@ -62,8 +58,7 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> N
 
     async def work(services: Services) -> Any:
         loaded = await _load_facts(services, await _require_user(services, user), app_id)
-        effective = compute_permissions(loaded.application, loaded.facts, int(time.time()))
-        return render(kind, loaded.application, loaded.facts, effective, DEFAULT_OPTIONS)
+        return loaded.render(kind, int(time.time()))
 
     shown = with_services(ctx, work)
     if kind == "tree":
@@ -93,8 +88,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
     async def work(services: Services) -> tuple[User, dict[str, Any]]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
-        effective = compute_permissions(loaded.application, loaded.facts, int(time.time()))
-        return account, explain_rule(loaded.application, loaded.facts, effective, rule)
+        return account, loaded.explain(rule, int(time.time()))
 
     account, explanation = with_services(ctx, work)
     if as_json:
@@ -145,15 +139,15 @@ def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple
     async def work(services: Services) -> tuple[User, bool]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
-        if loaded.gone:
+        if loaded.is_removed:
             raise CommandFailure(f"application {app_id}, or its project, is removed")
 
         async def save(tx: Transaction) -> bool:
-            row = await role_store.lock_application(tx, app_id)
-            known = await role_store.read_roles(tx, app_id)
+            row = await lock_application(tx, app_id)
+            known = await read_roles(tx, app_id)
             old = await read_record(tx, account.user_id, app_id)
-            new_roles = stored(change(list(decode_assignments(old["roles"]))))
-            new = await save_record(tx, command_line_actor(), account.user_id, row, known, {}, new_roles, 0)
+            new_roles = tuple(change(list(await read_assigned_roles(tx, account.user_id, app_id))))
+            new = await save_record(tx, command_line_actor(), account.user_id, row, known, {}, new_roles)
             return new != old
 
         try:

@@ -8,8 +8,8 @@ import orjson
 from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.db.statement import Statement
 from sso.db.transaction import Row
-from sso.perm.membership import read_membership
-from sso.perm.projects import read_row, remove_project, shown
+from sso.perm.stores.memberships import read_membership
+from sso.perm.stores.projects import project_json, read_project, remove_project, resolve_project_id
 from sso.services import Services
 
 PROJECT = click.argument("project")
@@ -52,7 +52,7 @@ def show(ctx: click.Context, project: str) -> None:
     """Show a project as JSON."""
 
     async def work(services: Services) -> dict[str, Any]:
-        return shown(await _require_project(services, project))
+        return project_json(await _require_project(services, project))
 
     click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
 
@@ -91,14 +91,14 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
         row = await _require_project(services, project)
         if row["removed"]:
             raise CommandFailure(f"{row['id']} is already removed")
-        await services.database.transaction(lambda tx: remove_project(tx, command_line_actor(), row["id"]))
+        await services.database.transaction(remove_project, command_line_actor(), row["id"])
         return str(row["id"])
 
     click.echo(f"{with_services(ctx, work)} is removed")
 
 
 async def _require_project(services: Services, name: str) -> Row:
-    row = await read_row(services.database, await services.permissions.projects.resolve(name))
+    row = await read_project(services.database, await resolve_project_id(services.database, name))
     if row is None:
         raise CommandFailure(f"there is no project {name}; `sso project list` shows them")
     return row

@@ -11,7 +11,7 @@ from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.users import exportable_fields
 from sso.cli.context import CommandFailure, command_line_actor, utf8_argument, with_services, write_audit_entry
-from sso.core.passwords import LONGEST
+from sso.core.passwords import MAX_PASSWORD_LENGTH
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
@@ -235,6 +235,6 @@ def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
 
 
 def _check_length(password: str) -> str:
-    if len(password) > LONGEST:
-        raise CommandFailure(f"password: expected at most {LONGEST} characters")
+    if len(password) > MAX_PASSWORD_LENGTH:
+        raise CommandFailure(f"password: expected at most {MAX_PASSWORD_LENGTH} characters")
     return password

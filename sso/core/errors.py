@@ -1,15 +1,15 @@
-"""An error class is a wire code: operations raise it, the edge renders it in one place."""
+"""Errors of requests. Operations raise them; the middleware renders them, in one place."""
 
 from typing import Any, ClassVar
 
 
 class ApiError(Exception):
-    """A request that cannot be granted: the message is for the client and says nothing secret."""
+    """A request fails. The message is for the client and must not contain secrets."""
 
     status: ClassVar[int] = 400
-    code: ClassVar[str] = "invalid_request"  # the word of the OAuth family
+    code: ClassVar[str] = "invalid_request"  # the ``error`` of OAuth responses
     message: str = "bad request"
-    # More for the operator: logged under the reference of a page, and shown there by a service at a loopback address.
+    # Details for the operator: logged, and shown on the error page of a server with a loopback base URL.
     reason: str = ""
 
     def __init__(self, message: str | None = None) -> None:
@@ -31,7 +31,16 @@ class Forbidden(ApiError):
     message = "forbidden"
 
 
-class Busy(ApiError):
+class RetryLater(ApiError):
+    """The same request may succeed after ``retry_after`` seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__()
+        self.retry_after = retry_after
+        self.headers = {"Retry-After": str(retry_after)}
+
+
+class ServerBusy(RetryLater):
     """Too much work is waiting."""
 
     status = 503
@@ -39,12 +48,11 @@ class Busy(ApiError):
     message = "the server is busy, try again later"
 
     def __init__(self, retry_after: int = 1) -> None:
-        super().__init__()
-        self.headers = {"Retry-After": str(retry_after)}
+        super().__init__(retry_after)
 
 
 class Unauthorized(ApiError):
-    """Nobody is signed in where somebody must be."""
+    """The request needs a signed-in user and has none."""
 
     status = 401
     code = "invalid_token"

@@ -207,3 +207,8 @@ def _check_times(claims: Claims, now: float, expired_for: int) -> None:
 
 def _base64url(raw: bytes) -> bytes:
     return base64.urlsafe_b64encode(raw).rstrip(b"=")
+
+
+def looks_like_jwt(token: str) -> bool:
+    """Whether a bearer token has the two dots of a JWT. Access keys never do."""
+    return token.count(".") == 2

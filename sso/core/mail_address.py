@@ -9,7 +9,7 @@ import unicodedata
 
 import idna
 
-LONGEST = 320
+MAX_ADDRESS_LENGTH = 320
 MAX_LOCAL, MAX_DOMAIN = 64, 253
 
 EXPECTED = "must be an e-mail address such as name@example.com"
@@ -20,7 +20,7 @@ _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 def check_mail_address(text: str) -> str:
     """The same text; ValueError if mail could not be sent there."""
     local, _, domain = text.rpartition("@")
-    if len(text) > LONGEST or not _is_local_part(local):
+    if len(text) > MAX_ADDRESS_LENGTH or not _is_local_part(local):
         raise ValueError(EXPECTED)
     ascii_domain(domain)
     return text

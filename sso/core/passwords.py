@@ -1,49 +1,49 @@
-"""Password hashing: argon2id, off the event loop, never more at once than there are cores."""
+"""Password hashing with argon2id in threads, at most one per CPU."""
 
 import secrets
 from functools import cached_property
 
 import argon2
 
-from sso.core.cores import cores
 from sso.core.fair_queue import FairQueue
-from sso.core.threads import Threads
+from sso.core.thread_pool import ThreadPool, available_cpus
 
-LONGEST = 1024
-ATTEMPTS_PER_CORE = 4
+MAX_PASSWORD_LENGTH = 1024
+SLOTS_PER_CPU = 4
 MAX_WAITING = 200
 
 
 class Hasher:
-    """Whoever checks a password takes a slot of the queue first, before the attempt is counted: no burst can run ahead
-    of the count of failures, and what waits is bounded and takes turns.
+    """A caller takes a slot of ``queue`` before its attempt is counted, so no burst can run ahead of the counter of
+    failures, and the number of waiting callers is bounded.
 
-    There are more slots than cores, since an attempt also waits for the database: cores are for the hash alone.
+    There are more slots than CPUs, because an attempt also waits for the database while it holds its slot.
     """
 
     def __init__(self, time_cost: int, memory_kib: int, max_waiting: int = MAX_WAITING) -> None:
         self._argon2 = argon2.PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=1)
-        self.queue = FairQueue(ATTEMPTS_PER_CORE * cores(), max_waiting)
-        self._threads = Threads(cores())
+        self.queue = FairQueue(SLOTS_PER_CPU * available_cpus(), max_waiting)
+        self._threads = ThreadPool(available_cpus())
 
     @cached_property
-    def _nobody(self) -> str:
-        """A hash that no password has, so that an unknown user costs what a known one does."""
+    def _dummy_hash(self) -> str:
+        """A hash that matches no password: checking an unknown user takes as long as checking a known one."""
         return self._argon2.hash(secrets.token_urlsafe(32))
 
     def prepare(self) -> None:
-        """Make the hash of nobody now, so that the first unknown user does not take twice as long."""
-        _ = self._nobody
+        """Creates the dummy hash now, so that the first unknown user does not take twice as long."""
+        _ = self._dummy_hash
 
     async def hash(self, password: str) -> str:
         return await self._threads.run(self._argon2.hash, password)
 
     async def matches(self, hashed: str | None, password: str) -> bool:
-        """To be called in a slot of the queue. ``None`` (no such user, no password) takes as long and says no."""
-        if len(password) > LONGEST:
+        """Returns whether the password is right. ``hashed`` is None if there is no user or no password: that takes as
+        long and returns False. Call it in a slot of the queue."""
+        if len(password) > MAX_PASSWORD_LENGTH:
             password = ""
-        good = await self._threads.run(self._verify, hashed or self._nobody, password)
-        return good and hashed is not None
+        is_match = await self._threads.run(self._verify, hashed or self._dummy_hash, password)
+        return is_match and hashed is not None
 
     def needs_rehash(self, hashed: str) -> bool:
         return self._argon2.check_needs_rehash(hashed)

@@ -23,7 +23,7 @@ class VerificationPool:
     async def run(
         self, client: Address, key: PublicKey, verify: Callable[[*Arguments], Result], *arguments: *Arguments
     ) -> Result:
-        """Calls ``verify``, in the thread if the key is costly. Raises Busy if too many calls are waiting."""
+        """Calls ``verify``, in the thread if the key is costly. Raises ServerBusy if too many calls are waiting."""
         if not is_costly(key):
             return verify(*arguments)
         return await self._thread.run(client, verify, *arguments)

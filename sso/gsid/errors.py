@@ -1,6 +1,6 @@
 """Errors of requests about a game session."""
 
-from sso.core.errors import ApiError, Forbidden
+from sso.core.errors import ApiError, Forbidden, RetryLater
 from sso.core.language import Text as _
 
 
@@ -12,13 +12,9 @@ class UnknownSession(Violation):
     """The session never existed or has been deleted. A poll reports it like any other violation."""
 
 
-class TooManySessions(ApiError):
+class TooManySessions(RetryLater):
     status = 429
     message = "too many new sessions, try again later"
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__()
-        self.headers = {"Retry-After": str(retry_after)}
 
 
 class BadLink(ApiError):

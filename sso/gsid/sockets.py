@@ -9,7 +9,7 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
-from sso.core.errors import Busy
+from sso.core.errors import ServerBusy
 from sso.core.rate_window import RateWindow
 from sso.db.errors import DatabaseError
 from sso.gsid.errors import UnknownSession, Violation
@@ -61,7 +61,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
             return SocketClose(NOT_FOUND, error.message)
         except (Violation, RepeatedEvidence) as error:
             return SocketClose(UNBOUND, error.message)
-        except Busy as error:
+        except ServerBusy as error:
             return SocketClose(FAILED, error.message)
         except UnknownClient:
             return SocketClose(UNBOUND, (await game.violations.unknown_address(client.gsid)).message)

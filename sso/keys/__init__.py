@@ -1,1 +1,1 @@
-"""The service's signing keys: kept sealed in the database, published before they sign, rotated without a pause."""
+"""The service's signing keys: encrypted in the database, published before they sign, rotated without downtime."""

@@ -1,7 +1,7 @@
-"""The key set in memory: who signs now, who is published, and the bytes of the published set.
+"""The signing keys in memory: the current signer of each chain, the public keys, and the published JWK set.
 
-Every process reads it anew when it changes and every few seconds; a key signs only a while after it was published, so
-no token ever carries a ``kid`` that some process does not know yet.
+Every process reloads the keys when they change and every few seconds. A key signs only some time after it was
+published, so that no token has a ``kid`` that another process does not know yet.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import orjson
 import structlog
 import trio
 
-from sso.core import keys as material
+from sso.core import keys as key_material
 from sso.core.encryption import Keyring, SealError
 from sso.core.jwt import Signer
 from sso.core.keys import PublicKey
@@ -37,14 +37,14 @@ class KeySet:
         self._store = store
         self._keyring = keyring
         self._members: dict[str, _Member] = {}
-        self._chains: dict[str, list[_Member]] = {}  # "" for the main keys, each in the order in which they sign
-        self._unusable: set[str] = set()  # kids of which the log has been told
+        self._chains: dict[str, list[_Member]] = {}  # by algorithm, "" for the main keys; the newest signer last
+        self._unusable: set[str] = set()  # kids that have been logged
         self.jwks = b'{"keys":[]}'
 
     def signer(self, algorithm: str = "") -> Signer:
-        """The newest key that has been published long enough; the next one if all of those were retired.
+        """Returns the newest key whose start time has passed, or the next one if all of those were retired.
 
-        With an ``algorithm``, of the side keys that sign with it; of the main ones, if there is none.
+        With an ``algorithm``, it is a side key of this algorithm, or a main key if there is none.
         """
         now = trio.current_time()
         chain = self._chains.get(algorithm) or self._chains[""]
@@ -55,7 +55,7 @@ class KeySet:
         return member.public if member else None
 
     def find_signer(self, kid: str) -> Signer | None:
-        """For tokens of our own that come back."""
+        """Returns the key with this id as a signer, to verify tokens that this service has signed."""
         member = self._members.get(kid)
         return member.signer if member else None
 
@@ -64,21 +64,21 @@ class KeySet:
         return member.public_pem if member else None
 
     def algorithms(self) -> list[str]:
-        """Of all that is published: what tokens are or may still be signed with."""
+        """Returns the algorithms of all published keys."""
         return sorted({member.signer.algorithm for member in self._members.values()})
 
     async def load(self) -> None:
-        """Read the published keys. A key that cannot be used is logged and left out; SealError if no key can sign."""
+        """Reads the published keys. An unusable key is logged and left out. Raises SealError if no key can sign."""
         known = self._members
         members: dict[str, _Member] = {}
         reason = "there is no signing key"
         for key in await self._store.published():
             try:
                 members[key.kid] = self._member(key, known.get(key.kid))
-            except Exception as error:  # whatever a damaged row leads to: the other keys still sign
+            except Exception as error:  # a damaged row must not affect the other keys
                 reason = str(error)
                 if key.kid not in self._unusable:
-                    log.error("keys.not_opened", kid=key.kid, reason=reason)
+                    log.error("keys.decryption_failed", kid=key.kid, reason=reason)
                     self._unusable.add(key.kid)
         chains: dict[str, list[_Member]] = {}
         for member in sorted(members.values(), key=lambda member: member.starts_at):
@@ -91,20 +91,20 @@ class KeySet:
     def _member(self, key: StoredKey, known: _Member | None) -> _Member:
         if known is not None:
             return known
-        private = material.load_private(self._keyring.open(purpose(key.kid), key.private_sealed))
+        private = key_material.load_private(self._keyring.open(purpose(key.kid), key.private_sealed))
         public = private.public_key()
-        if material.algorithm_of(public) != key.algorithm:
-            raise material.UnusableKey("the key is not of its algorithm")
+        if key_material.algorithm_of(public) != key.algorithm:
+            raise key_material.UnusableKey("the key does not match its algorithm")
         signer = Signer(key.kid, private, key.algorithm)
         starts_at = trio.current_time() + key.starts_in
-        jwk = material.public_jwk(public, key.kid)
+        jwk = key_material.public_jwk(public, key.kid)
         return _Member(signer, public, key.public_pem, key.side, starts_at, jwk)
 
     async def run(
-        self, wakeups: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, notifications: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Keep the set fresh for ever. A failed look keeps the set as it is: the next one is never far."""
-        with wakeups.watch(TOPIC) as signals:
+        """Reloads the keys when they change and every few seconds. A failed reload keeps the keys in memory."""
+        with notifications.watch(TOPIC) as signals:
             await self.load()
             task_status.started()
             while True:
@@ -112,6 +112,6 @@ class KeySet:
                 try:
                     await self.load()
                 except DatabaseError as error:
-                    log.warning("keys.not_read", reason=str(error))
-                except SealError as error:  # no key of the database can sign: those in memory still do
-                    log.error("keys.not_opened", reason=str(error))
+                    log.warning("keys.read_failed", reason=str(error))
+                except SealError as error:  # no key of the database can sign, but those in memory can
+                    log.error("keys.decryption_failed", reason=str(error))

@@ -1,4 +1,4 @@
-"""The published key set, at both of its addresses."""
+"""The published JWK set, at both of its paths."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from sso.web.response import JSON_TYPE, reply_json_bytes
 from sso.web.static_response import StaticResponse
 
 PATHS = ("/proxy/oauth/keys", "/api/permissions/keys")
-# Short enough that everybody has seen a new key before it signs.
+# Clients must fetch a new key before it signs, so this is less than LEAD_S.
 HEADERS = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
 
 
@@ -25,6 +25,8 @@ def key_routes(keys: KeySet) -> Blueprint:
     return routes
 
 
-def static_key_responses(keys: KeySet, headers: Mapping[str, str], told: AccessLog) -> dict[str, StaticResponse]:
-    """Every token that is checked somewhere begins with a request for them."""
-    return {path: StaticResponse(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, told) for path in PATHS}
+def static_key_responses(keys: KeySet, headers: Mapping[str, str], access_log: AccessLog) -> dict[str, StaticResponse]:
+    """Returns prebuilt responses for the key set, which clients request often."""
+    return {
+        path: StaticResponse(path, lambda: keys.jwks, JSON_TYPE, {**headers, **HEADERS}, access_log) for path in PATHS
+    }

@@ -1,8 +1,8 @@
-"""Signatures that take long, made beside the event loop.
+"""Makes RS256 signatures in a thread when many are needed at once.
 
-RS256 takes half a millisecond. When many are wanted at once, as by refreshes that shared a statement, all but the first
-few are made in a thread: on another core, while the loop goes on. To hand one over costs a quarter of it, so for a few
-it would be no gain, and where every core has a worker of its own there is nowhere to go.
+An RS256 signature takes half a millisecond. When one batch of token refreshes needs many, all but the first few are
+made in a thread, on another core, while the event loop continues. Handing one over costs a quarter of that time, so a
+few are made on the spot, and so are all of them if each core already has a worker.
 """
 
 from collections.abc import Mapping
@@ -12,28 +12,28 @@ import trio
 
 from sso.core.jwt import Signer
 from sso.core.keys import CHEAP
-from sso.core.threads import Threads
+from sso.core.thread_pool import ThreadPool
 
-INLINE_SIGNATURES = 4  # in one round of the loop
+INLINE_SIGNATURES = 4  # per iteration of the event loop
 
 
 class SigningPool(trio.abc.Instrument):
     def __init__(self, *, spare_core: bool) -> None:
         self._spare_core = spare_core
-        self._threads = Threads(1)
-        self._in_this_round: int | None = None  # not counted yet
+        self._threads = ThreadPool(1)
+        self._signed_in_iteration: int | None = None  # None until the instrument is installed
 
     def after_io_wait(self, timeout: float) -> None:
-        """A new round."""
-        self._in_this_round = 0
+        """Trio calls this at the start of each iteration of the event loop."""
+        self._signed_in_iteration = 0
 
     async def sign(self, signer: Signer, claims: Mapping[str, Any]) -> str:
         if not self._spare_core or signer.algorithm in CHEAP:
             return signer.sign(claims)
-        if self._in_this_round is None:
-            self._in_this_round = 0
+        if self._signed_in_iteration is None:
+            self._signed_in_iteration = 0
             trio.lowlevel.add_instrument(self)
-        self._in_this_round += 1
-        if self._in_this_round <= INLINE_SIGNATURES:
+        self._signed_in_iteration += 1
+        if self._signed_in_iteration <= INLINE_SIGNATURES:
             return signer.sign(claims)
         return await self._threads.run(signer.sign, claims)

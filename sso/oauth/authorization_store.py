@@ -1,50 +1,64 @@
-"""Authorizations, consents and new codes in the database. One method, one promise."""
+"""Pending authorizations, consents and new authorization codes in the database. Each method is one transaction."""
 
 from typing import Any
 
 from sso.accounts.sessions import Session
 from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row
-from sso.oauth.errors import Finished, InvalidRedirectUri
+from sso.oauth.errors import AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.redirect_uris import match_redirect_uri
 
-_KEEP = """WITH item AS (
-        SELECT * FROM unnest(
-            CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:redirects AS text[]), CAST(:scopes AS text[]),
-            CAST(:states AS bytea[]), CAST(:nonces AS text[]), CAST(:challenges AS text[]), CAST(:prompts AS text[]),
-            CAST(:hints AS text[]), CAST(:subs AS text[]), CAST(:locales AS text[]), CAST(:max_ages AS float[]),
-            CAST(:lives AS float[])
-        ) WITH ORDINALITY AS item (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-            login_hint, sub, ui_locales, max_age, life, n)
-    ), site AS (
+_SAVE = BatchStatement(
+    """WITH item AS (
+        SELECT * FROM {items}
+    ), locked_clients AS (
+        -- Rows are locked in key order, so that two batches cannot deadlock.
         SELECT client_id FROM oauth_clients WHERE client_id = ANY (ARRAY(SELECT client_id FROM item))
         ORDER BY client_id FOR KEY SHARE {if_locked}
-    ), kept AS (
+    ), saved AS (
+        -- The pending authorizations of clients that still exist.
         INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
             login_hint, sub, ui_locales, login_after, expires)
         SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
             string_to_array(prompts, ' '), login_hint, sub, ui_locales, now() - make_interval(secs => max_age),
-            now() + make_interval(secs => life)
-        FROM item JOIN site USING (client_id) RETURNING digest, created, expires, login_after
+            now() + make_interval(secs => lifetime_s)
+        FROM item JOIN locked_clients USING (client_id) RETURNING digest, created, expires, login_after
     )
-    SELECT item.n, kept.created, kept.expires, kept.login_after FROM kept JOIN item USING (digest)"""
-_FIND = Statement(
-    """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
-        r.ui_locales, r.login_after, r.created AS begun, r.expires
-    FROM unnest(CAST(:digests AS bytea[])) WITH ORDINALITY AS item (digest, n)
-    JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
-    WHERE r.expires > now() AND NOT c.disabled"""
+    SELECT item.n, saved.created, saved.expires, saved.login_after FROM saved JOIN item USING (digest)""",
+    columns={
+        "digest": "bytea",
+        "client_id": "text",
+        "redirect_uri": "text",
+        "scopes": "text",
+        "state": "bytea",
+        "nonce": "text",
+        "challenge": "text",
+        "prompts": "text",
+        "login_hint": "text",
+        "sub": "text",
+        "ui_locales": "text",
+        "max_age": "float",
+        "lifetime_s": "float",
+    },
 )
-_ASK_FOR_ANOTHER = Statement("UPDATE oauth_requests SET login_after = now(), sub = NULL WHERE digest = :digest")
-# Once: who comes second finds nothing.
-_ANSWER = Statement("DELETE FROM oauth_requests WHERE digest = :digest AND expires > now() RETURNING digest")
-_CONSENTED = Statement("SELECT scopes FROM oauth_consents WHERE user_id = :user_id AND client_id = :client_id")
-_CONSENT = Statement(
+_FIND = BatchStatement(
+    """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
+        r.ui_locales, r.login_after, r.created AS request_created, r.expires
+    FROM {items}
+    JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
+    WHERE r.expires > now() AND NOT c.disabled""",
+    columns={"digest": "bytea"},
+)
+_REQUIRE_NEW_LOGIN = Statement("UPDATE oauth_requests SET login_after = now(), sub = NULL WHERE digest = :digest")
+_FINISH = Statement("DELETE FROM oauth_requests WHERE digest = :digest AND expires > now() RETURNING digest")
+_FIND_CONSENT = Statement("SELECT scopes FROM oauth_consents WHERE user_id = :user_id AND client_id = :client_id")
+_SAVE_CONSENT = Statement(
     """INSERT INTO oauth_consents AS old (user_id, client_id, scopes)
     SELECT u.user_id, c.client_id, CAST(:scopes AS text[])
     FROM users u JOIN browser_sessions s USING (user_id) JOIN oauth_clients c ON c.client_id = :client_id
@@ -52,97 +66,118 @@ _CONSENT = Statement(
     ON CONFLICT (user_id, client_id) DO UPDATE
     SET scopes = ARRAY(SELECT DISTINCT unnest(old.scopes || excluded.scopes)), created = now()"""
 )
-# The session is read here once more: of somebody who has just been signed out there will be no code. The locks make
-# whoever is ending everything of this user go first or wait; the user's comes first, as theirs does, then the client's,
-# and rows of a kind are locked in the order of their keys. An authorization that was waiting is answered by this, once;
-# it goes on waiting for whoever is not signed in any more.
-_ISSUE = """WITH item AS (
-        SELECT * FROM unnest(
-            CAST(:digests AS bytea[]), CAST(:clients AS text[]), CAST(:users AS text[]), CAST(:sessions AS bytea[]),
-            CAST(:redirects AS text[]), CAST(:scopes AS text[]), CAST(:nonces AS text[]), CAST(:challenges AS text[]),
-            CAST(:ends AS timestamptz[]), CAST(:lives AS float[]), CAST(:requests AS bytea[])
-        ) WITH ORDINALITY AS item (digest, client_id, user_id, session, redirect_uri, scopes, nonce, challenge, ends,
-            life, request, n)
-    ), person AS (
+# The statement reads the browser session again, so that no code is issued after a sign-out. A transaction that revokes
+# everything of the user either commits first or waits for the locks. The locks are taken in the same order everywhere:
+# the user, then the client, and rows of one table in key order.
+_ISSUE_CODE = BatchStatement(
+    """WITH item AS (
+        SELECT * FROM {items}
+    ), locked_users AS (
+        -- The users who are not disabled.
         SELECT user_id, valid_from FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM item)) AND NOT disabled
         ORDER BY user_id FOR SHARE {if_locked}
-    ), site AS (
+    ), locked_clients AS (
+        -- The clients that still exist.
         SELECT client_id FROM oauth_clients WHERE client_id = ANY (ARRAY(SELECT client_id FROM item))
         ORDER BY client_id FOR KEY SHARE {if_locked}
-    ), session AS (
+    ), valid_sessions AS (
+        -- The browser sessions that have not ended.
         SELECT digest, user_id, created FROM browser_sessions
-        WHERE digest = ANY (ARRAY(SELECT session FROM item JOIN person USING (user_id))) AND expires > now()
+        WHERE digest = ANY (ARRAY(SELECT session FROM item JOIN locked_users USING (user_id))) AND expires > now()
         ORDER BY digest FOR SHARE
-    ), present AS (
-        SELECT item.*, session.created, person.valid_from
-        FROM item JOIN person USING (user_id) JOIN site USING (client_id)
-            JOIN session ON session.digest = item.session AND session.user_id = item.user_id
-    ), waiting AS (
-        SELECT digest FROM oauth_requests WHERE digest = ANY (ARRAY(SELECT request FROM present)) AND expires > now()
+    ), signed_in AS (
+        -- The items whose user is still signed in. Without a session, a pending authorization stays pending.
+        SELECT item.*, valid_sessions.created, locked_users.valid_from
+        FROM item JOIN locked_users USING (user_id) JOIN locked_clients USING (client_id)
+            JOIN valid_sessions ON valid_sessions.digest = item.session AND valid_sessions.user_id = item.user_id
+    ), locked_requests AS (
+        -- Their pending authorizations, if they have one.
+        SELECT digest FROM oauth_requests WHERE digest = ANY (ARRAY(SELECT request FROM signed_in)) AND expires > now()
         ORDER BY digest FOR UPDATE
-    ), answered AS (
-        DELETE FROM oauth_requests r USING waiting, present p WHERE r.digest = waiting.digest AND r.digest = p.request
+    ), finished AS (
+        -- The items whose pending authorization is finished by this statement: each one only once.
+        DELETE FROM oauth_requests r USING locked_requests, signed_in p
+        WHERE r.digest = locked_requests.digest AND r.digest = p.request
         RETURNING p.n
-    ), made AS (
+    ), new_codes AS (
+        -- A code for each item that has no pending authorization or has finished it.
         INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, issued,
             expires)
         SELECT p.digest, c.client_id, p.user_id, p.redirect_uri, string_to_array(p.scopes, ' '), p.nonce, p.challenge,
             floor(extract(epoch FROM p.created)), greatest(floor(extract(epoch FROM now())), p.valid_from),
-            coalesce(p.ends, now() + make_interval(secs => p.life))
-        FROM present p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
-        WHERE p.request IS NULL OR p.n IN (SELECT n FROM answered)
+            coalesce(p.expires, now() + make_interval(secs => p.lifetime_s))
+        FROM signed_in p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
+        WHERE p.request IS NULL OR p.n IN (SELECT n FROM finished)
         RETURNING digest
     )
-    SELECT n, digest IN (SELECT digest FROM made) AS made FROM present"""
-_AS_KEPT = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales")
+    SELECT n, digest IN (SELECT digest FROM new_codes) AS is_issued FROM signed_in""",
+    columns={
+        "digest": "bytea",
+        "client_id": "text",
+        "user_id": "text",
+        "session": "bytea",
+        "redirect_uri": "text",
+        "scopes": "text",
+        "nonce": "text",
+        "challenge": "text",
+        "expires": "timestamptz",
+        "lifetime_s": "float",
+        "request": "bytea",
+    },
+)
+_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales")
 
 
 class AuthorizationStore:
-    def __init__(self, database: Database, life_s: int, *, any_http: bool) -> None:
+    def __init__(self, database: Database, lifetime_s: int, *, any_http: bool) -> None:
         self._database = database
-        self._life_s = life_s
+        self._lifetime_s = lifetime_s
         self._any_http = any_http
         self._find = Batch(database, _FIND)
-        self._keep = SkipLockedBatch(database, _KEEP)
-        self._issue = SkipLockedBatch(database, _ISSUE)
+        self._save = SkipLockedBatch(database, _SAVE)
+        self._issue_code = SkipLockedBatch(database, _ISSUE_CODE)
 
-    async def keep(self, wanted: AuthorizationRequest) -> PendingAuthorization:
-        """The authorization, to go on once somebody has signed in or agreed."""
+    async def save(self, request: AuthorizationRequest) -> PendingAuthorization:
+        """Saves the request, to be resumed after the user has signed in or consented."""
         request_id = secret_token()
-        row = await self._keep(
-            digest(request_id),
-            wanted.client.client_id,
-            wanted.redirect.uri,
-            " ".join(wanted.scopes),
-            wanted.state,
-            wanted.nonce,
-            wanted.challenge,
-            " ".join(sorted(wanted.prompts)),
-            wanted.login_hint,
-            wanted.sub,
-            wanted.ui_locales,
-            0.0 if "login" in wanted.prompts else _seconds(wanted.max_age),
-            float(self._life_s),
+        row = await self._save(
+            digest=digest(request_id),
+            client_id=request.client.client_id,
+            redirect_uri=request.redirect.uri,
+            scopes=" ".join(request.scopes),
+            state=request.state,
+            nonce=request.nonce,
+            challenge=request.challenge,
+            prompts=" ".join(sorted(request.prompts)),
+            login_hint=request.login_hint,
+            sub=request.sub,
+            ui_locales=request.ui_locales,
+            max_age=0.0 if "login" in request.prompts else _seconds(request.max_age),
+            lifetime_s=float(self._lifetime_s),
         )
         if row is None:
-            raise InvalidRedirectUri("the client was changed or disabled meanwhile")
-        return PendingAuthorization(request_id, wanted, row["created"], row["expires"], row["login_after"])
+            raise InvalidRedirectUri("the client was deleted during the request")
+        return PendingAuthorization(request_id, request, row["created"], row["expires"], row["login_after"])
 
     async def find(self, request_id: str) -> PendingAuthorization | None:
-        """None if it is too old. The redirect URI is judged again: the client may have changed meanwhile."""
-        row = await self._find(digest(request_id))
+        """Returns None if the authorization is finished or has expired.
+
+        Raises InvalidRedirectUri if the redirect URI no longer belongs to the client.
+        """
+        row = await self._find(digest=digest(request_id))
         if row is None:
             return None
-        return PendingAuthorization(request_id, self._wanted(row), row["begun"], row["expires"], row["login_after"])
+        request = self._request_from_row(row)
+        return PendingAuthorization(request_id, request, row["request_created"], row["expires"], row["login_after"])
 
-    def _wanted(self, row: Row) -> AuthorizationRequest:
+    def _request_from_row(self, row: Row) -> AuthorizationRequest:
         client = Client.from_row(row)
         redirect = match_redirect_uri(
             row["redirect_uri"], client.redirect_hosts, client.redirect_uris, any_http=self._any_http
         )
         if isinstance(redirect, str):
             raise InvalidRedirectUri(redirect)
-        values: dict[str, Any] = {name: row[name] for name in _AS_KEPT}
+        values: dict[str, Any] = {name: row[name] for name in _STORED_FIELDS}
         return AuthorizationRequest(
             client=client,
             redirect=redirect,
@@ -151,51 +186,51 @@ class AuthorizationStore:
             **values,
         )
 
-    async def ask_for_another(self, request_id: str) -> None:
-        """Only a sign-in from now on counts."""
-        await self._database.value(_ASK_FOR_ANOTHER, digest=digest(request_id))
+    async def require_new_login(self, request_id: str) -> None:
+        """From now on the authorization accepts only a later sign-in, of any user."""
+        await self._database.value(_REQUIRE_NEW_LOGIN, digest=digest(request_id))
 
-    async def consented(self, user_id: str, client_id: str) -> frozenset[str]:
-        scopes = await self._database.value(_CONSENTED, user_id=user_id, client_id=client_id)
+    async def consented_scopes(self, user_id: str, client_id: str) -> frozenset[str]:
+        scopes = await self._database.value(_FIND_CONSENT, user_id=user_id, client_id=client_id)
         return frozenset(scopes or ())
 
-    async def consent(self, session: Session, wanted: AuthorizationRequest) -> None:
-        """Whoever is signed in has agreed to it."""
-        client_id, scopes = wanted.client.client_id, list(wanted.scopes)
-        await self._database.value(_CONSENT, session=digest(session.secret), client_id=client_id, scopes=scopes)
+    async def save_consent(self, session: Session, request: AuthorizationRequest) -> None:
+        """Saves the consent of the session's user. Does nothing if the session has ended."""
+        client_id, scopes = request.client.client_id, list(request.scopes)
+        await self._database.value(_SAVE_CONSENT, session=digest(session.secret), client_id=client_id, scopes=scopes)
 
     async def issue_code(
-        self, wanted: AuthorizationRequest, session: Session, pending: PendingAuthorization | None
+        self, request: AuthorizationRequest, session: Session, pending: PendingAuthorization | None
     ) -> str | None:
-        """A code for whoever is signed in; None if the session has just ended.
+        """Returns a new code for the session's user, or None if the session has ended.
 
-        Finished if the authorization has been answered already. The OAuth session counts from the authorization, so a
-        code that follows a long sign-in lives less long.
+        Finishes ``pending``; raises AuthorizationFinished if it is finished already. The code expires when ``pending``
+        does, because the OAuth session begins with the authorization request and not with the sign-in.
         """
         code = secret_token()
-        row = await self._issue(
-            digest(code),
-            wanted.client.client_id,
-            session.user.user_id,
-            digest(session.secret),
-            wanted.redirect.uri,
-            " ".join(wanted.scopes),
-            wanted.nonce,
-            wanted.challenge,
-            pending.expires if pending else None,
-            float(self._life_s),
-            digest(pending.id) if pending else None,
+        row = await self._issue_code(
+            digest=digest(code),
+            client_id=request.client.client_id,
+            user_id=session.user.user_id,
+            session=digest(session.secret),
+            redirect_uri=request.redirect.uri,
+            scopes=" ".join(request.scopes),
+            nonce=request.nonce,
+            challenge=request.challenge,
+            expires=pending.expires if pending else None,
+            lifetime_s=float(self._lifetime_s),
+            request=digest(pending.id) if pending else None,
         )
         if row is None:
             return None
-        if not row["made"]:
-            raise Finished
+        if not row["is_issued"]:
+            raise AuthorizationFinished
         return code
 
-    async def answer(self, request_id: str) -> None:
-        """The authorization gets its answer, and no code; Finished if it has one already."""
-        if await self._database.value(_ANSWER, digest=digest(request_id)) is None:
-            raise Finished
+    async def finish(self, request_id: str) -> None:
+        """Finishes the authorization without a code; raises AuthorizationFinished if it is finished already."""
+        if await self._database.value(_FINISH, digest=digest(request_id)) is None:
+            raise AuthorizationFinished
 
 
 def _seconds(max_age: int | None) -> float | None:

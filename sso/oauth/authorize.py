@@ -1,14 +1,14 @@
-"""GET /proxy/oauth/authorize: what is still missing before a site may know who is there."""
+"""GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from sso.accounts.sessions import Session
 from sso.db.errors import DatabaseError
-from sso.oauth.authorization_request import Parameters, ascii_of, check
+from sso.oauth.authorization_request import Parameters, validate
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.client_store import ClientStore
-from sso.oauth.errors import AuthorizationError, Finished, InvalidRedirectUri
+from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.redirect_uris import Redirect, match_redirect_uri
 from sso.oauth.tokens import TokenIssuer
@@ -16,21 +16,21 @@ from sso.oauth.tokens import TokenIssuer
 
 @dataclass(frozen=True)
 class RedirectTo:
-    """Back to the site."""
+    """Redirect the browser to the client."""
 
     url: str
 
 
 @dataclass(frozen=True)
 class ShowSignIn:
-    """Somebody must sign in first, and then go on with this authorization."""
+    """Show the sign-in form; the authorization resumes after the sign-in."""
 
     pending: PendingAuthorization
 
 
 @dataclass(frozen=True)
 class AskConsent:
-    """Somebody must say yes: to being who they are, or to what the site wants to know."""
+    """Ask the user to confirm the account, and with ``consent`` also the scopes."""
 
     pending: PendingAuthorization
     session: Session
@@ -42,18 +42,21 @@ Outcome = RedirectTo | ShowSignIn | AskConsent
 
 class Authorize:
     def __init__(
-        self, clients: ClientStore, requests: AuthorizationStore, tokens: TokenIssuer, *, any_http: bool
+        self, clients: ClientStore, authorizations: AuthorizationStore, token_issuer: TokenIssuer, *, any_http: bool
     ) -> None:
         self._clients = clients
-        self._requests = requests
-        self._tokens = tokens
+        self._authorizations = authorizations
+        self._token_issuer = token_issuer
         self._any_http = any_http
 
-    async def recipient(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
-        """Who asks, and where an answer may go. Before this is known, nothing is answered anywhere: NotTheirs."""
+    async def find_client(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
+        """Returns the client and its redirect, or raises InvalidRedirectUri.
+
+        Until both are known, no error may be sent by a redirect (RFC 6749 section 4.1.2.1).
+        """
         if parameters is None:
             raise InvalidRedirectUri("the query has too many parameters")
-        client_id, uri = ascii_of(parameters, "client_id"), ascii_of(parameters, "redirect_uri")
+        client_id, uri = parameters.ascii_text("client_id"), parameters.ascii_text("redirect_uri")
         for name, value in (("client_id", client_id), ("redirect_uri", uri)):
             if not value:
                 raise InvalidRedirectUri(f"{name} is missing, repeated or not ASCII")
@@ -67,95 +70,99 @@ class Authorize:
             raise InvalidRedirectUri(redirect)
         return client, redirect
 
-    def check(self, parameters: Parameters, client: Client, redirect: Redirect) -> AuthorizationRequest:
-        def subject_of(token: str) -> str | None:
-            hint = self._tokens.read_hint(token)
+    def validate(self, parameters: Parameters, client: Client, redirect: Redirect) -> AuthorizationRequest:
+        """Returns the validated request, or raises AuthorizationError."""
+
+        def subject_of(id_token: str) -> str | None:
+            hint = self._token_issuer.read_id_token_hint(id_token)
             return hint.sub if hint and hint.client_id == client.client_id else None
 
-        return check(parameters, client, redirect, subject_of)
+        return validate(parameters, client, redirect, subject_of)
 
-    async def begin(self, wanted: AuthorizationRequest, session: Session | None) -> Outcome:
-        silent = "none" in wanted.prompts
-        if session is None or not _fits(wanted, session, datetime.now(UTC)):
-            if silent:
-                raise AuthorizationError("login_required", "nobody is signed in")
-            return ShowSignIn(await self._requests.keep(wanted))
-        consent = await self._must_consent(wanted, session)
-        if consent or "select_account" in wanted.prompts:
-            if silent:
-                raise AuthorizationError("consent_required", "the user has not agreed yet")
-            return AskConsent(await self._requests.keep(wanted), session, consent)
-        return await self._finish(wanted, session, None, consented=False)
+    async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
+        no_prompt = "none" in request.prompts
+        if session is None or not _satisfies(session, request, datetime.now(UTC)):
+            if no_prompt:
+                raise AuthorizationError("login_required", "the user must sign in")
+            return ShowSignIn(await self._authorizations.save(request))
+        consent = await self._must_consent(request, session)
+        if consent or "select_account" in request.prompts:
+            if no_prompt:
+                raise AuthorizationError("consent_required", "the user must consent")
+            return AskConsent(await self._authorizations.save(request), session, consent)
+        return await self._finish(request, session, None, consented=False)
 
-    async def pending(self, request_id: str) -> PendingAuthorization:
-        pending = await self._requests.find(request_id)
+    async def get_pending(self, request_id: str) -> PendingAuthorization:
+        """Raises AuthorizationFinished if the authorization is finished or has expired."""
+        pending = await self._authorizations.find(request_id)
         if pending is None:
-            raise Finished
+            raise AuthorizationFinished
         return pending
 
     async def resume(self, pending: PendingAuthorization, session: Session | None) -> Outcome:
-        """After a sign-in."""
+        """Continues after a sign-in."""
         if session is None or not accepts(pending, session):
-            if session and session.created >= pending.created and not _is_wanted(pending.wanted, session):
-                await self._requests.answer(pending.id)
-                raise AuthorizationError("login_required", "somebody else signed in")
+            if session and session.created >= pending.created and not _is_requested_user(pending.request, session):
+                await self._authorizations.finish(pending.id)
+                raise AuthorizationError("login_required", "another user signed in")
             return ShowSignIn(pending)
-        consent = await self._must_consent(pending.wanted, session)
-        unchosen = "select_account" in pending.wanted.prompts and session.created < pending.created
-        if consent or unchosen:
+        consent = await self._must_consent(pending.request, session)
+        must_confirm_account = "select_account" in pending.request.prompts and session.created < pending.created
+        if consent or must_confirm_account:
             return AskConsent(pending, session, consent)
-        return await self._finish(pending.wanted, session, pending, consented=False)
+        return await self._finish(pending.request, session, pending, consented=False)
 
     async def decide(self, pending: PendingAuthorization, session: Session, decision: str) -> Outcome:
-        """What somebody answered: "allow", "other" (account), or anything else for no."""
+        """Continues after the user has answered: "allow", "other" (account), or anything else to deny."""
         if decision == "other":
-            await self._requests.ask_for_another(pending.id)
+            await self._authorizations.require_new_login(pending.id)
             return ShowSignIn(pending)
         if decision != "allow":
-            await self._requests.answer(pending.id)
-            raise AuthorizationError("access_denied", "the user said no")
+            await self._authorizations.finish(pending.id)
+            raise AuthorizationError("access_denied", "the user denied the request")
         if not accepts(pending, session):
             return ShowSignIn(pending)
-        consented = pending.wanted.client.consent or "consent" in pending.wanted.prompts
-        return await self._finish(pending.wanted, session, pending, consented=consented)
+        consented = pending.request.client.consent or "consent" in pending.request.prompts
+        return await self._finish(pending.request, session, pending, consented=consented)
 
-    async def _must_consent(self, wanted: AuthorizationRequest, session: Session) -> bool:
-        if "consent" in wanted.prompts:
+    async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
+        if "consent" in request.prompts:
             return True
-        if not wanted.client.consent:
+        if not request.client.consent:
             return False
-        agreed = await self._requests.consented(session.user.user_id, wanted.client.client_id)
-        return not agreed.issuperset(wanted.scopes)
+        consented = await self._authorizations.consented_scopes(session.user.user_id, request.client.client_id)
+        return not consented.issuperset(request.scopes)
 
     async def _finish(
-        self, wanted: AuthorizationRequest, session: Session, pending: PendingAuthorization | None, *, consented: bool
+        self, request: AuthorizationRequest, session: Session, pending: PendingAuthorization | None, *, consented: bool
     ) -> Outcome:
         if consented:
-            await self._requests.consent(session, wanted)
-        code = await self._requests.issue_code(wanted, session, pending)
+            await self._authorizations.save_consent(session, request)
+        code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
-            return ShowSignIn(pending or await self._requests.keep(wanted))
-        return RedirectTo(wanted.redirect.answer(code=code, state=wanted.state))
+            return ShowSignIn(pending or await self._authorizations.save(request))
+        return RedirectTo(request.redirect.with_parameters(code=code, state=request.state))
 
 
-def told(redirect: Redirect, error: AuthorizationError | DatabaseError, state: bytes | None) -> str:
-    """Where the site hears of it."""
+def error_url(redirect: Redirect, error: AuthorizationError | DatabaseError, state: bytes | None) -> str:
+    """Returns the URL that sends the error to the client."""
     if isinstance(error, DatabaseError):
-        error = AuthorizationError("server_error", "the service is not available for a moment, try again")
-    return redirect.answer(error=error.error, error_description=error.description, state=state)
+        error = AuthorizationError("server_error", "the service is temporarily unavailable, try again")
+    return redirect.with_parameters(error=error.error, error_description=error.description, state=state)
 
 
 def accepts(pending: PendingAuthorization, session: Session) -> bool:
-    """Whether this sign-in will do, or a new one is needed: prompt=login, max_age, another account."""
-    fresh = pending.login_after is None or session.created >= pending.login_after
-    return fresh and _is_wanted(pending.wanted, session)
+    """Returns whether the session satisfies the request; otherwise (prompt=login, max_age, id_token_hint) the user must
+    sign in again."""
+    is_recent = pending.login_after is None or session.created >= pending.login_after
+    return is_recent and _is_requested_user(pending.request, session)
 
 
-def _is_wanted(wanted: AuthorizationRequest, session: Session) -> bool:
-    return wanted.sub in (None, session.user.user_id)
+def _is_requested_user(request: AuthorizationRequest, session: Session) -> bool:
+    return request.sub in (None, session.user.user_id)
 
 
-def _fits(wanted: AuthorizationRequest, session: Session, now: datetime) -> bool:
-    if "login" in wanted.prompts or not _is_wanted(wanted, session):
+def _satisfies(session: Session, request: AuthorizationRequest, now: datetime) -> bool:
+    if "login" in request.prompts or not _is_requested_user(request, session):
         return False
-    return wanted.max_age is None or now - session.created <= timedelta(seconds=wanted.max_age)
+    return request.max_age is None or now - session.created <= timedelta(seconds=request.max_age)

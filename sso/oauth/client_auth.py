@@ -1,4 +1,4 @@
-"""Client authentication: what a request brings as proof, and whether it is one. Pure."""
+"""Client authentication: reads the credentials of a request and compares them with a client's secrets. Pure."""
 
 import base64
 import hashlib
@@ -13,107 +13,97 @@ from sso.oauth.model import CLIENT_ID, Client
 
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
 BASIC = re.compile(r"[Bb][Aa][Ss][Ii][Cc] +([A-Za-z0-9+/]+={0,2}) *", re.ASCII)
-VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ClientCredentials:
-    """At most one way of authentication; ``client_id`` is what the request says, "" if it says nothing."""
+    """The credentials of a request, for at most one authentication method.
+
+    ``client_id`` is the one in the request, "" if it has none.
+    """
 
     client_id: str = ""
     bearer: str = ""
-    secrets: tuple[str, ...] = ()  # several readings of one
+    secrets: tuple[str, ...] = ()  # alternative decodings of the one secret that was sent
     scheme: str = "Bearer"
 
     @property
-    def way(self) -> str:
+    def method(self) -> str:
         if self.bearer:
             return "bearer"
         return "basic" if self.scheme == "Basic" else "body" if self.secrets else "none"
 
 
 def client_credentials(authorization: Sequence[str], client_id: str, client_secret: str) -> ClientCredentials:
-    """From the ``Authorization`` headers and the body."""
+    """Reads the credentials from the ``Authorization`` headers and from the fields of the body."""
     if len(authorization) > 1:
-        raise InvalidRequest("more than one Authorization header")
+        raise InvalidRequest("expected at most one Authorization header")
     if client_id and not CLIENT_ID.fullmatch(client_id):
         raise InvalidClient
     header = authorization[0].strip() if authorization else ""
     if header and client_secret:
-        raise InvalidRequest("more than one way of client authentication")
+        raise InvalidRequest("expected one client authentication method: an Authorization header or client_secret")
     if not header:
         return ClientCredentials(client_id, secrets=(client_secret,) if client_secret else ())
-    if found := BEARER.fullmatch(header):
-        return ClientCredentials(client_id, bearer=found[1])
-    if found := BASIC.fullmatch(header):
-        return _basic(found[1], client_id)
+    if match := BEARER.fullmatch(header):
+        return ClientCredentials(client_id, bearer=match[1])
+    if match := BASIC.fullmatch(header):
+        return _basic_credentials(match[1], client_id)
     raise InvalidClient
 
 
-def _basic(encoded: str, client_id: str) -> ClientCredentials:
+def _basic_credentials(encoded: str, client_id: str) -> ClientCredentials:
     try:
         name, colon, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
     except ValueError:
         raise InvalidClient("Basic") from None
-    # RFC 6749 section 2.3.1 has both encoded as in a form, which not every library does.
+    # RFC 6749 section 2.3.1 requires form encoding of both parts, which some libraries omit.
     name = unquote_plus(name)
     if not colon or not secret or not CLIENT_ID.fullmatch(name) or client_id not in ("", name):
         raise InvalidClient("Basic")
     return ClientCredentials(name, secrets=tuple({secret: None, unquote_plus(secret): None}), scheme="Basic")
 
 
-def bearer_of(authorization: Sequence[str]) -> str:
-    """The token of a ``Bearer`` header, or "" for anything else."""
-    found = BEARER.fullmatch(authorization[0].strip()) if len(authorization) == 1 else None
-    return found[1] if found else ""
+def bearer_token(authorization: Sequence[str]) -> str:
+    """Returns the token of a ``Bearer`` header, or "" if there is no such header."""
+    match = BEARER.fullmatch(authorization[0].strip()) if len(authorization) == 1 else None
+    return match[1] if match else ""
 
 
-def proof(
+def authenticate_client(
     client: Client,
     secrets: Sequence[tuple[str, str]],
-    given: ClientCredentials,
+    credentials: ClientCredentials,
     redirect_uri: str,
     *,
-    strict_ways: frozenset[str] = frozenset({"bearer"}),
+    strict_methods: frozenset[str] = frozenset({"bearer"}),
 ) -> str | None:
-    """The sealed form of the secret that was proved; "" for a public client, which has none to prove; else None.
+    """Returns the encrypted form of the secret that matches the credentials, or None if authentication fails.
 
-    ``strict_ways`` are open to a client that keeps to the specification; standard ones have them all. Compared in
-    constant time, as bytes: text outside ASCII must not be an error.
+    A public client has no secret: it authenticates by its client_id alone, and the result is "". ``secrets`` are
+    pairs of a secret and its encrypted form. A strict client may use the ``strict_methods`` only, an oidc client all
+    methods. Secrets are compared in constant time, as bytes, because text may be outside ASCII.
     """
-    if client.disabled or given.client_id not in ("", client.client_id):
+    if client.disabled or credentials.client_id not in ("", client.client_id):
         return None
     if client.is_public:
-        return "" if given.client_id and not given.bearer and not given.secrets else None
-    if client.profile == "strict" and given.way not in strict_ways:
+        return "" if credentials.client_id and not credentials.bearer and not credentials.secrets else None
+    if client.profile == "strict" and credentials.method not in strict_methods:
         return None
-    found = None
+    matched = None
     for secret, sealed in secrets:
-        if given.bearer:
-            good = hmac.compare_digest(sha1_bearer(redirect_uri, secret), given.bearer.lower().encode())
+        if credentials.bearer:
+            equal = hmac.compare_digest(sha1_bearer(redirect_uri, secret), credentials.bearer.lower().encode())
         else:
-            # Over digests: a difference in length is nobody's business either.
+            # Digests are compared, so that the time does not depend on the length of the secret either.
             expected = hashlib.sha256(secret.encode()).digest()
-            good = any(hmac.compare_digest(expected, hashlib.sha256(text.encode()).digest()) for text in given.secrets)
-        found = sealed if good else found
-    return found
+            equal = any(
+                hmac.compare_digest(expected, hashlib.sha256(text.encode()).digest()) for text in credentials.secrets
+            )
+        matched = sealed if equal else matched
+    return matched
 
 
 def sha1_bearer(redirect_uri: str, client_secret: str) -> bytes:
     """§4.2: the hash of redirect_uri immediately followed by client_secret."""
     return hashlib.sha1(f"{redirect_uri}{client_secret}".encode()).hexdigest().encode()  # noqa: S324 - the spec's
-
-
-def verifies(challenge: str | None, verifier: str) -> bool:
-    """PKCE S256. A verifier without a challenge is refused: somebody has taken the challenge out."""
-    if challenge is None or not verifier:
-        return challenge is None and not verifier
-    made = challenge_of(verifier)
-    return made is not None and hmac.compare_digest(made.encode(), challenge.encode())
-
-
-def challenge_of(verifier: str) -> str | None:
-    """The one challenge that it answers, by S256; None for what is no verifier."""
-    if not VERIFIER.fullmatch(verifier):
-        return None
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

@@ -1,11 +1,11 @@
-"""The sites with access to somebody's account."""
+"""The sites with access to a user's account."""
 
 from sso.accounts.ports import ConnectedSite
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
-# A grant that has ended, and one from before a password change, is no access any more; an agreement still is one.
+# A site has access by a valid grant or by a consent. A password change ends grants, but not consents.
 _LIST = Statement(
     """SELECT c.client_id, coalesce(nullif(c.name, ''), c.client_id) AS name,
         ARRAY(SELECT DISTINCT unnest(a.scopes) FROM (
@@ -13,18 +13,18 @@ _LIST = Statement(
                 AND g.expires > now() AND g.issued >= u.valid_from
             UNION ALL SELECT scopes FROM oauth_consents k WHERE k.user_id = u.user_id AND k.client_id = c.client_id
         ) a) AS scopes,
-        least(found.since, agreed.created) AS since, found.last_used
+        least(grants.since, consent.created) AS since, grants.last_used
     FROM users u CROSS JOIN oauth_clients c
-    LEFT JOIN oauth_consents agreed ON agreed.user_id = u.user_id AND agreed.client_id = c.client_id
+    LEFT JOIN oauth_consents consent ON consent.user_id = u.user_id AND consent.client_id = c.client_id
     LEFT JOIN LATERAL (
         SELECT min(g.created) AS since, max(g.last_used) AS last_used FROM oauth_grants g
         WHERE g.user_id = u.user_id AND g.client_id = c.client_id AND g.expires > now() AND g.issued >= u.valid_from
-    ) found ON true
-    WHERE u.user_id = :user_id AND NOT c.disabled AND (found.since IS NOT NULL OR agreed.created IS NOT NULL)
+    ) grants ON true
+    WHERE u.user_id = :user_id AND NOT c.disabled AND (grants.since IS NOT NULL OR consent.created IS NOT NULL)
     ORDER BY name, c.client_id"""
 )
 _REMOVE = tuple(
-    Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")  # noqa: S608 - names are ours
+    Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")  # noqa: S608 - constants only
     for table in ("oauth_codes", "oauth_grants", "oauth_consents")
 )
 
@@ -38,10 +38,10 @@ class ConnectedSites:
         return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
 
     async def remove(self, user_id: str, client_id: str) -> None:
-        """Codes, grants with all their tokens, and the agreement: from now on the site must ask again."""
+        """Removes the site's codes, its grants with all their tokens, and the consent, so that it must ask again."""
+        await self._database.transaction(_remove, user_id, client_id)
 
-        async def work(tx: Transaction) -> None:
-            for statement in _REMOVE:
-                await tx.value(statement, user_id=user_id, client_id=client_id)
 
-        await self._database.transaction(work)
+async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
+    for statement in _REMOVE:
+        await tx.value(statement, user_id=user_id, client_id=client_id)

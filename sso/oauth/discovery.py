@@ -1,4 +1,4 @@
-"""What this server offers, for clients that set themselves up. All of it works, and nothing else is accepted."""
+"""The discovery document (OpenID Connect Discovery, RFC 8414). It lists everything that the service supports."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,8 @@ from sso.core.language import LANGUAGES
 from sso.oauth.model import PROMPTS, SCOPES
 
 
-def configuration(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
-    ways = ["client_secret_basic", "client_secret_post", "none"]
+def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
+    auth_methods = ["client_secret_basic", "client_secret_post", "none"]
     return {
         "issuer": base_url,
         "authorization_endpoint": f"{base_url}/proxy/oauth/authorize",
@@ -23,8 +23,8 @@ def configuration(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
         "grant_types_supported": ["authorization_code", "refresh_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": list(algorithms),
-        "token_endpoint_auth_methods_supported": ways,
-        "revocation_endpoint_auth_methods_supported": ways,
+        "token_endpoint_auth_methods_supported": auth_methods,
+        "revocation_endpoint_auth_methods_supported": auth_methods,
         "code_challenge_methods_supported": ["S256"],
         "prompt_values_supported": sorted(PROMPTS),
         "claim_types_supported": ["normal"],

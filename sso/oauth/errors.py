@@ -1,6 +1,6 @@
-"""Why a request is refused, in the words of OAuth."""
+"""The errors of the OAuth endpoints, with their codes of RFC 6749 and RFC 6750."""
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text
 
 
@@ -15,7 +15,7 @@ class InvalidGrant(ApiError):
 
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
-    message = "grant_type must be authorization_code or refresh_token"
+    message = "grant_type: expected authorization_code or refresh_token"
 
 
 class InvalidClient(ApiError):
@@ -29,7 +29,7 @@ class InvalidClient(ApiError):
 
 
 class InvalidAccessToken(ApiError):
-    """No access token, or not a good one."""
+    """The request has no access token, or an invalid one."""
 
     status = 401
     code = "invalid_token"
@@ -41,11 +41,11 @@ class InvalidAccessToken(ApiError):
 
 
 class InvalidRedirectUri(ApiError):
-    """An authorization that must not be answered anywhere but here: nobody knows whose address it is."""
+    """The client or the redirect URI is not known, so the error is shown on a page here and not sent by a redirect."""
 
     message = Text(
-        "The site that sent you here is not known to us, or it wants the answer at an address that is not its own. "
-        "Nobody was signed in. Go back to the site and try again; if this page comes again, tell them."
+        "We do not know the site that sent you here, or the address it wants you to return to is not registered. You "
+        "were not signed in. Go back to the site and try again; if you see this page again, contact the site."
     )
 
     def __init__(self, reason: str) -> None:
@@ -53,22 +53,20 @@ class InvalidRedirectUri(ApiError):
         self.reason = reason
 
 
-class Finished(ApiError):
-    message = Text("This sign-in took too long or is already finished. Go back to the site and start again.")
+class AuthorizationFinished(ApiError):
+    """The pending authorization does not exist: it has expired or was already answered."""
+
+    message = Text("This sign-in has expired or is already finished. Go back to the site and start again.")
 
 
-class TooManyAuthorizations(ApiError):
+class TooManyAuthorizations(RetryLater):
     status = 429
     code = "temporarily_unavailable"
     message = Text("Too many sign-ins were started from your network. Please wait a minute and try again.")
 
-    def __init__(self, wait_s: int) -> None:
-        super().__init__()
-        self.headers = {"Retry-After": str(wait_s)}
-
 
 class AuthorizationError(Exception):
-    """Told to the client by a redirect: ``error`` and ``error_description``."""
+    """An error that is sent to the client by a redirect, as ``error`` and ``error_description``."""
 
     def __init__(self, error: str, description: str) -> None:
         super().__init__(description)

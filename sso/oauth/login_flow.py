@@ -1,4 +1,4 @@
-"""An authorization, as the sign-in pages see it."""
+"""Authorizations as login flows: how the sign-in pages continue one."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from sso.accounts.login_flow import LoginFlow
 from sso.accounts.sessions import Session
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.oauth.authorize import Authorize, RedirectTo, accepts, told
-from sso.oauth.errors import AuthorizationError, Finished, InvalidRedirectUri
+from sso.oauth.authorize import Authorize, RedirectTo, accepts, error_url
+from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, PendingAuthorization
 
 PATH = "/proxy/oauth/authorize/"
-_ID = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{43})", re.ASCII)
+_FLOW_PATH = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{43})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -34,37 +34,37 @@ class SiteLoginFlow:
 
     @property
     def title(self) -> str:
-        return self.pending.wanted.client.title
+        return self.pending.request.client.title
 
     @property
     def form_targets(self) -> tuple[str, ...]:
-        return form_targets(self.pending.wanted)
+        return form_targets(self.pending.request)
 
     @property
     def login_hint(self) -> str:
-        return self.pending.wanted.login_hint
+        return self.pending.request.login_hint
 
     def details(self, address: Address) -> Mapping[str, Any]:
         return {}
 
     @property
     def ui_locales(self) -> str:
-        return self.pending.wanted.ui_locales
+        return self.pending.request.ui_locales
 
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
 
     async def report_stage(self, stage: str) -> None:
-        """A site need not know."""
+        """Does nothing: a client is not notified of the progress of a sign-in."""
 
     async def complete(self, session: Session) -> str:
-        """Straight back to the site, if there is nothing to ask."""
+        """Returns the URL of the client, or the path of the authorization if the user must be asked something first."""
         try:
             outcome = await self.authorize.resume(self.pending, session)
         except AuthorizationError as error:
-            return told(self.pending.wanted.redirect, error, self.pending.wanted.state)
-        except (Finished, DatabaseError):
-            return self.path  # which tells
+            return error_url(self.pending.request.redirect, error, self.pending.request.state)
+        except (AuthorizationFinished, DatabaseError):
+            return self.path  # the page there shows the error
         return outcome.url if isinstance(outcome, RedirectTo) else self.path
 
 
@@ -73,15 +73,21 @@ class SiteLoginFlows:
         self._authorize = authorize
 
     async def find(self, path: str) -> LoginFlow | None:
-        found = _ID.fullmatch(path)
+        match = _FLOW_PATH.fullmatch(path)
+        if match is None:
+            return None
         try:
-            return SiteLoginFlow(await self._authorize.pending(found[1]), self._authorize) if found else None
-        except (Finished, InvalidRedirectUri):
+            return SiteLoginFlow(await self._authorize.get_pending(match[1]), self._authorize)
+        except (AuthorizationFinished, InvalidRedirectUri):
             return None
 
 
-def form_targets(wanted: AuthorizationRequest) -> tuple[str, ...]:
-    """Where the answer goes, and the site's other hosts: from its redirect_uri it may well send people on to one."""
-    hosts = wanted.client.redirect_hosts
-    others = (host if host.startswith("http://") else f"https://{host}" for host in hosts)
-    return tuple(dict.fromkeys((wanted.redirect.origin, *others)))
+def form_targets(request: AuthorizationRequest) -> tuple[str, ...]:
+    """Returns the origins that the form-action of a page with a form must allow.
+
+    Browsers apply it to the redirects that follow as well: to the redirect URI, and from there perhaps to another host
+    of the client.
+    """
+    hosts = request.client.redirect_hosts
+    other_origins = (host if host.startswith("http://") else f"https://{host}" for host in hosts)
+    return tuple(dict.fromkeys((request.redirect.origin, *other_origins)))

@@ -1,4 +1,4 @@
-"""GET and POST /proxy/oauth/logout."""
+"""GET and POST /proxy/oauth/logout: the confirmation page, and the end of the browser session."""
 
 from urllib.parse import urlencode
 
@@ -22,51 +22,51 @@ def logout_pages(logout: Logout, visitor: Visitor, sessions: SessionStore) -> Bl
     routes = Blueprint("oauth_logout", __name__)
 
     @routes.get(PATH)
-    async def leave() -> Response:
-        leaving = await read(request.query_string)
+    async def begin() -> Response:
+        logout_request = await validate(request.query_string)
         session = await visitor.session()
         if session is None:
-            return await left(leaving)
-        if leaving.may_end(session):
-            return await end(session, leaving)
+            return await signed_out(logout_request)
+        if logout_request.needs_no_confirmation(session):
+            return await end(session, logout_request)
         return await page(
             "logout.html",
             page_title=_("Sign out"),
             user=session.user,
             csrf=csrf_token(session.secret),
-            form_targets=(leaving.target.origin,) if leaving.target else (),
+            form_targets=(logout_request.redirect.origin,) if logout_request.redirect else (),
             action=PATH,
-            site=leaving.site,
-            query=request.query_string.decode("ascii", "replace"),  # kept as it came: a state may be any bytes
+            site=logout_request.client_title,
+            query=request.query_string.decode("ascii", "replace"),  # unchanged, because a state may be any bytes
         )
 
     @routes.post(PATH)
     async def confirm() -> Response:
         form = await form_fields()
         if "csrf" not in form:
-            # A site's own form: the browser sends no cookie along with it, but does with a GET.
+            # A form on the client's page: the browser sends no SameSite cookie with this POST, but does with a GET.
             return see_other(f"{PATH}?{urlencode({name: form[name] for name in PARAMETERS if name in form})}")
-        leaving = await read(form.get("query", "").encode())
+        logout_request = await validate(form.get("query", "").encode())
         session = await visitor.session()
         if session is None:
-            return await left(leaving)
+            return await signed_out(logout_request)
         check_csrf(session.secret, form.get("csrf"))
-        return await end(session, leaving)
+        return await end(session, logout_request)
 
-    async def read(query: bytes) -> LogoutRequest:
-        given = Parameters.read(query)
-        language.use_ui_locales(ui_locales(given))
-        return await logout.read(given)
+    async def validate(query: bytes) -> LogoutRequest:
+        parameters = Parameters.read(query)
+        language.use_ui_locales(ui_locales(parameters))
+        return await logout.validate(parameters)
 
-    async def end(session: Session, leaving: LogoutRequest) -> Response:
+    async def end(session: Session, logout_request: LogoutRequest) -> Response:
         await sessions.end(session.user.user_id, session.id)
-        response = await left(leaving)
+        response = await signed_out(logout_request)
         delete_cookie(response, SESSION_COOKIE)
         return response
 
-    async def left(leaving: LogoutRequest) -> Response:
-        if leaving.url:
-            return see_other(leaving.url)
+    async def signed_out(logout_request: LogoutRequest) -> Response:
+        if logout_request.url:
+            return see_other(logout_request.url)
         return await page(
             "message.html",
             page_title=_("Signed out"),

@@ -1,4 +1,4 @@
-"""The words of this room: clients, what they ask for, what was granted."""
+"""The data types of OAuth: clients, authorization requests, and the contents of issued tokens."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from sso.oauth.redirect_uris import Redirect
 
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-# In this order in every token and answer.
+# Tokens and responses list scopes in this order.
 SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 Profile = Literal["strict", "oidc"]
@@ -32,7 +32,7 @@ class Client:
 
     @property
     def is_public(self) -> bool:
-        """A program in its users' hands: it can keep no secret, so it proves itself by PKCE alone."""
+        """Whether it is a public client (RFC 6749 section 2.1): it has no secret, and PKCE protects its codes."""
         return self.profile == "oidc" and self.secret_sealed is None
 
     @property
@@ -50,7 +50,7 @@ _CLIENT = itemgetter(*Client.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class AuthorizationRequest:
-    """A checked authorization request."""
+    """A validated authorization request."""
 
     client: Client
     redirect: Redirect
@@ -67,17 +67,17 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True)
 class PendingAuthorization:
-    """One that waits for somebody: the OAuth session."""
+    """A stored authorization request that waits for the user to sign in or to consent (the OAuth session)."""
 
     id: str
-    wanted: AuthorizationRequest
+    request: AuthorizationRequest
     created: datetime
     expires: datetime
     login_after: datetime | None
 
 
 class IssuedTokens(NamedTuple):
-    """What the tokens are made from, read in the statement that granted them. Moments are the database's."""
+    """The contents of new tokens, read by the statement that issued them. Times are those of the database."""
 
     grant_id: str
     client_id: str
@@ -91,9 +91,10 @@ class IssuedTokens(NamedTuple):
     auth_time: int
     now: int
     access_exp: int
-    head: str | None
-    head_issued: int | None
-    head_exp: int | None
+    # The grant's current refresh token; None without the scope offline_access.
+    current_token_id: str | None
+    current_token_issued: int | None
+    current_token_exp: int | None
 
     @classmethod
     def from_row(cls, row: Any) -> "IssuedTokens":
@@ -104,7 +105,7 @@ _ISSUED = itemgetter(*IssuedTokens._fields)
 
 
 class AccessToken(NamedTuple):
-    """Who and what a good access token stands for."""
+    """A valid access token: its user, client and scopes."""
 
     user_id: str
     login: str

@@ -1,4 +1,4 @@
-"""The pages of an authorization: asking for consent, and going back to the site."""
+"""GET /proxy/oauth/authorize and the pages that follow: the consent form, and the redirect to the client."""
 
 from collections.abc import Callable
 from typing import assert_never
@@ -14,7 +14,7 @@ from sso.accounts.visitor import Visitor
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization_request import Parameters, ui_locales
-from sso.oauth.authorize import AskConsent, Authorize, Outcome, RedirectTo, ShowSignIn, told
+from sso.oauth.authorize import AskConsent, Authorize, Outcome, RedirectTo, ShowSignIn, error_url
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.model import PendingAuthorization
@@ -25,7 +25,7 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
 from sso.web.request import client_address
 
-CONTINUE = f"{PATH}<request_id>"
+RESUME_PATH = f"{PATH}<request_id>"
 
 
 def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -> Blueprint:
@@ -36,61 +36,61 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
         parameters = Parameters.read(request.query_string)
         language.use_ui_locales(ui_locales(parameters))
         try:
-            client, redirect = await authorize.recipient(parameters)
+            client, redirect = await authorize.find_client(parameters)
         except InvalidRedirectUri:
-            await admitted_session()  # it counts as well
+            await session_within_rate()  # an invalid request counts as well
             raise
         assert parameters is not None
         try:
-            wanted = authorize.check(parameters, client, redirect)
-            outcome = await authorize.begin(wanted, await admitted_session())
+            validated = authorize.validate(parameters, client, redirect)
+            outcome = await authorize.begin(validated, await session_within_rate())
         except (AuthorizationError, DatabaseError) as error:
-            return _found(told(redirect, error, parameters.only("state")))
+            return _redirect_302(error_url(redirect, error, parameters.only("state")))
         if isinstance(outcome, ShowSignIn):
-            # Here, and not elsewhere after a redirect: that would be another way around the world.
+            # The form is shown at once; a redirect to the sign-in page would cost another round trip.
             return await show_login_form(SiteLoginFlow(outcome.pending, authorize))
-        return await show(outcome, _found)
+        return await show(outcome, _redirect_302)
 
-    @routes.get(CONTINUE)
+    @routes.get(RESUME_PATH)
     async def resume(request_id: str) -> Response:
-        pending = await find(request_id)
+        pending = await find_pending(request_id)
         try:
             outcome = await authorize.resume(pending, await visitor.session())
         except (AuthorizationError, DatabaseError) as error:
-            return _found(told(pending.wanted.redirect, error, pending.wanted.state))
-        return await show(outcome, _found)
+            return _redirect_302(error_url(pending.request.redirect, error, pending.request.state))
+        return await show(outcome, _redirect_302)
 
-    @routes.post(CONTINUE)
+    @routes.post(RESUME_PATH)
     async def decide(request_id: str) -> Response:
         form = await form_fields()
         session = await visitor.session()
         if session is None:
-            return see_other(_sign_in(request_id))
+            return see_other(_sign_in_path(request_id))
         check_csrf(session.secret, form.get("csrf"))
-        pending = await find(request_id)
+        pending = await find_pending(request_id)
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
         except (AuthorizationError, DatabaseError) as error:
-            return see_other(told(pending.wanted.redirect, error, pending.wanted.state))
+            return see_other(error_url(pending.request.redirect, error, pending.request.state))
         return await show(outcome, see_other)
 
     @routes.record
     def without_head(state: BlueprintSetupState) -> None:
-        """It comes along with GET by itself, and must not make codes."""
+        """Removes HEAD, which Quart adds to every GET route: a HEAD request must not issue a code."""
         for rule in state.app.url_map.iter_rules():
             if rule.endpoint.startswith(f"{routes.name}.") and rule.methods:
                 rule.methods.discard("HEAD")
 
-    async def admitted_session() -> Session | None:
-        """The session of this browser. Without one, an authorization is counted before it is stored."""
+    async def session_within_rate() -> Session | None:
+        """Returns the session of this browser. Without a session, the request counts against the rate limit."""
         session = await visitor.session()
         if session is None and (wait_s := await rate.add(client_address())):
             raise TooManyAuthorizations(wait_s)
         return session
 
-    async def find(request_id: str) -> PendingAuthorization:
-        pending = await authorize.pending(request_id)
-        language.use_ui_locales(pending.wanted.ui_locales)
+    async def find_pending(request_id: str) -> PendingAuthorization:
+        pending = await authorize.get_pending(request_id)
+        language.use_ui_locales(pending.request.ui_locales)
         return pending
 
     async def show(outcome: Outcome, redirect: Callable[[str], Response]) -> Response:
@@ -98,7 +98,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             case RedirectTo(url):
                 return redirect(url)
             case ShowSignIn(pending):
-                return redirect(_sign_in(pending.id))
+                return redirect(_sign_in_path(pending.id))
             case AskConsent(pending, session, consent):
                 return await ask(pending, session, consent)
             case _:
@@ -110,21 +110,21 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             page_title=_("Continue"),
             user=session.user,
             csrf=csrf_token(session.secret),
-            form_targets=form_targets(pending.wanted),
+            form_targets=form_targets(pending.request),
             action=PATH + pending.id,
-            site=pending.wanted.client.title,
-            host=pending.wanted.redirect.origin.partition("://")[2],
+            site=pending.request.client.title,
+            host=pending.request.redirect.origin.partition("://")[2],
             consent=consent,
-            knows=describe_scopes(pending.wanted.scopes),
-            offline="offline_access" in pending.wanted.scopes,
+            knows=describe_scopes(pending.request.scopes),
+            offline="offline_access" in pending.request.scopes,
         )
 
     return routes
 
 
-def _sign_in(request_id: str) -> str:
+def _sign_in_path(request_id: str) -> str:
     return f"/login?next={quote(PATH + request_id)}"
 
 
-def _found(url: str) -> Response:
+def _redirect_302(url: str) -> Response:
     return Response(b"", 302, {"Location": url}, content_type="text/plain; charset=utf-8")

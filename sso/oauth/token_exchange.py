@@ -1,4 +1,7 @@
-"""Between the two worlds: a user JWT becomes an ID token, an access token becomes a user JWT."""
+"""POST /proxy/oauth/exchange and exchangeToken: exchange a user JWT for an ID token, an access token for a user JWT.
+
+These are endpoints of their own (§4.2), not a grant type of the token endpoint.
+"""
 
 import time
 from typing import Any
@@ -10,30 +13,30 @@ from sso.core.net import Address
 from sso.oauth.errors import InvalidAccessToken
 from sso.oauth.token_store import TokenStore
 from sso.oauth.tokens import TokenIssuer
-from sso.oauth.userinfo import require_access
+from sso.oauth.userinfo import require_access_token
 
 
 class TokenExchange:
-    def __init__(self, grants: TokenStore, tokens: TokenIssuer, jwts: UserJwts, id_s: int) -> None:
-        self._grants = grants
-        self._tokens = tokens
+    def __init__(self, token_store: TokenStore, token_issuer: TokenIssuer, jwts: UserJwts, id_token_s: int) -> None:
+        self._token_store = token_store
+        self._token_issuer = token_issuer
         self._jwts = jwts
-        self._id_s = id_s
+        self._id_token_s = id_token_s
 
     async def to_id_token(self, user_jwt: str, address: Address, factor: str | None) -> dict[str, Any]:
-        """The ID token never outlives its source, and is accepted by no endpoint here."""
+        """Returns an ID token that expires no later than the user JWT. No endpoint of this service accepts it."""
         try:
             caller = await self._jwts.verify(user_jwt, address, factor=factor, exchanged=True)
         except InvalidToken:
             raise InvalidAccessToken from None
         now = int(time.time())
-        exp = min(now + self._id_s, caller.claims["exp"])
-        id_token = self._tokens.exchanged_id_token(caller.user.user_id, now, exp)
+        exp = min(now + self._id_token_s, caller.claims["exp"])
+        id_token = self._token_issuer.exchanged_id_token(caller.user.user_id, now, exp)
         return {"id_token": id_token, "expires_in": exp - now}
 
     async def to_user_jwt(self, access_token: str, factor: str) -> dict[str, Any]:
-        """Only the studio's own sites may bind it to a device, and so to what devices may do."""
-        access = await require_access(self._grants, access_token)
+        """Returns a user JWT. Only a first-party client may bind it to a device, which gives it the device's rights."""
+        access = await require_access_token(self._token_store, access_token)
         source = ExchangeSource(
             digest=digest(access_token),
             user_id=access.user_id,

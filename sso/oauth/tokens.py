@@ -1,4 +1,4 @@
-"""The tokens of §2.1, made from what was granted; and the reading of those that come back."""
+"""Creates ID tokens and refresh tokens (§2.1), and reads those that clients send back."""
 
 import time
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from sso.keys.signing_pool import SigningPool
 from sso.oauth.model import IssuedTokens
 
 ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
-REFRESH_ALGORITHM = "EdDSA"  # nobody but us reads these: the cheapest
-HINT_OLD_S = 366 * 86400  # an id_token as a hint says who somebody was, and may be old
+REFRESH_ALGORITHM = "EdDSA"  # the cheapest to sign; only this service reads refresh tokens
+MAX_EXPIRED_S = 366 * 86400  # how long ago a token that was sent back may have expired
 
 
 @dataclass(frozen=True)
 class PresentedRefreshToken:
-    """A refresh token of ours, of whatever age: which grant and which of its heads it names."""
+    """The contents of a refresh token that this service has signed. It may have expired or been replaced."""
 
     client_id: str
     grant_id: str
-    head: str
+    token_id: str
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,28 @@ class IdTokenHint:
 
 
 class TokenIssuer:
-    def __init__(self, keys: KeySet, aside: SigningPool, issuer: str, id_s: int) -> None:
+    def __init__(self, keys: KeySet, signing_pool: SigningPool, issuer: str, id_token_s: int) -> None:
         self._keys = keys
-        self._aside = aside
+        self._signing_pool = signing_pool
         self._issuer = issuer
-        self._id_s = id_s
-        self._refresh = Verifier(typ=REFRESH_TOKEN, issuer=issuer)
-        self._id = Verifier(typ=ID_TOKEN, issuer=issuer)
+        self._id_token_s = id_token_s
+        self._refresh_verifier = Verifier(typ=REFRESH_TOKEN, issuer=issuer)
+        self._id_verifier = Verifier(typ=ID_TOKEN, issuer=issuer)
 
-    async def answer(self, issued: IssuedTokens, access_token: str) -> dict[str, Any]:
-        """The success response of the token endpoint."""
-        answer = {
+    async def token_response(self, issued: IssuedTokens, access_token: str) -> dict[str, Any]:
+        """Returns the successful response of the token endpoint (RFC 6749 section 5.1)."""
+        response = {
             "access_token": access_token,
             "id_token": await self._id_token(issued),
             "token_type": "Bearer",
             "expires_in": issued.access_exp - issued.now,
         }
-        if issued.head is not None:
-            answer["refresh_token"] = self._refresh_token(issued)
-        return answer
+        if issued.current_token_id is not None:
+            response["refresh_token"] = self._refresh_token(issued)
+        return response
 
     async def _id_token(self, issued: IssuedTokens) -> str:
-        claims = self._claims(ID_TOKEN, issued, issued.now, issued.now + self._id_s)
+        claims = self._claims(ID_TOKEN, issued, issued.now, issued.now + self._id_token_s)
         if issued.nonce is not None:
             claims["nonce"] = issued.nonce
         if "email" in issued.scopes:
@@ -60,14 +60,14 @@ class TokenIssuer:
             claims["nickname"] = issued.nick
         if issued.profile == "oidc":
             claims["auth_time"] = issued.auth_time
-        return await self._aside.sign(self._keys.signer(issued.id_alg), claims)
+        return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims)
 
     def _refresh_token(self, issued: IssuedTokens) -> str:
-        """The same token each time it is made: a retry within the leeway gives no second one."""
-        assert issued.head_issued is not None
-        assert issued.head_exp is not None
-        claims = self._claims(REFRESH_TOKEN, issued, issued.head_issued, issued.head_exp)
-        claims |= {"scopes": " ".join(issued.scopes), "jti": f"{issued.grant_id}.{issued.head}"}
+        """Returns the grant's current refresh token. A retry within the leeway gets an identical token."""
+        assert issued.current_token_issued is not None
+        assert issued.current_token_exp is not None
+        claims = self._claims(REFRESH_TOKEN, issued, issued.current_token_issued, issued.current_token_exp)
+        claims |= {"scopes": " ".join(issued.scopes), "jti": f"{issued.grant_id}.{issued.current_token_id}"}
         return self._keys.signer(REFRESH_ALGORITHM).sign(claims)
 
     def _claims(self, typ: str, issued: IssuedTokens, iat: int, exp: int) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class TokenIssuer:
         }
 
     def exchanged_id_token(self, user_id: str, now: int, exp: int) -> str:
-        """For the holder of a user JWT: no client is involved, so the service stands in its place."""
+        """Returns an ID token for a user JWT. No client is involved, so this service is its audience and azp."""
         claims = {
             "typ": ID_TOKEN,
             "iss": self._issuer,
@@ -94,19 +94,24 @@ class TokenIssuer:
         }
         return self._keys.signer().sign(claims)
 
-    def read_refresh(self, token: str) -> PresentedRefreshToken | None:
-        """None unless we signed it. Whether it is too old is the database's to say, by its own clock."""
+    def read_refresh_token(self, token: str) -> PresentedRefreshToken | None:
+        """Returns None unless this service signed the token. The database checks the expiry, by its own clock."""
         try:
-            claims = self._refresh.verify_own(token, self._keys.find_signer, time.time(), expired_for=HINT_OLD_S)
-            grant_id, _, head = claims["jti"].partition(".")
-            return PresentedRefreshToken(claims["azp"], grant_id, head)
+            claims = self._refresh_verifier.verify_own(
+                token, self._keys.find_signer, time.time(), expired_for=MAX_EXPIRED_S
+            )
+            grant_id, _, token_id = claims["jti"].partition(".")
+            return PresentedRefreshToken(claims["azp"], grant_id, token_id)
         except (InvalidToken, KeyError, AttributeError):
             return None
 
-    def read_hint(self, token: str) -> IdTokenHint | None:
-        """Who an id_token of ours is about, also an expired one; None unless it was made for a client."""
+    def read_id_token_hint(self, token: str) -> IdTokenHint | None:
+        """Returns the user and the client of an ID token, which may have expired.
+
+        Returns None unless this service issued the token to a client.
+        """
         try:
-            claims = self._id.verify(token, self._keys.find, time.time(), expired_for=HINT_OLD_S)
+            claims = self._id_verifier.verify(token, self._keys.find, time.time(), expired_for=MAX_EXPIRED_S)
             if claims["azp"] == self._issuer:
                 return None
             return IdTokenHint(claims["sub"], claims["azp"])

@@ -1,4 +1,4 @@
-"""The user behind an access token, as far as its scopes go."""
+"""GET and POST /proxy/oauth/userinfo: the claims about the user that the scopes of an access token allow."""
 
 from typing import Any
 
@@ -7,19 +7,19 @@ from sso.oauth.model import AccessToken
 from sso.oauth.token_store import TokenStore
 
 
-async def require_access(grants: TokenStore, access_token: str) -> AccessToken:
-    access = await grants.look_up(access_token) if access_token else None
+async def require_access_token(token_store: TokenStore, access_token: str) -> AccessToken:
+    access = await token_store.find_access_token(access_token) if access_token else None
     if access is None:
         raise InvalidAccessToken
     return access
 
 
-def claims(access: AccessToken) -> dict[str, Any]:
-    shown: dict[str, Any] = {"status": "ok", "sub": access.user_id}
+def userinfo_claims(access: AccessToken) -> dict[str, Any]:
+    claims: dict[str, Any] = {"status": "ok", "sub": access.user_id}
     if "email" in access.scopes:
-        shown["email"] = access.login
+        claims["email"] = access.login
     if "profile" in access.scopes:
-        shown["nickname"] = access.nick
+        claims["nickname"] = access.nick
     if "trust" in access.scopes:
-        shown |= {"email_verified": access.email_verified, "phone_verified": access.phone_verified}
-    return shown
+        claims |= {"email_verified": access.email_verified, "phone_verified": access.phone_verified}
+    return claims

@@ -1,22 +1,25 @@
-"""What this room is made of, put together once."""
+"""Creates the objects of this package and connects them."""
 
 from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
-from sso.core.cores import cores
 from sso.core.encryption import Keyring
+from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.authorize import Authorize
+from sso.oauth.client_cache import ClientCache
 from sso.oauth.client_store import ClientStore
 from sso.oauth.connected_sites import ConnectedSites
+from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
+from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
-from sso.oauth.revoke import Revocation
+from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_store import TokenLifetimes, TokenStore
@@ -26,37 +29,46 @@ from sso.oauth.tokens import TokenIssuer
 @dataclass(frozen=True)
 class OAuth:
     clients: ClientStore
-    grants: TokenStore
+    token_store: TokenStore
     authorize: Authorize
     login_flows: SiteLoginFlows
-    sites: ConnectedSites
-    token: TokenEndpoint
+    connected_sites: ConnectedSites
+    token_endpoint: TokenEndpoint
     revocation: Revocation
-    exchange: TokenExchange
+    token_exchange: TokenExchange
     logout: Logout
     authorize_rate: RateLimiter
 
 
-def build(settings: Settings, database: Database, keyring: Keyring, keys: KeySet, jwts: UserJwts) -> OAuth:
-    any_http = not settings.https
-    clients = ClientStore(database, keyring)
-    lives = TokenLifetimes(
+def build_token_store(settings: Settings, database: Database) -> TokenStore:
+    lifetimes = TokenLifetimes(
         settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
     )
-    grants = TokenStore(database, lives)
-    aside = SigningPool(spare_core=settings.workers < cores())
-    tokens = TokenIssuer(keys, aside, settings.base_url, settings.id_ttl_s)
-    requests = AuthorizationStore(database, settings.oauth_session_s, any_http=any_http)
-    authorize = Authorize(clients, requests, tokens, any_http=any_http)
+    return TokenStore(database, lifetimes)
+
+
+def build_oauth(
+    settings: Settings, database: Database, keyring: Keyring, keys: KeySet, jwts: UserJwts, token_store: TokenStore
+) -> OAuth:
+    any_http = not settings.https
+    clients = ClientStore(database, keyring)
+    client_cache = ClientCache(clients, any_http=any_http)
+    signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
+    token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s)
+    authorizations = AuthorizationStore(database, settings.oauth_session_s, any_http=any_http)
+    authorize = Authorize(clients, authorizations, token_issuer, any_http=any_http)
     return OAuth(
         clients=clients,
-        grants=grants,
+        token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
-        sites=ConnectedSites(database),
-        token=TokenEndpoint(clients, grants, tokens, any_http=any_http),
-        revocation=Revocation(clients, grants, tokens),
-        exchange=TokenExchange(grants, tokens, jwts, settings.id_ttl_s),
-        logout=Logout(clients, tokens, any_http=any_http),
+        connected_sites=ConnectedSites(database),
+        token_endpoint=TokenEndpoint(
+            AuthorizationCodeGrant(client_cache, token_store, token_issuer),
+            RefreshTokenGrant(client_cache, token_store, token_issuer),
+        ),
+        revocation=Revocation(clients, token_store, token_issuer),
+        token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s),
+        logout=Logout(clients, token_issuer, any_http=any_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
     )

@@ -1,1 +1,1 @@
-"""Permissions: who may do what."""
+"""Permissions of users at applications and projects."""

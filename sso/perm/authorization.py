@@ -1,15 +1,12 @@
-"""Where a caller stands: what the engine says about the caller, and whether that suffices for an operation."""
+"""Authorization: the rights of the caller of a request, and the check whether they suffice for an operation."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-import trio
-
 from sso.core.errors import Forbidden, NotFound
-from sso.db.errors import DatabaseError
+from sso.core.net import Address
 from sso.perm.caller import Caller
-from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
@@ -18,22 +15,30 @@ from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 @dataclass(frozen=True)
 class CallerRights:
-    rights: Rights
-    central: LoadedFacts  # the caller at the central application
-    at: LoadedFacts | None = None  # the caller at the application that the call is about, if there is one
+    """The rights of the caller, for requests that are about one application (the target) and for others."""
+
+    granted: Rights
+    target_facts: LoadedFacts | None = None  # of the caller; None if the request has no target or it does not exist
 
     @property
-    def application(self) -> LoadedFacts:
-        """The application that the call is about. Whether there is none is told only to those who may see them all."""
-        if self.at is None:
-            if self.rights.is_root:
+    def is_root(self) -> bool:
+        return self.granted.is_root
+
+    @property
+    def target(self) -> LoadedFacts:
+        """The target application. Only root learns that it does not exist; other callers get Forbidden."""
+        if self.target_facts is None:
+            if self.is_root:
                 raise NotFound("application not found")
             raise Forbidden
-        return self.at
+        return self.target_facts
 
-    def missing(self, operation: Operation) -> Forbidden:
-        """The refusal of an operation: the same whether or not there is what it is about."""
+    def refusal(self, operation: Operation) -> Forbidden:
+        """The error for an operation that the caller may not do, the same whether or not its object exists."""
         return Forbidden(missing_rights(operation))
+
+    def allow(self, operation: Operation, **target: Any) -> bool:
+        return is_allowed(operation, self.granted, **target)
 
     def require(
         self,
@@ -43,83 +48,68 @@ class CallerRights:
         application_id: int | None = None,
         group_id: str | None = None,
     ) -> None:
-        if not self.may(operation, project_id=project_id, application_id=application_id, group_id=group_id):
-            raise self.missing(operation)
+        if not self.allow(operation, project_id=project_id, application_id=application_id, group_id=group_id):
+            raise self.refusal(operation)
 
-    def may(self, operation: Operation, **target: Any) -> bool:
-        return is_allowed(operation, self.rights, **target)
-
-    def require_here(self, operation: Operation) -> None:
-        """For an operation on the application of the call. What is removed, or in a removed project, is refused."""
-        if self.require_on_record(operation).gone:
+    def require_on_target(self, operation: Operation, *, allow_removed: bool = False) -> LoadedFacts:
+        """Require an operation on the target application, which must not be removed, nor its project."""
+        if self.target_facts is None and not self.is_root:
+            raise self.refusal(operation)
+        target = self.target
+        self.require(operation, project_id=target.project_id, application_id=target.application.application_id)
+        if target.is_removed and not allow_removed:
             raise Forbidden("removed")
-
-    def require_on_record(self, operation: Operation) -> LoadedFacts:
-        """For an operation on the application of the call, which may be removed."""
-        if self.at is None and not self.rights.is_root:
-            raise self.missing(operation)
-        here = self.application
-        self.require(operation, project_id=here.project_id, application_id=here.application.application_id)
-        return here
+        return target
 
 
 class Authorizer:
     def __init__(self, facts: FactsStore) -> None:
         self.facts = facts
 
-    async def standing(self, caller: Caller, application_id: int | None = None) -> CallerRights:
-        """Both looks go at once, so that they share a round trip."""
-        found: dict[int, LoadedFacts | None] = {}
-        failed: list[DatabaseError] = []
+    async def caller_rights(self, caller: Caller, application_id: int | None = None) -> CallerRights:
+        """The rights of the caller. ``application_id`` is the target of the request, if it has one.
 
-        async def look(wanted: int) -> None:
-            # An application vouches for addresses of its own clients: they activate no condition of a central role.
-            address = caller.address if wanted == application_id else caller.own_address
-            try:
-                found[wanted] = await self.facts.load(caller.user_id, wanted, address)
-            except DatabaseError as error:
-                failed.append(error)  # a nursery would wrap it, and the edge knows it bare
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(look, CENTRAL_APPLICATION_ID)
-            if application_id is not None and application_id != CENTRAL_APPLICATION_ID:
-                nursery.start_soon(look, application_id)
-        if failed:
-            raise failed[0]
-        central = found[CENTRAL_APPLICATION_ID]
+        Raises Forbidden if the caller's credentials are not valid for the target.
+        """
+        # The address may be vouched for by an application only. Then it counts at that application, not at the central
+        # one, where it would activate conditions of roles over the whole service.
+        addresses: dict[int, Address | None] = {CENTRAL_APPLICATION_ID: caller.own_address}
+        if application_id is not None:
+            addresses[application_id] = caller.address
+        loaded = await self.facts.load_many(caller.user_id, addresses)
+        central = loaded[CENTRAL_APPLICATION_ID]
         assert central is not None
-        effective = compute_permissions(central.application, central.facts, caller.now)
-        at = found.get(application_id) if application_id is not None else None
-        _check_credentials(caller, application_id, at)
-        if at is None:
-            return CallerRights(Rights(effective), central)
-        service = _speaks_for(caller, at)
-        secret = secret_rights(at.application.schema, at.facts.own, caller.now)
-        return CallerRights(Rights(effective, secret, service), central, at)
+        effective = central.effective(caller.now)
+        target = loaded[application_id] if application_id is not None else None
+        _check_credentials(caller, application_id, target)
+        if target is None:
+            return CallerRights(Rights(effective))
+        secret = secret_rights(target.application.schema, target.facts.own, caller.now)
+        return CallerRights(Rights(effective, secret, _is_service_of(caller, target)), target)
 
 
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
-    """The refusal to read or write these sections of a user's schema; none means any of them would do."""
+    """The refusal to read or write these sections of a user's record; no sections mean that any of them would do."""
     words = dict.fromkeys(word for section, word in META_WORDS.items() if not sections or section in sections)
     return Forbidden(f"{right} of {', '.join(words) if sections else join_alternatives(list(words))} is required")
 
 
-def _check_credentials(caller: Caller, application_id: int | None, at: LoadedFacts | None) -> None:
-    """A service JWT or an access key replaces the factor only where it is valid; the refusal tells nothing else."""
+def _check_credentials(caller: Caller, application_id: int | None, target: LoadedFacts | None) -> None:
+    """A service JWT or an access key replaces the factor only at the applications that it is valid for."""
     if caller.key is not None and caller.key.application_id != application_id:
         raise Forbidden("an access key is valid for its own application only")
     if caller.has_factor or caller.key_replaces_factor:
         return
-    own = caller.service_id is not None and caller.service_id == application_id
-    if not own and (caller.is_site or at is None or not _speaks_for(caller, at)):
+    is_own = caller.service_id is not None and caller.service_id == application_id
+    if not is_own and (caller.is_site or target is None or not _is_service_of(caller, target)):
         raise Forbidden("the service JWT is valid for its own application and those of its project only")
 
 
-def _speaks_for(caller: Caller, at: LoadedFacts) -> bool:
-    """A service JWT of this application, or of another one of its project."""
+def _is_service_of(caller: Caller, target: LoadedFacts) -> bool:
+    """Whether the caller has a service JWT of the target application, or of another one of its project."""
     if caller.service_id is None:
         return False
-    if caller.service_id == at.application.application_id:
+    if caller.service_id == target.application.application_id:
         return True
-    home = at.facts.home
+    home = target.facts.home
     return home is not None and any(item.id == caller.service_id and not item.removed for item in home.applications)

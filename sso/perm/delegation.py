@@ -1,10 +1,11 @@
-"""The one check of every write that gives or takes rights in a project: nobody hands out what they do not hold.
+"""The check of every write that gives or takes rights in a project: a caller gives only rights that the caller holds.
 
-It compares the project before and after the write, inside the transaction of the write, so it does not matter which
-endpoint changed what. What the operator does (``sso apply``, the command line) does not pass through here.
+It compares the project before and after the write, inside the transaction of the write, so it is the same for all
+endpoints. Writes of the operator (``sso apply``, the command line) are not checked.
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from sso.core.errors import Forbidden
@@ -21,53 +22,68 @@ from sso.perm.engine.rights import ALL, Rights, secret_rights
 from sso.perm.engine.rules import RuleSource
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.errors import PermissionConflict
-from sso.perm.stores import roles as role_store
+from sso.perm.input.membership import MemberRole
 from sso.perm.stores.administrators import (
-    NONE_LASTING,
-    NONE_LEFT,
+    NO_ADMINISTRATOR,
+    NO_PERMANENT_ADMINISTRATOR,
     Administration,
-    administers,
     administration,
-    candidates,
+    is_administrator,
+    possible_administrators,
 )
 from sso.perm.stores.facts import read_application, read_facts
+from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import (
     KnownUser,
-    Member,
     ProjectState,
-    belongings,
-    lock_project,
-    read_people,
+    read_resources,
     read_states,
+    read_users,
 )
 
 NOT_HELD = "role %s: only those who hold all its rules may give it or take it away"
-NOT_GRANTABLE = "this gives or takes away a role of an application that you do not hold there"  # its name may be hidden
-SHUT_OUT = "this changes the access of members with roles that you do not hold"
+# The name of the role may be hidden from the caller.
+NOT_GRANTABLE = "this gives or takes away a role of an application that you do not hold there"
+ACCESS_CHANGED = "this changes the access of members with roles that you do not hold"
+
+
+@asynccontextmanager
+async def delegated_write(
+    tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
+) -> AsyncIterator[None]:
+    """Lock the project, and check the writes inside this block when it ends.
+
+    ``applications`` are those whose roles the write names. Raises Forbidden if the write gives or takes rights that the
+    caller does not hold, and PermissionConflict if it leaves the project without an administrator.
+    """
+    delegation = await Delegation.begin(tx, caller, project_id, applications)
+    yield
+    await delegation.check()
 
 
 @dataclass
 class Delegation:
-    """A write of a caller to a project. ``begin`` before it, ``judge`` after it, in the same transaction."""
+    """The state of a project and the rights of the caller before a write."""
 
     tx: Transaction
     caller: Caller
     project_id: str
     central: CompiledApplication
     rights: Rights
-    holdings: HeldRules
+    held_rules: HeldRules
     before: ProjectState
-    administered: Administration = Administration.NONE  # before the write
-    judged: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
-    grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles, by application
-    inside: dict[str, bool] = field(default_factory=dict)  # members with roles that the caller lacks: are they let in?
+    administered: Administration = Administration.NONE
+    held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
+    grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles by application
+    # Members with roles that the caller does not hold, each with whether the project lets the member in.
+    foreign_access: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     async def begin(
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
-        """Lock the project. Applications whose roles the write names are locked first, as everywhere."""
-        await role_store.keep_applications(tx, {CENTRAL_APPLICATION_ID, *applications})
+        """Lock the applications whose roles the write names, then the project, and read the state before the write."""
+        await share_lock_applications(tx, {CENTRAL_APPLICATION_ID, *applications})
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
         central = await read_application(tx, CENTRAL_APPLICATION_ID)
@@ -77,18 +93,19 @@ class Delegation:
         rights = Rights(compute_permissions(central, facts, caller.now))
         access = next((item for item in rights.central.projects if item.project.id == project_id), None)
         before = (await read_states(tx, [project_id]))[project_id]
-        found = cls(tx, caller, project_id, central, rights, HeldRules(central, access), before)
-        await found._look(applications)
-        return found
+        delegation = cls(tx, caller, project_id, central, rights, HeldRules(central, access), before)
+        await delegation._read_before(applications)
+        return delegation
 
-    async def _look(self, applications: Iterable[int]) -> None:
-        """Read what the write may change: also what the caller holds, which the write must not prove."""
+    async def _read_before(self, applications: Iterable[int]) -> None:
+        """Read the state that the write may change. The caller's own rights count as they are before the write."""
         foreign = self._foreign_members()
-        people = await read_people(self.tx, foreign | candidates(self.central, self.before.members))
-        self.administered = administration(self.central, self.before, people, self.caller.now)
-        self.inside = {user_id: _lets_in(self.before, people, user_id) for user_id in foreign}
+        users = await read_users(self.tx, foreign | possible_administrators(self.central, self.before.members))
+        self.administered = administration(self.central, self.before, users, self.caller.now)
+        self.foreign_access = {user_id: _has_access(self.before, users, user_id) for user_id in foreign}
         if not self.rights.is_root:
-            own = (await belongings(self.tx, self.project_id)).applications  # others are refused by the write itself
+            # The write itself refuses applications of other projects.
+            own = (await read_resources(self.tx, self.project_id)).applications
             for application_id in own & {*applications, *self.before.facts.services}:
                 self.grantable[application_id] = await self._grantable(application_id)
 
@@ -102,7 +119,7 @@ class Delegation:
         if "canModifySchema" in secret.application or secret.meta["roles.canWrite"] == ALL:
             return frozenset(application.roles)  # the caller defines the application's roles, or assigns them
         regular = {name: role for name, role in application.roles.items() if not role.protected}
-        if administers(self.central, self.holdings):
+        if is_administrator(self.central, self.held_rules):
             return frozenset(regular)
         effective = compute_permissions(application, facts, self.caller.now)
         self_written = Rights(self.rights.central, secret).writable_sections(own=True)
@@ -112,64 +129,64 @@ class Delegation:
         """Members with a role that the caller does not hold."""
         if self.rights.is_root:
             return frozenset()
-        return frozenset(member.user_id for member in self.before.members if not self._may_take(member))
+        return frozenset(member.user_id for member in self.before.members if not self._may_remove(member))
 
-    async def judge(self) -> None:
+    async def check(self) -> None:
         after = (await read_states(self.tx, [self.project_id]))[self.project_id]
         if not self.rights.is_root:
-            self._judge_members(after)
-            self._judge_actions(after)
-            await self._judge_access(after)
+            self._check_members(after)
+            self._check_actions(after)
+            await self._check_access(after)
         if self.administered:
-            people = await read_people(self.tx, candidates(self.central, after.members))
-            left = administration(self.central, after, people, self.caller.now)
+            users = await read_users(self.tx, possible_administrators(self.central, after.members))
+            left = administration(self.central, after, users, self.caller.now)
             if left < self.administered:
-                raise PermissionConflict(NONE_LASTING if left else NONE_LEFT)
+                raise PermissionConflict(NO_PERMANENT_ADMINISTRATOR if left else NO_ADMINISTRATOR)
 
-    def _judge_members(self, after: ProjectState) -> None:
+    def _check_members(self, after: ProjectState) -> None:
         for member in self.before.members - after.members:
-            if not self._may_take(member):
+            if not self._may_remove(member):
                 raise Forbidden(NOT_HELD % member.role)
         for member in after.members - self.before.members:
-            if not self._holds(member, assignment_end(member.assignment)):
+            if not self._holds_role(member, assignment_end(member.assignment)):
                 raise Forbidden(NOT_HELD % member.role)
 
-    def _may_take(self, member: Member) -> bool:
-        return member.assignment.ended(self.caller.now) or self._holds(member, None)
+    def _may_remove(self, member: MemberRole) -> bool:
+        return member.assignment.ended(self.caller.now) or self._holds_role(member, None)
 
-    def _holds(self, member: Member, lasting: int | None) -> bool:
+    def _holds_role(self, member: MemberRole, end: int | None) -> bool:
         role = self.central.roles.get(member.role)
         if role is None:
-            return True  # it gives nothing
-        place = (member.role, member.level, member.resource, lasting)
-        if place not in self.judged:  # once for all members with the same role
-            self.judged[place] = self.holdings.cover_role(role, member.level, member.resource, lasting)
-        return self.judged[place]
+            return True  # a role that does not exist gives nothing
+        key = (member.role, member.level, member.resource, end)
+        if key not in self.held_roles:
+            self.held_roles[key] = self.held_rules.cover_role(role, member.level, member.resource, end)
+        return self.held_roles[key]
 
-    def _judge_actions(self, after: ProjectState) -> None:
-        """Grants and revokes that are changed, or whose group is. Grants also depend on whom the project lets in."""
+    def _check_actions(self, after: ProjectState) -> None:
+        """Check grants and revokes that changed, or whose group changed. Grants also depend on project access."""
         changed = set(self.before.actions ^ after.actions)
-        if self.before.entry != after.entry:
+        if self.before.access_rules != after.access_rules:
             changed |= {item for item in self.before.actions | after.actions if item.action.action == "grant"}
         if any(item.action.role not in self.grantable.get(item.application_id, ()) for item in changed):
             raise Forbidden(NOT_GRANTABLE)
 
-    async def _judge_access(self, after: ProjectState) -> None:
-        if self.before.entry == after.entry:
+    async def _check_access(self, after: ProjectState) -> None:
+        if self.before.access_rules == after.access_rules:
             return
-        people = await read_people(self.tx, self.inside)
-        if any(_lets_in(after, people, user_id) != inside for user_id, inside in self.inside.items()):
-            raise Forbidden(SHUT_OUT)
+        users = await read_users(self.tx, self.foreign_access)
+        if any(_has_access(after, users, user_id) != had_access for user_id, had_access in self.foreign_access.items()):
+            raise Forbidden(ACCESS_CHANGED)
 
 
-def _lets_in(state: ProjectState, people: dict[str, KnownUser], user_id: str) -> bool:
-    return project_exclusion(state.facts, people[user_id].facts if user_id in people else UserFacts(user_id)) is None
+def _has_access(state: ProjectState, users: dict[str, KnownUser], user_id: str) -> bool:
+    return project_exclusion(state.facts, users[user_id].facts if user_id in users else UserFacts(user_id)) is None
 
 
 def _holds(effective: EffectivePermissions, role: CompiledRole, self_written: frozenset[str]) -> bool:
-    """Whether the caller has every rule of an application's role, for good; also those that the role denies.
+    """Whether the caller has every rule of an application's role without end, including rules that the role denies.
 
-    Data and roles that the caller may write itself prove nothing.
+    Rules from data and roles that the caller may write itself do not count.
     """
     for rule in role.rules:
         section = rule.path.partition(".")[0]
@@ -186,7 +203,7 @@ def _holds(effective: EffectivePermissions, role: CompiledRole, self_written: fr
 def _is_self_written(
     effective: EffectivePermissions, source: RuleSource, section: str, self_written: frozenset[str]
 ) -> bool:
-    """Whether a source of a rule is one that the caller may have made itself."""
+    """Whether the caller may have written this source of a rule itself."""
     if source.layer == rules.ROLE:
         origins = effective.roles[source.role].origins
         return "roles" in self_written and all(origin.kind == ASSIGNMENT for origin in origins)

@@ -1,16 +1,16 @@
-"""Why a permission request is refused."""
+"""Errors of permission requests."""
 
 from sso.core.errors import ApiError
 
 
 class InvalidInput(ApiError):
-    """The input is wrong. The message names the place and what is expected, and never repeats what was sent."""
+    """The input is wrong. The message names the field and what is expected, and never repeats the value."""
 
     status = 400
 
 
 class PermissionConflict(ApiError):
-    """The input is right, but what is already there stands against it."""
+    """The input is valid but conflicts with stored data."""
 
     status = 409
     message = "conflict"

@@ -1,4 +1,4 @@
-"""What a login must know of applications: may the user log in there, with which permissions, and who may ask."""
+"""The rules of applications for logins: which users may log in, with which permissions, and which servers may ask."""
 
 import time
 
@@ -10,14 +10,15 @@ from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.credentials import email_secret
-from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.credentials.service_jwt import ServiceJwts
+from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.engine.login_permission import login_allowed
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import ROOT_RULES
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.rights import Rights
-from sso.perm.wiring import Permissions
+from sso.perm.stores.email_secret import email_secret_matches
+from sso.perm.stores.facts import FactsStore
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
 _HAS_SECRET_DATA = Statement(
@@ -26,58 +27,72 @@ _HAS_SECRET_DATA = Statement(
 
 
 class LoginRules:
-    def __init__(self, permissions: Permissions, database: Database, keyring: Keyring) -> None:
-        self._permissions = permissions
+    """Implements `sso.accounts.ports.ApplicationDirectory`."""
+
+    def __init__(
+        self,
+        database: Database,
+        keyring: Keyring,
+        facts: FactsStore,
+        service_jwts: ServiceJwts,
+        addresses: SignedAddresses,
+    ) -> None:
         self._database = database
         self._keyring = keyring
+        self._facts = facts
+        self._service_jwts = service_jwts
+        self._addresses = addresses
 
-    async def service_applications(self, service_jwt: str, named: tuple[int, ...], client: Address) -> tuple[int, ...]:
+    async def service_applications(
+        self, service_jwt: str, application_ids: tuple[int, ...], client: Address
+    ) -> tuple[int, ...]:
         try:
-            service_id = await self._permissions.service_jwts.verify(service_jwt, client)
+            service_id = await self._service_jwts.verify(service_jwt, client)
         except InvalidToken:
             raise ApiError("service_jwt: invalid token") from None
-        if named and service_id not in named:
+        if application_ids and service_id not in application_ids:
             raise ApiError("service_jwt: is of another application")
-        return named or (service_id,)
+        return application_ids or (service_id,)
 
-    async def require_existing(self, named: tuple[int, ...]) -> None:
-        for application_id in named:
-            found = await self._permissions.facts.load("", application_id, None)
-            if found is None or found.gone:
+    async def require_existing(self, application_ids: tuple[int, ...]) -> None:
+        for application_id in application_ids:
+            loaded = await self._facts.load("", application_id, None)
+            if loaded is None or loaded.is_removed:
                 raise ApiError("app_id: there is no such application")
 
     async def client_address(
-        self, real: Address, said: str | None, signature: str | None, named: tuple[int, ...]
+        self, peer: Address, claimed: str | None, signature: str | None, application_ids: tuple[int, ...]
     ) -> Address:
-        return await self._permissions.addresses.resolve(real, said, signature, named)
+        return await self._addresses.resolve(peer, claimed, signature, application_ids)
 
-    async def permissions(self, user: User, address: Address, named: tuple[int, ...]) -> dict[str, list[str]]:
+    async def permissions(self, user: User, address: Address, application_ids: tuple[int, ...]) -> dict[str, list[str]]:
         now = int(time.time())
-        found: dict[str, list[str]] = {}
-        for application_id in named:
-            loaded = await self._permissions.facts.load(user.user_id, application_id, address)
-            if loaded is None or loaded.gone:
+        permissions: dict[str, list[str]] = {}
+        for application_id in application_ids:
+            loaded = await self._facts.load(user.user_id, application_id, address)
+            if loaded is None or loaded.is_removed:
                 raise LoginNotAllowed
-            facts, application = loaded.facts, loaded.application
-            restricted = loaded.settings.get("restricted_domains") or ()
-            if not login_allowed(application.schema, facts.own, facts.user.domain, restricted, now):
+            facts = loaded.facts
+            restricted_domains = loaded.settings.get("restricted_domains") or ()
+            if not login_allowed(loaded.application.schema, facts.own, facts.user.domain, restricted_domains, now):
                 raise LoginNotAllowed
-            found[str(application_id)] = as_list_short(compute_permissions(application, facts, now))
-        return found
+            permissions[str(application_id)] = as_list_short(loaded.effective(now))
+        return permissions
 
     async def is_email_secret(self, application_id: int, secret: str) -> bool:
-        return await email_secret.matches(
-            self._database, self._keyring, application_id or CENTRAL_APPLICATION_ID, secret
-        )
+        application_id = application_id or CENTRAL_APPLICATION_ID
+        return await email_secret_matches(self._database, self._keyring, application_id, secret)
 
     async def is_administrator(self, user: User, address: Address) -> bool:
-        """By the role root, a root rule, access to a project, or secret data of their own at an application."""
-        central = await self._permissions.facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
+        """Administrators have the role root, a root rule, access to a project, or own secret data at an application."""
+        central = await self._facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None
-        rights = Rights(compute_permissions(central.application, central.facts, int(time.time())))
+        rights = Rights(central.effective(int(time.time())))
         if rights.is_root or rights.central.projects or any(map(rights.has_root_rule, ROOT_RULES)):
             return True
         return bool(await self._database.value(_HAS_SECRET_DATA, user_id=user.user_id))
 
-    async def title(self, named: tuple[int, ...]) -> str:
-        return str(await self._database.value(_NAME, application_id=named[-1]) or "") if named else ""
+    async def title(self, application_ids: tuple[int, ...]) -> str:
+        if not application_ids:
+            return ""
+        return str(await self._database.value(_NAME, application_id=application_ids[-1]) or "")

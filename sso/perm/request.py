@@ -1,7 +1,8 @@
-"""A call of a permission endpoint: its fields, read strictly, and who makes it."""
+"""A request to a permission endpoint: its caller, and its fields, which are read strictly."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from sso.perm.caller import Caller
 from sso.perm.errors import InvalidInput
@@ -14,17 +15,11 @@ class PermissionRequest:
     fields: dict[str, Any]
     caller: Caller
     if_match: str | None = None
-    warnings: list[str] = field(default_factory=list)  # filled on the way, shown in the answer
-
-    def action(self, *known: str) -> str:
-        action = self.fields.get("action")
-        if action not in known:
-            raise InvalidInput(f"action: must be {', '.join(known[:-1])} or {known[-1]}")
-        return str(action)
+    warnings: list[str] = field(default_factory=list)  # collected while the request is handled, sent in the response
 
     @property
     def data(self) -> dict[str, Any]:
-        return validators.an_object(self.fields.get("data", {}), "data")
+        return validators.read_object(self.fields.get("data", {}), "data")
 
     def required_data(self) -> dict[str, Any]:
         if "data" not in self.fields:
@@ -33,18 +28,34 @@ class PermissionRequest:
 
     @property
     def options(self) -> dict[str, Any]:
-        return validators.an_object(self.fields.get("options", {}), "options")
+        return validators.read_object(self.fields.get("options", {}), "options")
 
     def application_id(self) -> int:
         return read_application_id(self.fields.get("application_id"), "application_id")
 
-    def text(self, name: str, most: int = 256) -> str:
-        return validators.text(self.fields.get(name), name, most, least=1)
+    def text(self, name: str, max_length: int = 256) -> str:
+        return validators.read_text(self.fields.get(name), name, max_length, min_length=1)
 
-    def ignore_unknown(self, data: dict[str, Any], known: frozenset[str]) -> None:
-        """Fields that nobody reads are named in the answer."""
-        self.warnings.extend(validators.unknown(data, known, ""))
+    def warn_unknown(self, data: dict[str, Any], known: frozenset[str], where: str = "") -> None:
+        """Add a warning for each field that the endpoint ignores."""
+        self.warnings.extend(validators.unknown_field_warnings(data, known, where))
 
-    def answer(self, **parts: Any) -> dict[str, Any]:
+    def response(self, **members: Any) -> dict[str, Any]:
         warnings = {"warnings": self.warnings} if self.warnings else {}
-        return {"status": "OK", **parts, **warnings}
+        return {"status": "OK", **members, **warnings}
+
+
+Handler: TypeAlias = Callable[[PermissionRequest], Awaitable[dict[str, Any]]]
+
+
+def by_action(**handlers: Handler) -> Handler:
+    """A handler that passes the request to the handler named by its field ``action``."""
+    names = list(handlers)
+
+    async def dispatch(request: PermissionRequest) -> dict[str, Any]:
+        action = request.fields.get("action")
+        if not isinstance(action, str) or action not in handlers:
+            raise InvalidInput(f"action: must be {', '.join(names[:-1])} or {names[-1]}")
+        return await handlers[action](request)
+
+    return dispatch

@@ -1,4 +1,4 @@
-"""The permission endpoints: read a call and who makes it, hand it on, reply."""
+"""The routes of the permission endpoints: authenticate the caller, pass the request to its endpoint, reply."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -8,20 +8,18 @@ from quart import Blueprint, Response, request
 
 from sso.core.errors import NotFound
 from sso.perm.caller import PresentedCredentials
-from sso.perm.credential_rules import ENDPOINTS, EndpointRule, Subject
+from sso.perm.credential_rules import ENDPOINT_RULES, EndpointRule, Subject
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
-from sso.perm.credentials.service_jwt import app_id_of
-from sso.perm.credentials.signed_address import key_id_of
+from sso.perm.credentials.service_jwt import claimed_application_id
+from sso.perm.credentials.signed_address import SignedAddresses, signing_key_id
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
-from sso.perm.request import PermissionRequest
-from sso.perm.wiring import Permissions
+from sso.perm.request import Handler, PermissionRequest, by_action
+from sso.perm.wiring import PermissionEndpoints, Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, MAX_VALUES
 from sso.web.request import client_address, read_body, read_model, text_header
 from sso.web.request_model import RequestModel, at_most
 from sso.web.response import reply
-
-Handler = Callable[[PermissionRequest], Awaitable[dict[str, Any]]]
 
 
 class BodyLimit(NamedTuple):
@@ -34,58 +32,46 @@ MEMBERS = BodyLimit(max_values=MAX_SCHEMA_VALUES)  # a save lists every member o
 SCHEMA = BodyLimit(1024 * 1024, MAX_SCHEMA_VALUES)
 
 
+class Endpoint(NamedTuple):
+    path: str
+    handler: Handler
+    limit: BodyLimit = SMALL
+
+
+def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
+    """All POST endpoints; `ENDPOINT_RULES` has the credentials that each of them accepts."""
+    application, project, group, key = perm.applications, perm.projects, perm.groups, perm.access_keys
+    return (
+        Endpoint("/application", by_action(get=application.get, save=application.save, delete=application.delete)),
+        Endpoint("/application/tags", application.save_tags),
+        Endpoint("/user/info", project.user_info),
+        Endpoint("/publish", project.publish),
+        Endpoint("/project", by_action(get=project.get, save=project.save, delete=project.delete)),
+        Endpoint("/project/membership", by_action(get=perm.memberships.get, save=perm.memberships.save), MEMBERS),
+        Endpoint("/group", by_action(get=group.get, save=group.save, delete=group.delete)),
+        Endpoint("/group/access", group.save_access),
+        Endpoint("/group/tags", group.save_tags),
+        Endpoint("/accessKey", by_action(get=key.get, save=key.save, delete=key.delete)),
+        Endpoint("/roles", by_action(get=perm.roles.get, save=perm.roles.save, delete=perm.roles.delete), SCHEMA),
+        Endpoint("/meta/schema", by_action(get=perm.schemas.get, save=perm.schemas.save), SCHEMA),
+        Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA),
+        Endpoint("/audit", perm.audit.read),
+    )
+
+
 def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str | None]) -> Blueprint:
     routes = Blueprint("permissions", __name__, url_prefix="/api/permissions")
-
-    async def answer(path: str, handler: Handler, limit: BodyLimit) -> Response:
-        fields = (await read_body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
-        rule = ENDPOINTS[path]
-        caller = await perm.callers.identify(await evidence(rule, fields), rule, fields)
-        if rule.subject is Subject.USER_DATA and caller.service_id is not None:
-            fields = {"application_id": caller.service_id, **fields}
-        return reply(await handler(PermissionRequest(fields, caller, request.headers.get("If-Match"))))
-
-    async def evidence(rule: EndpointRule, fields: dict[str, Any]) -> PresentedCredentials:
-        """The address is the connection's, or one signed with an access key of the application of the call."""
-        found = PresentedCredentials.collect(
-            client_address(),
-            request.headers.get("Authorization", ""),
-            text_header("Factor"),
-            request.headers.get("Service-Jwt"),
-            fields,
-        )
-        about = rule.application_of(fields, app_id_of(found.service_jwt))
-        signature = request.headers.get("Signature")
-        counting = await perm.addresses.resolve(found.address, _said_address(), signature, (about,))
-        if signature is None or counting == found.address:
-            return found
-        return replace(found, address=counting, vouched_by=key_id_of(signature))
-
-    for path, handler, limit in (
-        ("/application", perm.applications.handle, SMALL),
-        ("/application/tags", perm.applications.tags, SMALL),
-        ("/user/info", perm.projects.info, SMALL),
-        ("/publish", perm.projects.publish, SMALL),
-        ("/project", perm.projects.handle, SMALL),
-        ("/project/membership", perm.memberships.handle, MEMBERS),
-        ("/group", perm.groups.handle, SMALL),
-        ("/group/access", perm.groups.access, SMALL),
-        ("/group/tags", perm.groups.tags, SMALL),
-        ("/accessKey", perm.key_calls.handle, SMALL),
-        ("/roles", perm.roles.handle, SCHEMA),
-        ("/meta/schema", perm.schemas.handle, SCHEMA),
-        ("/meta/data", perm.user_data.handle, SCHEMA),
-        ("/audit", perm.audit.handle, SMALL),
-    ):
-        _add(routes, path, answer, handler, limit)
+    for endpoint in endpoint_table(perm.endpoints):
+        name = endpoint.path.strip("/").replace("/", "_")
+        routes.add_url_rule(endpoint.path, endpoint=name, view_func=_view(perm, endpoint), methods=["POST"])
 
     @routes.get("/application/publicKeys/<app_id>")
     async def public_keys(app_id: str) -> Response:
         try:
-            wanted = read_application_key(app_id, "appID")
+            application_id = read_application_key(app_id, "appID")
         except InvalidInput:
             raise NotFound("application not found") from None
-        return reply({"status": "OK", "keys": await perm.application_keys.published(wanted)})
+        return reply({"status": "OK", "keys": await perm.application_keys.published(application_id)})
 
     @routes.get("/application/publicKey/<key_id>")
     async def public_key(key_id: str) -> Response:
@@ -115,20 +101,41 @@ def exchange_routes(exchange: ExchangeJwt) -> Blueprint:
     return routes
 
 
-def _add(
-    routes: Blueprint,
-    path: str,
-    answer: Callable[[str, Handler, BodyLimit], Awaitable[Response]],
-    handler: Handler,
-    limit: BodyLimit,
-) -> None:
-    async def route() -> Response:
-        return await answer(path, handler, limit)
+def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Response]]:
+    rule = ENDPOINT_RULES[endpoint.path]
 
-    routes.add_url_rule(path, endpoint=path.strip("/").replace("/", "_"), view_func=route, methods=["POST"])
+    async def view() -> Response:
+        limit = endpoint.limit
+        fields = (await read_body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
+        caller = await perm.callers.authenticate(await _credentials(perm.addresses, rule, fields), rule, fields)
+        if rule.subject is Subject.USER_DATA and caller.service_id is not None:
+            fields = {"application_id": caller.service_id, **fields}
+        return reply(await endpoint.handler(PermissionRequest(fields, caller, request.headers.get("If-Match"))))
+
+    return view
 
 
-def _said_address() -> str | None:
-    """The address that a server says its client has: ``Ip: …`` or ``Authorization: Ip …``."""
-    scheme, _, said = request.headers.get("Authorization", "").partition(" ")
-    return request.headers.get("Ip", said if scheme.lower() == "ip" else None)
+async def _credentials(addresses: SignedAddresses, rule: EndpointRule, fields: dict[str, Any]) -> PresentedCredentials:
+    """The credentials of the current request.
+
+    The address is that of the connection, or one signed with an access key of the application of the request.
+    """
+    credentials = PresentedCredentials.collect(
+        client_address(),
+        request.headers.get("Authorization", ""),
+        text_header("Factor"),
+        request.headers.get("Service-Jwt"),
+        fields,
+    )
+    application_id = rule.application_of(fields, claimed_application_id(credentials.service_jwt))
+    signature = request.headers.get("Signature")
+    resolved = await addresses.resolve(credentials.address, _claimed_address(), signature, (application_id,))
+    if signature is None or resolved == credentials.address:
+        return credentials
+    return replace(credentials, address=resolved, vouched_by=signing_key_id(signature))
+
+
+def _claimed_address() -> str | None:
+    """The address that a server claims for its client: ``Ip: …`` or ``Authorization: Ip …``."""
+    scheme, _, claimed = request.headers.get("Authorization", "").partition(" ")
+    return request.headers.get("Ip", claimed if scheme.lower() == "ip" else None)

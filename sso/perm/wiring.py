@@ -1,6 +1,5 @@
-"""The permission slice, put together."""
+"""Builds the parts of the permission service."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,29 +11,25 @@ from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
 from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.credentials.application_keys import ApplicationKeys
+from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.endpoints.applications import ApplicationEndpoint
 from sso.perm.endpoints.audit import AuditEndpoint
-from sso.perm.groups import GroupEndpoint
-from sso.perm.membership import MembershipEndpoint
-from sso.perm.projects import ProjectEndpoint, Target
-from sso.perm.roles import RoleEndpoint
-from sso.perm.schemas import SchemaEndpoint
+from sso.perm.endpoints.groups import GroupEndpoint
+from sso.perm.endpoints.memberships import MembershipEndpoint
+from sso.perm.endpoints.project_lookup import ProjectLookup
+from sso.perm.endpoints.projects import FindUser, ProjectEndpoint
+from sso.perm.endpoints.roles import RoleEndpoint
+from sso.perm.endpoints.schemas import SchemaEndpoint
+from sso.perm.endpoints.user_data import UserDataEndpoint
+from sso.perm.login_rules import LoginRules
 from sso.perm.stores.facts import FactsStore
-from sso.perm.user_data import UserDataEndpoint
 
 
 @dataclass(frozen=True)
-class Permissions:
-    facts: FactsStore
-    desk: Authorizer
-    callers: CallerAuthenticator
-    addresses: SignedAddresses
-    access_keys: AccessKeys
-    application_keys: ApplicationKeys
-    service_jwts: ServiceJwts
+class PermissionEndpoints:
     applications: ApplicationEndpoint
     roles: RoleEndpoint
     schemas: SchemaEndpoint
@@ -42,15 +37,28 @@ class Permissions:
     projects: ProjectEndpoint
     memberships: MembershipEndpoint
     groups: GroupEndpoint
-    key_calls: AccessKeyEndpoint
+    access_keys: AccessKeyEndpoint
     audit: AuditEndpoint
+
+
+@dataclass(frozen=True)
+class Permissions:
+    facts: FactsStore
+    callers: CallerAuthenticator
+    addresses: SignedAddresses
+    access_keys: AccessKeys
+    application_keys: ApplicationKeys
+    service_jwts: ServiceJwts
+    login_rules: LoginRules
+    exchange_jwt: ExchangeJwt
+    endpoints: PermissionEndpoints
 
 
 def build_permissions(
     database: Database,
     keyring: Keyring,
     jwts: UserJwts,
-    find_user: Callable[[str], Awaitable[Target | None]],
+    find_user: FindUser,
     verifications: VerificationPool,
     base_url: str,
     key_folder: Path,
@@ -58,26 +66,40 @@ def build_permissions(
     game_admin: bool,
 ) -> Permissions:
     facts = FactsStore(database)
-    desk = Authorizer(facts)
     access_keys = AccessKeys(database, keyring)
+    addresses = SignedAddresses(access_keys)
     application_keys = ApplicationKeys(database, key_folder)
     service_jwts = ServiceJwts(database, application_keys, verifications, base_url)
-    projects = ProjectEndpoint(database, desk, find_user)
+    login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
         facts=facts,
-        desk=desk,
         callers=CallerAuthenticator(jwts, service_jwts, access_keys, game_admin=game_admin),
-        addresses=SignedAddresses(access_keys),
+        addresses=addresses,
         access_keys=access_keys,
         application_keys=application_keys,
         service_jwts=service_jwts,
-        applications=ApplicationEndpoint(database, desk, keyring, application_keys),
-        roles=RoleEndpoint(database, desk),
-        schemas=SchemaEndpoint(database, desk),
-        user_data=UserDataEndpoint(database, desk),
-        projects=projects,
-        memberships=MembershipEndpoint(database, desk, projects),
-        groups=GroupEndpoint(database, desk, projects),
-        key_calls=AccessKeyEndpoint(database, desk, access_keys),
-        audit=AuditEndpoint(database, desk, projects),
+        login_rules=login_rules,
+        exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules),
+        endpoints=_build_endpoints(database, keyring, Authorizer(facts), application_keys, find_user),
+    )
+
+
+def _build_endpoints(
+    database: Database,
+    keyring: Keyring,
+    authorizer: Authorizer,
+    application_keys: ApplicationKeys,
+    find_user: FindUser,
+) -> PermissionEndpoints:
+    projects = ProjectLookup(database)
+    return PermissionEndpoints(
+        applications=ApplicationEndpoint(database, authorizer, keyring, application_keys),
+        roles=RoleEndpoint(database, authorizer),
+        schemas=SchemaEndpoint(database, authorizer),
+        user_data=UserDataEndpoint(database, authorizer),
+        projects=ProjectEndpoint(database, authorizer, projects, find_user),
+        memberships=MembershipEndpoint(database, authorizer, projects),
+        groups=GroupEndpoint(database, authorizer, projects),
+        access_keys=AccessKeyEndpoint(database, authorizer, keyring),
+        audit=AuditEndpoint(database, authorizer, projects),
     )

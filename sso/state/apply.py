@@ -1,4 +1,4 @@
-"""Bring the database to the desired state, in one transaction, any number of times with the same result."""
+"""Applies a document of desired state in one transaction. Applying it again changes nothing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,40 +17,42 @@ from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
-from sso.oauth.client_store import end_grants, end_grants_elsewhere, secret_purpose
+from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import Client
-from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.seed import seed_central_application
 from sso.state.document import ClientPart, Document, UserPart
-from sso.state.location import DocumentError, joined
+from sso.state.location import DocumentError, with_location
 from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
-from sso.state.summary import ApplySummary, SectionCounts
+from sso.state.summary import CHANGED, CREATED, UNCHANGED, ApplyCounts, ApplySummary
 
-APPLY_S = 600.0
+APPLY_SECONDS = 600.0
 
-# One document after the other, however long the one before takes; then the usual limit on waiting counts again.
-_WAIT = Statement("SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :run, true)")
-_LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso apply', 0))")
-# Before any project, as everybody does it: nobody then waits for somebody who waits for them.
+# Documents are applied one at a time. Waiting for the previous one may take long; afterwards the usual lock timeout
+# applies again.
+_SET_TIMEOUTS = Statement("SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :run, true)")
+_LOCK_APPLY = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso apply', 0))")
+# Applications are locked before projects, in the same order everywhere, to avoid deadlocks.
 _LOCK_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR UPDATE"""
 )
-_NEXT_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
-_USER = Statement(
+_NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
+_LOCK_USER = Statement(
     select(users)
     .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
     .with_for_update()
 )
-_CLIENT = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
+_LOCK_CLIENT = Statement(
+    select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update()
+)
 
 
-# What the transaction may run into although everything was looked at: the database has the last word.
-_TAKEN = {
+# Error texts for unique constraints. A concurrent change can violate them although this code has checked.
+_CONSTRAINT_ERRORS = {
     "uq_applications_name_in_project": NAME_TAKEN,
     "pk_project_names": "this title, or one of the aliases, is taken",
     "pk_projects": "this title is taken",
@@ -58,7 +60,7 @@ _TAKEN = {
 
 
 class Applier:
-    """``actor`` is who the audit trail names for the changes."""
+    """Applies documents. ``actor`` is the actor of the audit entries."""
 
     def __init__(self, database: Database, hasher: Hasher, keyring: Keyring, actor: AuditActor | None = None) -> None:
         self._actor = actor or AuditActor()
@@ -68,97 +70,103 @@ class Applier:
 
     async def apply(
         self, document: Document, progress: Callable[[int, int], None] = lambda _done, _all: None
-    ) -> SectionCounts:
-        hashes = await self._hashes(document.users, progress)
+    ) -> ApplyCounts:
+        """Applies the document as a whole or not at all. Returns the number of created and changed records.
 
+        Raises DocumentError if the document does not fit what is stored. ``progress`` is called with the number of
+        hashed passwords and their total.
+        """
+        hashes = await self._hash_passwords(document.users, progress)
         if document.has_permissions:
             await seed_central_application(self._database)
-        tally = ApplySummary()
+        summary = ApplySummary()
 
-        async def work(tx: Transaction) -> SectionCounts:
-            nonlocal tally
-            await tx.value(_WAIT, lock="60s", run="60s")
-            await tx.value(_LOCK)
-            await tx.value(_WAIT, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
-            tally = ApplySummary(warnings=list(document.warnings))
-            for at, user in enumerate(document.users):
-                tally.place = f"users[{at}]"
-                tally.note(tally.place, await self._user(tx, at, user, hashes))
-            for at, client in enumerate(document.clients):
-                tally.place = f"clients[{at}]"
-                tally.note(tally.place, await self._client(tx, client))
-            await self._permissions(tx, tally, document)
-            return tally.counts()
+        async def work(tx: Transaction) -> ApplyCounts:
+            nonlocal summary
+            await tx.value(_SET_TIMEOUTS, lock="60s", run="60s")
+            await tx.value(_LOCK_APPLY)
+            await tx.value(_SET_TIMEOUTS, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
+            summary = ApplySummary(warnings=list(document.warnings))
+            for index, user in enumerate(document.users):
+                summary.location = f"users[{index}]"
+                summary.record(summary.location, await self._apply_user(tx, index, user, hashes))
+            for index, client in enumerate(document.clients):
+                summary.location = f"clients[{index}]"
+                summary.record(summary.location, await self._apply_client(tx, client))
+            await self._apply_permission_sections(tx, summary, document)
+            return summary.counts()
 
         try:
-            return await self._database.long_transaction(APPLY_S, work)
+            return await self._database.long_transaction(APPLY_SECONDS, work)
         except UniqueViolation as error:
-            what = _TAKEN.get(error.constraint, f"is taken by another one ({error.constraint})")
-            raise DocumentError(joined(tally.place, what)) from None
+            problem = _CONSTRAINT_ERRORS.get(error.constraint, f"is already in use ({error.constraint})")
+            raise DocumentError(with_location(summary.location, problem)) from None
 
-    async def _permissions(self, tx: Transaction, tally: ApplySummary, document: Document) -> None:
-        """In an order in which whatever one part names is there by then."""
+    async def _apply_permission_sections(self, tx: Transaction, summary: ApplySummary, document: Document) -> None:
+        """Applies the sections in an order in which every record exists before another one names it."""
         actor = self._actor
         if document.has_permissions:
             await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL_APPLICATION_ID, *document.application_ids}))
-        admins = await projects.make(tx, actor, tally, document.projects)
-        await applications.apply(tx, actor, self._keyring, tally, document.applications)
-        await schemas.apply(tx, actor, tally, document.schemas)
-        await groups.apply(tx, actor, tally, document.groups)
-        await projects.settle(tx, actor, tally, document.projects)
-        await memberships.apply(tx, actor, tally, document.memberships, document.projects, admins)
-        await permissions.apply(tx, actor, tally, document.permissions)
-        keys = AccessKeys(self._database, self._keyring)
-        await access_keys.apply(tx, actor, keys, tally, document.access_keys)
+        admins = await projects.create_missing(tx, actor, summary, document.projects)
+        await applications.apply(tx, actor, self._keyring, summary, document.applications)
+        await schemas.apply(tx, actor, summary, document.schemas)
+        await groups.apply(tx, actor, summary, document.groups)
+        await projects.apply_settings(tx, actor, summary, document.projects)
+        await memberships.apply(tx, actor, summary, document.memberships, document.projects, admins)
+        await permissions.apply(tx, actor, summary, document.permissions)
+        await access_keys.apply(tx, actor, self._keyring, summary, document.access_keys)
 
-    async def _hashes(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
-        """The slow part, before the transaction: hashes of those passwords that are not the present ones."""
+    async def _hash_passwords(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
+        """Returns hashes of the passwords that differ from the stored ones, by login key.
+
+        This is slow and runs before the transaction.
+        """
         hashes: dict[str, str] = {}
-        wanted = [part for part in parts if part.password is not None]
+        with_password = [part for part in parts if part.password is not None]
         done = 0
 
-        async def one(part: UserPart) -> None:
+        async def hash_one(part: UserPart) -> None:
             nonlocal done
             password = part.password or ""
-            row = await self._database.row(_LOOK, user_id=part.user_id or "", login_key=login_key(part.login))
-            same = row is not None and await self._hasher.matches(row["password_hash"], password)
-            if not same:
+            row = await self._database.row(_PASSWORD_HASH, user_id=part.user_id or "", login_key=login_key(part.login))
+            unchanged = row is not None and await self._hasher.matches(row["password_hash"], password)
+            if not unchanged:
                 hashes[login_key(part.login)] = await self._hasher.hash(password)
             done += 1
-            progress(done, len(wanted))
+            progress(done, len(with_password))
 
-        for start in range(0, len(wanted), 8):
+        for start in range(0, len(with_password), 8):
             async with trio.open_nursery() as nursery:
-                for part in wanted[start : start + 8]:
-                    nursery.start_soon(one, part)
+                for part in with_password[start : start + 8]:
+                    nursery.start_soon(hash_one, part)
         return hashes
 
-    async def _user(self, tx: Transaction, at: int, part: UserPart, hashes: dict[str, str]) -> str:
-        found = await tx.rows(_USER, user_id=part.user_id or "", login_key=login_key(part.login))
-        if len(found) > 1 or (found and part.user_id and found[0]["user_id"] != part.user_id):
-            raise DocumentError(f"users[{at}].login: belongs to another user_id")
-        old = User.from_row(found[0]) if found else None
-        user_id = old.user_id if old else part.user_id or await _fresh_id(tx)
+    async def _apply_user(self, tx: Transaction, index: int, part: UserPart, hashes: dict[str, str]) -> str:
+        rows = await tx.rows(_LOCK_USER, user_id=part.user_id or "", login_key=login_key(part.login))
+        if len(rows) > 1 or (rows and part.user_id and rows[0]["user_id"] != part.user_id):
+            raise DocumentError(f"users[{index}].login: belongs to another user_id")
+        old = User.from_row(rows[0]) if rows else None
+        user_id = old.user_id if old else part.user_id or await _unused_user_id(tx)
         values = self._user_values(part, old, user_id, hashes)
         if old is None:
             await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
-            await self._record(tx, "user.create", user_id, None, _audited_user(values))
-            return "created"
+            await self._write_audit_entry(tx, "user.create", user_id, None, _user_for_audit(values))
+            return CREATED
         changed = {name: value for name, value in values.items() if getattr(old, name) != _comparable(value)}
         if not changed:
-            return "same"
+            return UNCHANGED
         await tx.value(Statement(update(users).where(users.c.user_id == user_id).values(**changed)))
         before = {name: getattr(old, name) for name in changed}
-        await self._record(tx, "user.save", user_id, _audited_user(before), _audited_user(changed))
+        await self._write_audit_entry(tx, "user.save", user_id, _user_for_audit(before), _user_for_audit(changed))
         if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
             await revoke_everything(tx, user_id)
-        return "changed"
+        return CHANGED
 
     def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
         values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
         values["login_key"] = login_key(part.login)
         if old is not None and old.login_key != values["login_key"]:
-            values.setdefault("email_verified", False)  # nobody has verified the new address
+            values.setdefault("email_verified", False)  # the new address is not verified yet
         if values["login_key"] in hashes:
             values["password_hash"] = hashes[values["login_key"]]
         if part.totp_secret is not None:
@@ -171,12 +179,12 @@ class Applier:
                 values["totp_sealed"] = self._keyring.seal(purpose, part.totp_secret)
         return values
 
-    async def _record(self, tx: Transaction, operation: str, target: str, before: Any, after: Any) -> None:
-        """An entry with the fields that changed."""
+    async def _write_audit_entry(self, tx: Transaction, operation: str, target: str, before: Any, after: Any) -> None:
+        """Writes an audit entry with the changed fields."""
         await audit.write(tx, self._actor, operation, target, before, after)
 
-    async def _client(self, tx: Transaction, part: ClientPart) -> str:
-        old = await tx.row(_CLIENT, client_id=part.client_id)
+    async def _apply_client(self, tx: Transaction, part: ClientPart) -> str:
+        old = await tx.row(_LOCK_CLIENT, client_id=part.client_id)
         values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
         purpose = secret_purpose(part.client_id)
         if part.client_secret is not None and (
@@ -187,54 +195,56 @@ class Applier:
             values |= {"secret_sealed": self._keyring.seal(purpose, part.client_secret), "second_sealed": None}
         if old is None:
             if part.public is False and part.client_secret is None:
-                # Without its secret a standard client would be a public one, which has nothing to prove.
+                # A new client without a secret would be a public client, which does not authenticate.
                 raise DocumentError("client_secret: is required for a new client that is not public")
             await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
-            await self._record(tx, "client.create", part.client_id, None, _audited_client(values))
-            return "created"
+            await self._write_audit_entry(tx, "client.create", part.client_id, None, _client_for_audit(values))
+            return CREATED
         changed = {name: value for name, value in values.items() if old[name] != value}
         if not changed:
-            return "same"
+            return UNCHANGED
         await tx.value(
             Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
         )
         before = {name: old[name] for name in changed}
-        await self._record(tx, "client.save", part.client_id, _audited_client(before), _audited_client(changed))
+        await self._write_audit_entry(
+            tx, "client.save", part.client_id, _client_for_audit(before), _client_for_audit(changed)
+        )
         if changed.get("disabled"):
-            await end_grants(tx, part.client_id)
+            await revoke_grants(tx, part.client_id)
         elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
-            await end_grants_elsewhere(tx, Client.from_row(old), Client.from_row({**old, **changed}))
-        return "changed"
+            await revoke_grants_at_removed_uris(tx, Client.from_row(old), Client.from_row({**old, **changed}))
+        return CHANGED
 
 
-_LOOK = Statement(
+_PASSWORD_HASH = Statement(
     select(users.c.password_hash).where(
         (users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key"))
     )
 )
 
 
-async def _fresh_id(tx: Transaction) -> str:
-    """The next id that nobody has: ids may also be given by hand."""
+async def _unused_user_id(tx: Transaction) -> str:
+    """Returns the next user id that is not in use: documents may also name ids."""
     while True:
-        user_id: str = await tx.value(_NEXT_ID)
+        user_id: str = await tx.value(_NEXT_USER_ID)
         assert is_user_id(user_id)
-        if not await tx.rows(_USER, user_id=user_id, login_key=""):
+        if not await tx.rows(_LOCK_USER, user_id=user_id, login_key=""):
             return user_id
 
 
-def _audited_user(values: dict[str, Any]) -> dict[str, Any]:
-    """The columns of a user as the audit trail names them; of secrets only that there is one."""
-    return _renamed(values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None})
+def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the columns under their names in the audit trail, which blanks the secrets."""
+    return _rename(values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None})
 
 
-def _audited_client(values: dict[str, Any]) -> dict[str, Any]:
-    return _renamed(values, {"secret_sealed": "client_secret", "second_sealed": None})
+def _client_for_audit(values: dict[str, Any]) -> dict[str, Any]:
+    return _rename(values, {"secret_sealed": "client_secret", "second_sealed": None})
 
 
-def _renamed(values: dict[str, Any], names: dict[str, str | None]) -> dict[str, Any]:
-    found = {names.get(name, name): value for name, value in values.items()}
-    return {name: value for name, value in found.items() if name is not None}
+def _rename(values: dict[str, Any], names: dict[str, str | None]) -> dict[str, Any]:
+    renamed = {names.get(name, name): value for name, value in values.items()}
+    return {name: value for name, value in renamed.items() if name is not None}
 
 
 def _comparable(value: Any) -> Any:

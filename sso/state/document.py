@@ -1,4 +1,4 @@
-"""The shape of the document. A field that is not given is left as it is."""
+"""The format of the document. A field that the document does not name keeps its value."""
 
 import re
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from sso.accounts.model import login_key, stored_login
 from sso.core.ids import is_user_id
 from sso.core.mail_address import check_mail_address
+from sso.oauth.model import CLIENT_ID
 from sso.state.location import DocumentError
 from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
 
@@ -17,13 +18,12 @@ __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
 
 HOST = re.compile(r"(?:http://)?(?:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:.]{2,45}\])", re.ASCII)
 BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
-CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
-def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
+def _matching(pattern: re.Pattern[str], expected: str) -> AfterValidator:
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"must be {what}")
+            raise ValueError(f"must be {expected}")
         return text
 
     return AfterValidator(check)
@@ -35,17 +35,17 @@ def _user_id(text: str) -> str:
     return text
 
 
-def _plain(text: str) -> str:
+def _without_control_characters(text: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 or 0xD800 <= ord(character) < 0xE000 for character in text):
-        raise ValueError("must not hold control characters")
+        raise ValueError("must not contain control characters")
     return text
 
 
-Text = Annotated[str, Field(max_length=1024), AfterValidator(_plain)]
-Word = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain)]
-# Joined with commas in the authentication data.
+Text = Annotated[str, Field(max_length=1024), AfterValidator(_without_control_characters)]
+Word = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_without_control_characters)]
+# Tags are joined with commas in the authentication data.
 Tag = Annotated[Word, _matching(re.compile(r"[^,]+"), "a word without a comma")]
-Host = Annotated[str, _matching(HOST, "a host name in lower case, or http:// and one")]
+Host = Annotated[str, _matching(HOST, "a host name in lower case, optionally after http://")]
 
 
 class _Part(BaseModel):
@@ -73,13 +73,15 @@ class UserPart(_Part):
 
 class ClientPart(_Part):
     client_id: Annotated[str, _matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
-    client_secret: Annotated[str, Field(min_length=16, max_length=512), AfterValidator(_plain)] | None = None
+    client_secret: (
+        Annotated[str, Field(min_length=16, max_length=512), AfterValidator(_without_control_characters)] | None
+    ) = None
     name: Text | None = None
     redirect_hosts: list[Host] | None = None
     redirect_uris: list[Text] | None = None
     profile: Literal["strict", "oidc"] | None = None
     id_alg: Literal["", "ES256", "EdDSA"] | None = None
-    public: bool | None = None  # false: it has a secret, which an export leaves out
+    public: bool | None = None  # false: the client has a secret, which exports leave out
     consent: bool | None = None
     first_party: bool | None = None
     disabled: bool | None = None
@@ -92,7 +94,7 @@ class _Accounts(_Part):
 
 @dataclass(frozen=True)
 class Document:
-    """Read and ready to apply; whether what it names exists is seen then."""
+    """A parsed document. Whether the records that it refers to exist is checked when it is applied."""
 
     users: list[UserPart]
     clients: list[ClientPart]
@@ -107,13 +109,13 @@ class Document:
 
     @property
     def has_permissions(self) -> bool:
-        """It says something about the permission model."""
+        """Whether the document has any section of the permission model."""
         parts = (self.projects, self.applications, self.schemas, self.groups, self.memberships, self.permissions)
         return any(parts) or bool(self.access_keys)
 
     @property
     def application_ids(self) -> set[int]:
-        """All that are named by their ids."""
+        """The ids of all applications that the document names."""
         return {
             *(part.id for part in self.applications),
             *(part.id for part in self.schemas),
@@ -122,8 +124,8 @@ class Document:
         }
 
 
-ACCOUNTS = frozenset(("users", "clients"))
-SECTIONS = ACCOUNTS | {
+ACCOUNT_SECTIONS = frozenset(("users", "clients"))
+SECTIONS = ACCOUNT_SECTIONS | {
     "applications",
     "schemas",
     "roles",
@@ -136,12 +138,13 @@ SECTIONS = ACCOUNTS | {
 
 
 def parse(value: Any) -> Document:
+    """Returns the document. Raises DocumentError with the location of the first mistake."""
     if not isinstance(value, dict):
         raise DocumentError("the document: must be an object")
     for name in value:
         if name not in SECTIONS:
-            raise DocumentError(f"{name}: there is no such section")
-    accounts = _accounts({name: value[name] for name in ACCOUNTS if name in value})
+            raise DocumentError(f"{name}: unknown section")
+    accounts = _parse_accounts({name: value[name] for name in ACCOUNT_SECTIONS if name in value})
     warnings: list[str] = []
     return Document(
         users=accounts.users,
@@ -157,22 +160,23 @@ def parse(value: Any) -> Document:
     )
 
 
-def _accounts(value: dict[str, Any]) -> _Accounts:
+def _parse_accounts(value: dict[str, Any]) -> _Accounts:
     try:
         accounts = _Accounts.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-        raise DocumentError(f"{where or 'the document'}: {first['msg'].removeprefix('Value error, ')}") from None
-    _refuse_doubles("users", "login", [login_key(user.login) for user in accounts.users])
-    _refuse_doubles("users", "user_id", [user.user_id for user in accounts.users])
-    _refuse_doubles("clients", "client_id", [client.client_id for client in accounts.clients])
+        problem = "unknown field" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        raise DocumentError(f"{where or 'the document'}: {problem}") from None
+    _check_unique("users", "login", [login_key(user.login) for user in accounts.users])
+    _check_unique("users", "user_id", [user.user_id for user in accounts.users])
+    _check_unique("clients", "client_id", [client.client_id for client in accounts.clients])
     return accounts
 
 
-def _refuse_doubles(section: str, name: str, keys: Sequence[str | None]) -> None:
+def _check_unique(section: str, name: str, keys: Sequence[str | None]) -> None:
     seen: set[str | None] = set()
-    for at, key in enumerate(keys):
+    for index, key in enumerate(keys):
         if key is not None and key in seen:
-            raise DocumentError(f"{section}[{at}].{name}: stands twice in the document")
+            raise DocumentError(f"{section}[{index}].{name}: appears twice in the document")
         seen.add(key)

@@ -1,4 +1,4 @@
-"""The present state as a document that `sso apply` reads, without secrets: no access keys, no private keys."""
+"""Writes the current state as a document for `sso apply`, without secrets, access keys and private keys."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.db.transaction import Transaction
-from sso.state.apply import APPLY_S
+from sso.state.apply import APPLY_SECONDS
 from sso.state.sections import applications, groups, memberships, permissions, projects, schemas
 
 _USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
@@ -21,13 +21,13 @@ CLIENT_FIELDS = (
 
 
 async def export(database: Database) -> dict[str, Any]:
-    async def work(tx: Transaction) -> dict[str, Any]:
-        made, roles = await schemas.export(tx)
+    async def read(tx: Transaction) -> dict[str, Any]:
+        application_schemas, roles = await schemas.export(tx)
         return {
             "users": [_user(User.from_row(row)) for row in await tx.rows(_USERS)],
             "clients": [_client(row) for row in await tx.rows(_CLIENTS)],
             "applications": await applications.export(tx),
-            "schemas": made,
+            "schemas": application_schemas,
             "roles": roles,
             "projects": await projects.export(tx),
             "permissions": await permissions.export(tx),
@@ -35,7 +35,7 @@ async def export(database: Database) -> dict[str, Any]:
             "memberships": await memberships.export(tx),
         }
 
-    return await database.long_transaction(APPLY_S, work)
+    return await database.long_transaction(APPLY_SECONDS, read)
 
 
 def _user(user: User) -> dict[str, Any]:
@@ -43,5 +43,5 @@ def _user(user: User) -> dict[str, Any]:
 
 
 def _client(row: Any) -> dict[str, Any]:
-    shown = {name: row[name] for name in CLIENT_FIELDS} | ({"disabled": True} if row["disabled"] else {})
-    return shown | ({"public": row["secret_sealed"] is None} if row["profile"] == "oidc" else {})
+    fields = {name: row[name] for name in CLIENT_FIELDS} | ({"disabled": True} if row["disabled"] else {})
+    return fields | ({"public": row["secret_sealed"] is None} if row["profile"] == "oidc" else {})

@@ -1,4 +1,4 @@
-"""Where in the document something stands: whatever is wrong is said with it."""
+"""Locations in the document, such as ``groups[0].title``, which begin every error text."""
 
 import re
 from collections.abc import Iterator
@@ -11,42 +11,44 @@ _BEGINS_WITH_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(?:\[[0-9]+\]|\.[A-Za-z
 
 
 class DocumentError(ValueError):
-    """Where the document is wrong, in one line."""
+    """The document is invalid; the text is one line that begins with the location."""
 
 
 @contextmanager
-def said_at(place: str) -> Iterator[None]:
-    """What the readers and stores of the endpoints refuse, they say by the names of fields; this adds the place."""
+def error_location(location: str) -> Iterator[None]:
+    """Turns errors of readers and stores, which name only the field, into errors that also name the location."""
     try:
         yield
     except ApiError as error:
-        raise DocumentError(joined(place, "is removed" if error.message == "removed" else error.message)) from None
+        raise DocumentError(
+            with_location(location, "is removed" if error.message == "removed" else error.message)
+        ) from None
 
 
-def joined(place: str, message: str) -> str:
+def with_location(location: str, message: str) -> str:
     """``groups[0]`` and ``title: must be …`` make ``groups[0].title: must be …``."""
-    return f"{place}{'.' if _BEGINS_WITH_FIELD.match(message) else ': '}{message}"
+    return f"{location}{'.' if _BEGINS_WITH_FIELD.match(message) else ': '}{message}"
 
 
-def records(section: str, value: object, known: frozenset[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The records of an array, each with its place; a field that nobody reads is a mistake."""
+def read_records(section: str, value: object, known: frozenset[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the records of an array, each with its location. Unknown fields are errors."""
     if not isinstance(value, list):
         raise DocumentError(f"{section}: must be an array")
-    for at, item in enumerate(value):
-        yield f"{section}[{at}]", checked(f"{section}[{at}]", item, known)
+    for index, item in enumerate(value):
+        yield f"{section}[{index}]", check_fields(f"{section}[{index}]", item, known)
 
 
-def checked(place: str, item: object, known: frozenset[str]) -> dict[str, Any]:
+def check_fields(location: str, item: object, known: frozenset[str]) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise DocumentError(f"{place}: must be an object")
+        raise DocumentError(f"{location}: must be an object")
     for name in item:
         if name not in known:
-            raise DocumentError(f"{place}.{name}: there is no such field")
+            raise DocumentError(f"{location}.{name}: unknown field")
     return item
 
 
-def by_key(section: str, value: object) -> Iterator[tuple[str, str, Any]]:
-    """The members of an object, each with its place and key."""
+def read_members(section: str, value: object) -> Iterator[tuple[str, str, Any]]:
+    """Yields the members of an object, each with its location and key."""
     if not isinstance(value, dict):
         raise DocumentError(f"{section}: must be an object")
     for key, item in value.items():
@@ -54,12 +56,12 @@ def by_key(section: str, value: object) -> Iterator[tuple[str, str, Any]]:
 
 
 class UniqueKeys:
-    """Each key may stand in the document once."""
+    """Raises DocumentError if a key appears twice."""
 
     def __init__(self) -> None:
         self._seen: set[object] = set()
 
-    def __call__(self, place: str, key: object) -> None:
+    def add(self, location: str, key: object) -> None:
         if key in self._seen:
-            raise DocumentError(f"{place}: stands twice in the document")
+            raise DocumentError(f"{location}: appears twice in the document")
         self._seen.add(key)

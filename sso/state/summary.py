@@ -1,44 +1,46 @@
-"""What became of each record of the document, and where the work is now."""
+"""Counts what happened to each record of the document, and remembers the current location for error texts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sso.state.location import said_at
+from sso.state.location import error_location
 
-SAME, CHANGED, CREATED = "same", "changed", "created"
-_RANK = {SAME: 0, CHANGED: 1, CREATED: 2}
+UNCHANGED, CHANGED, CREATED = "unchanged", "changed", "created"
+_RANK = {UNCHANGED: 0, CHANGED: 1, CREATED: 2}
 
 
 @dataclass(frozen=True)
-class SectionCounts:
+class ApplyCounts:
     created: int
     changed: int
-    same: int
-    warnings: tuple[str, ...] = ()  # fields that were ignored
+    unchanged: int
+    warnings: tuple[str, ...] = ()  # about ignored fields
 
 
 @dataclass
 class ApplySummary:
-    """A record may be worked on in several steps; it counts once, by the most that happened to it."""
+    """A record may be changed in several steps. It counts once: as created, else as changed, else as unchanged."""
 
-    place: str = "the document"
+    location: str = "the document"
     warnings: list[str] = field(default_factory=list)
     _outcomes: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
-    def at(self, place: str) -> Iterator[None]:
-        self.place = place
-        with said_at(place):
+    def at(self, location: str) -> Iterator[None]:
+        self.location = location
+        with error_location(location):
             yield
 
-    def note(self, place: str, outcome: str) -> None:
-        if _RANK[outcome] >= _RANK[self._outcomes.get(place, SAME)]:
-            self._outcomes[place] = outcome
+    def record(self, location: str, outcome: str) -> None:
+        if _RANK[outcome] >= _RANK[self._outcomes.get(location, UNCHANGED)]:
+            self._outcomes[location] = outcome
 
-    def changed(self, place: str, *, changed: bool) -> None:
-        self.note(place, CHANGED if changed else SAME)
+    def record_change(self, location: str, *, changed: bool) -> None:
+        self.record(location, CHANGED if changed else UNCHANGED)
 
-    def counts(self) -> SectionCounts:
-        found = list(self._outcomes.values())
-        return SectionCounts(found.count(CREATED), found.count(CHANGED), found.count(SAME), tuple(self.warnings))
+    def counts(self) -> ApplyCounts:
+        outcomes = list(self._outcomes.values())
+        return ApplyCounts(
+            outcomes.count(CREATED), outcomes.count(CHANGED), outcomes.count(UNCHANGED), tuple(self.warnings)
+        )

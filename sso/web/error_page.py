@@ -1,4 +1,4 @@
-"""A refusal as a page for a person: what happened, and what they can do."""
+"""Renders an error as a page for a person: what happened, and what the person can do."""
 
 from collections.abc import Mapping
 
@@ -9,32 +9,32 @@ from sso.web.language import _
 from sso.web.pages import page
 
 HEADINGS = {
-    400: _("That request was not understood"),
+    400: _("We could not understand that request"),
     401: _("Please sign in again"),
-    403: _("That is not allowed"),
-    404: _("There is no such page"),
-    405: _("That is not how this page is used"),
-    410: _("This link has ended"),
-    413: _("That was too much"),
+    403: _("You are not allowed to do that"),
+    404: _("Page not found"),
+    405: _("This page cannot be used that way"),
+    410: _("This link no longer works"),
+    413: _("That request was too large"),
     429: _("Too many attempts"),
-    431: _("That was too much"),
+    431: _("That request was too large"),
     500: _("Something went wrong on our side"),
     503: _("We will be right back"),
 }
 ADVICE = {
-    401: _("You have been signed out, or your password was changed meanwhile."),
-    404: _("The address is wrong, or what was there is gone."),
-    500: _("Please try again. If it happens again, tell support the reference below."),
-    503: _("The service is not available for a moment. Please try again."),
+    401: _("You have been signed out, or your password has been changed."),
+    404: _("The address is wrong, or the page no longer exists."),
+    500: _("Please try again. If this keeps happening, give support the reference below."),
+    503: _("The service is briefly unavailable. Please try again in a moment."),
 }
 
 
 async def error_page(
     status: int, message: str, request_id: str, headers: Mapping[str, str], reason: str = ""
 ) -> Response:
-    """``message`` is shown if it is a text for people; what is meant for programs helps nobody here.
+    """Renders the page. ``message`` is shown only if it is a translatable text: other messages are for programs.
 
-    ``reason`` is for the operator who is looking at the page.
+    ``reason`` is for an operator who looks at the page.
     """
     heading = HEADINGS.get(status, _("Error"))
     return await page(
@@ -47,5 +47,5 @@ async def error_page(
         request_id=request_id,
         reason=reason,
         back="/",
-        back_text=_("To the start page"),
+        back_text=_("Go to the start page"),
     )

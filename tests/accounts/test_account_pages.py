@@ -47,7 +47,7 @@ def test_a_changed_password_keeps_this_browser_and_ends_the_rest(browser: Browse
         assert not other.is_signed_in
     assert browser.cookie() != before
     assert browser.get("/account?done=password").status_code == 200
-    assert browser.notice == "Your password is changed. You are signed out everywhere else."
+    assert browser.notice == "Your password has been changed. You have been signed out everywhere else."
     for name in ("token", "stoken"):
         assert browser.http.post("/proxy/api/login", json={"token": tokens[name]}).status_code == 401
     with Browser(server) as thief:
@@ -58,12 +58,12 @@ def test_a_changed_password_keeps_this_browser_and_ends_the_rest(browser: Browse
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"current": "wrong"}, "Your current password is not right."),
-        ({"current": ""}, "Your current password is not right."),
-        ({"repeat": NEW + "x"}, "The two new passwords differ."),
-        ({"new": "short12", "repeat": "short12"}, "A password has at least 8 characters."),
-        ({"new": "", "repeat": ""}, "A password has at least 8 characters."),
-        ({"new": "x" * 1025, "repeat": "x" * 1025}, "A password has at most 1024 characters."),
+        ({"current": "wrong"}, "Your current password is incorrect."),
+        ({"current": ""}, "Your current password is incorrect."),
+        ({"repeat": NEW + "x"}, "The new passwords do not match."),
+        ({"new": "short12", "repeat": "short12"}, "Your password must have at least 8 characters."),
+        ({"new": "", "repeat": ""}, "Your password must have at least 8 characters."),
+        ({"new": "x" * 1025, "repeat": "x" * 1025}, "Your password must have at most 1024 characters."),
     ],
 )
 def test_a_bad_change_of_password_changes_nothing(
@@ -99,7 +99,7 @@ def test_an_app_is_set_up_with_what_the_page_shows(browser: Browser, server: Ser
     assert "<svg" in browser.page.text
     answer = browser.submit("/account/totp", otp=code, current_password=PASSWORD)
     browser.follow(answer)
-    assert browser.notice == "Two-step sign-in with your app is on. You are signed out everywhere else."
+    assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
     with Browser(server) as other:
         assert other.follow(other.sign_in(login)).status_code == 200
         assert other.submit("/login/code", otp=code).status_code == 401  # it has been used, here
@@ -123,7 +123,7 @@ def test_the_picture_holds_the_same_secret(browser: Browser, login: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("password", "problem"), [(PASSWORD, "That code is not right"), ("wrong", "Your current pass")]
+    ("password", "problem"), [(PASSWORD, "This code is incorrect"), ("wrong", "Your current pass")]
 )
 def test_an_app_is_not_set_up_with_a_wrong_code_or_password(
     browser: Browser, server: Server, login: str, password: str, problem: str
@@ -171,7 +171,7 @@ def test_removing_the_app_needs_the_password(server: Server) -> None:
         code = app.code()
         answer = browser.submit("/account/totp/remove", current_password="wrong", present_otp=code)
         assert answer.status_code == 422
-        assert browser.problem == "Your current password is not right."
+        assert browser.problem == "Your current password is incorrect."
         with Browser(server) as other:
             assert other.sign_in(login).headers["Location"] == "/login/code"
         browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=code))
@@ -214,7 +214,7 @@ def test_a_session_can_be_signed_out_from_another(browser: Browser, server: Serv
         browser.open_account()
         mine = browser.form("/account/sessions/end")["id"]
         browser.follow(browser.submit("/account/sessions/end"))
-        assert browser.notice == "That session is signed out."
+        assert browser.notice == "That session has been signed out."
         assert sorted([other.is_signed_in, third.is_signed_in]) == [False, True]
         assert browser.is_signed_in
         assert mine not in browser.page.text
@@ -229,7 +229,7 @@ def test_everywhere_else_is_everywhere_but_here(browser: Browser, server: Server
     ):
         browser.open_account()
         browser.follow(browser.submit("/account/sessions/end-others"))
-        assert browser.notice == "You are signed out everywhere else."
+        assert browser.notice == "You have been signed out everywhere else."
         assert (other.is_signed_in, third.is_signed_in) == (False, False)
         assert browser.is_signed_in
         assert somebody_else.is_signed_in

@@ -11,8 +11,8 @@ from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
 
 LOGIN = "/proxy/api/login"
-MAX_GUESSES = 20
-BLOCKED = "Codes are no longer accepted for this account after too many wrong ones. Ask the operator to unblock them."
+MAX_ATTEMPTS = 20
+BLOCKED = "Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it."
 
 
 def end_waits(server: Server) -> None:
@@ -41,7 +41,7 @@ def guess_wrong(server: Server, login: str, count: int) -> list[int]:
 
 def test_twenty_wrong_codes_block_the_app_for_pages_and_the_login_operation(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
-    assert guess_wrong(server, login, MAX_GUESSES + 1) == [401] * MAX_GUESSES + [403]
+    assert guess_wrong(server, login, MAX_ATTEMPTS + 1) == [401] * MAX_ATTEMPTS + [403]
     end_waits(server)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
@@ -55,14 +55,14 @@ def test_twenty_wrong_codes_block_the_app_for_pages_and_the_login_operation(serv
 
 def test_owner_is_notified_of_a_blocked_factor_in_their_language(server: Server) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET, lang="de")
-    guess_wrong(server, login, MAX_GUESSES)
+    guess_wrong(server, login, MAX_ATTEMPTS)
     assert until(lambda: len(notices(server, login))) == 1
     assert "20 falsche Codes" in notices(server, login)[0]
 
 
 def test_right_code_starts_the_count_afresh(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
-    assert guess_wrong(server, login, MAX_GUESSES - 1) == [401] * (MAX_GUESSES - 1)
+    assert guess_wrong(server, login, MAX_ATTEMPTS - 1) == [401] * (MAX_ATTEMPTS - 1)
     end_waits(server)
     with server.client() as client:
         body = {"login": login, "password": PASSWORD, "otp": app.code()}
@@ -76,7 +76,7 @@ def test_blocked_mail_factor_sends_no_more_codes(server: Server) -> None:
     with server.client() as client:
         client.post(LOGIN, json={"login": login, "password": PASSWORD})
         assert len(mailed_codes(server, login)) == 1
-        guess_wrong(server, login, MAX_GUESSES)
+        guess_wrong(server, login, MAX_ATTEMPTS)
         end_waits(server)
         query(server, "DELETE FROM email_codes")
         client.post(LOGIN, json={"login": login, "password": PASSWORD})
@@ -87,7 +87,7 @@ def test_blocked_mail_factor_sends_no_more_codes(server: Server) -> None:
 @pytest.mark.parametrize("verb", ["unblock-2fa", "reset-2fa"])
 def test_operator_ends_the_block(server: Server, verb: str) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
-    guess_wrong(server, login, MAX_GUESSES)
+    guess_wrong(server, login, MAX_ATTEMPTS)
     end_waits(server)
     assert orjson.loads(server.sso("user", "show", login).stdout)["blocked_factors"] == ["totp"]
     server.sso("user", verb, login)

@@ -75,7 +75,7 @@ def test_a_wrong_password_shows_the_form_again(browser: Browser, server: Server,
     login = new_user(server)
     answer = browser.sign_in(login, password)
     assert answer.status_code == 401
-    assert browser.problem == "The e-mail address or the password is wrong."
+    assert browser.problem == "The e-mail address or password is incorrect."
     assert browser.form("/login")["login"] == login  # not to be typed again
     assert not password or password not in answer.text
     assert not browser.is_signed_in

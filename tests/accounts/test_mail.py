@@ -8,7 +8,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from sso.accounts.mail import TRIES, MailSender, Outbox
+from sso.accounts.mail import MAX_TRIES, MailSender, Outbox
 from sso.accounts.smtp import Delivery
 from sso.core.encryption import Keyring
 from sso.db.database import Database
@@ -62,7 +62,7 @@ async def test_mail_server_with_a_certificate_of_an_unknown_ca_is_refused(
         url = f"{scheme}://user:hunter2@localhost:{server.port}"
         await put(database, keyring)
         (refused,) = await deliver(mail_sender(database, keyring, url, tmp_path))
-        assert refused["event"] == "mail.not_sent"
+        assert refused["event"] == "mail.delivery_failed"
         assert refused["reason"].startswith("SSLCertVerificationError: ")
         assert (server.mails, server.passwords) == ([], [])
     assert await database.value(_COUNT) == 1  # it is tried again later
@@ -128,25 +128,25 @@ async def test_mail_that_cannot_be_built_is_given_up_and_the_next_one_is_sent(
     await database.value(_POISON, **({"recipient": "ann@example.com", "subject": "x", "body": None} | part))
     await put(database, keyring, "bob@example.com")
     logs = await deliver(sender)
-    assert [entry["event"] for entry in logs] == ["mail.not_sent"]
+    assert [entry["event"] for entry in logs] == ["mail.delivery_failed"]
     (mail,) = plain.mails
     assert "To: bob@example.com" in mail
-    for _ in range(TRIES - 1):
+    for _ in range(MAX_TRIES - 1):
         await database.value(_DUE)
         logs = await deliver(sender)
-    assert [entry["event"] for entry in logs] == ["mail.not_sent", "mail.given_up"]
+    assert [entry["event"] for entry in logs] == ["mail.delivery_failed", "mail.delivery_abandoned"]
     assert await database.value(_COUNT) == 0
     assert "123456" not in str(logs)
 
 
-@pytest.mark.parametrize("tries", [TRIES, 2**31 - 1])
+@pytest.mark.parametrize("tries", [MAX_TRIES, 2**31 - 1])
 async def test_mail_whose_attempts_never_ended_is_given_up(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, tries: int
 ) -> None:
     await put(database, keyring)
     await database.value(_SET_TRIES, tries=tries)
     (logged,) = await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
-    assert logged["event"] == "mail.given_up"
+    assert logged["event"] == "mail.delivery_abandoned"
     assert plain.mails == []
     assert await database.value(_COUNT) == 0
 

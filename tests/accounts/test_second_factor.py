@@ -56,7 +56,7 @@ def test_a_wrong_code_is_refused_and_may_be_tried_again(browser: Browser, server
     ask(browser, new_user(server, totp_secret=TOTP_SECRET), next="/account/totp")
     answer = browser.submit("/login/code", otp=app.wrong() if otp == "wrong" else otp)
     assert answer.status_code == 401
-    assert browser.problem == "That code is not right, or it has been used."
+    assert browser.problem == "This code is incorrect or has already been used."
     assert not browser.is_signed_in
     assert browser.submit("/login/code", otp=app.code()).headers["Location"] == "/account/totp"
 
@@ -126,7 +126,7 @@ def test_the_second_step_must_come_within_ten_minutes(browser: Browser, server: 
     query(server, f"{late} WHERE c.user_id = u.user_id AND u.login = $1", login)
     answer = browser.submit("/login/code", otp=app.code())
     assert answer.status_code == 401
-    assert browser.problem == "That took too long. Please sign in again."
+    assert browser.problem == "This sign-in has expired. Please sign in again."
     assert browser.submit("/login", login=login, password=PASSWORD).status_code == 303
 
 
@@ -156,7 +156,7 @@ def test_a_mailed_code_is_sent_again_only_after_a_minute(browser: Browser, serve
     login = new_user(server, email_2fa=True)
     ask(browser, login)
     assert browser.submit("/login/code/resend").status_code == 200
-    assert browser.notice == "A code was sent. Look into your mailbox."
+    assert browser.notice == "We have sent you a code. Check your e-mail."
     assert len(mailed_codes(server, login)) == 1
     minute = "UPDATE email_codes c SET sent = sent - interval '61 s' FROM users u"
     query(server, f"{minute} WHERE c.user_id = u.user_id AND u.login = $1", login)

@@ -62,7 +62,7 @@ def test_setting_up_an_app_ends_what_was_signed_in_without_it(server: Server) ->
         browser.get("/account/totp")
         code = App(shown_secret(browser)).code()
         browser.follow(browser.submit("/account/totp", otp=code, current_password=PASSWORD))
-        assert browser.notice == "Two-step sign-in with your app is on. You are signed out everywhere else."
+        assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
         assert browser.cookie() != before
         assert not other.is_signed_in
     assert not token_works(server, token)
@@ -76,13 +76,13 @@ def test_removing_the_app_needs_a_code(server: Server) -> None:
         for code in ("", app.wrong()):
             answer = browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=code)
             assert answer.status_code == 422
-            assert browser.problem == "That code is not right, or it has been used."
+            assert browser.problem == "This code is incorrect or has already been used."
         token = api_token(server, login, otp=app.code())
         query(server, "UPDATE users SET totp_last_step = 0 WHERE login = $1", login)
         browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=app.code()))
-        assert browser.notice == "The authenticator app is removed. You are signed out everywhere else."
+        assert browser.notice == "The authenticator app has been removed. You have been signed out everywhere else."
     assert not token_works(server, token)
-    assert is_notified(server, login, "The authenticator app of your account was removed.")
+    assert is_notified(server, login, "The authenticator app was removed from your account.")
     with Browser(server) as browser:
         assert browser.sign_in(login).headers["Location"] == "/account"
 
@@ -92,13 +92,13 @@ def test_turning_mailed_codes_off_needs_a_mailed_code(server: Server) -> None:
     with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
         browser.open_account()
         browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD))
-        assert browser.notice == "Your choice is saved. You are signed out everywhere else."
+        assert browser.notice == "Your change has been saved. You have been signed out everywhere else."
         assert not other.is_signed_in
         assert is_notified(server, login, "Codes by e-mail were turned on for your account.")
         assert browser.submit("/account/email-2fa", current_password=PASSWORD).status_code == 422
         fields = browser.form("/account/email-2fa") | {"form": "email_2fa"}
         browser.page = browser.post("/account/code", fields)
-        assert browser.notice == "A code was sent. Look into your mailbox."
+        assert browser.notice == "We have sent you a code. Check your e-mail."
         (code,) = mailed_codes(server, login)
         browser.follow(browser.submit("/account/email-2fa", current_password=PASSWORD, present_otp=code))
     assert is_notified(server, login, "Codes by e-mail were turned off for your account.")
@@ -115,11 +115,11 @@ def test_adding_an_app_needs_the_mailed_code_that_is_on(server: Server) -> None:
         app = App(shown_secret(browser))
         proof = {"current_password": PASSWORD, "otp": app.code()}
         assert browser.submit("/account/totp", **proof).status_code == 422
-        assert browser.problem == "That code is not right, or it has been used."
+        assert browser.problem == "This code is incorrect or has already been used."
         allow_another_mail(server)
         secret = shown_secret(browser)
         browser.page = browser.post("/account/totp/code", browser.form("/account/totp"))
-        assert browser.notice == "A code was sent. Look into your mailbox."
+        assert browser.notice == "We have sent you a code. Check your e-mail."
         assert shown_secret(browser) == secret
         code = mailed_codes(server, login, 2)[1]
         assert browser.submit("/account/totp", **proof, present_otp=code).status_code == 303
@@ -143,7 +143,7 @@ def test_blocked_factor_cannot_be_switched_off(server: Server) -> None:
         query(server, f"{block} WHERE login = $1", login)
         answer = browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=app.code())
         assert answer.status_code == 403
-        assert browser.problem.startswith("Codes are no longer accepted for this account")
+        assert browser.problem.startswith("Too many wrong codes were entered")
 
 
 def test_enrolment_works_once(server: Server) -> None:
@@ -182,7 +182,7 @@ def test_enrolment_expires(server: Server) -> None:
         old = ring.seal(purpose, orjson.dumps([began - 601, secret]).decode())
         proof = {"otp": App(secret).code(), "current_password": PASSWORD}
         assert browser.submit("/account/totp", setup=old, **proof).status_code == 422
-        assert browser.problem == "That took too long. Please add the new key to your app."
+        assert browser.problem == "The key has expired. Please add the new key to your app."
         assert shown_secret(browser) != secret
 
 
@@ -210,7 +210,7 @@ def test_operator_reset_ends_sessions_and_notifies(server: Server) -> None:
         sign_in_with(browser, login, app.code())
         server.sso("user", "reset-2fa", login)
         assert not browser.is_signed_in
-    assert is_notified(server, login, "The operator has removed all second factors of your account.")
+    assert is_notified(server, login, "Support has turned off two-step sign-in for your account.")
 
 
 @pytest.mark.parametrize("change", [{"totp_secret": TOTP_SECRET}, {"email_2fa": True}])

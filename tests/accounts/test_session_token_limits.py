@@ -185,7 +185,7 @@ def test_sign_out_everywhere_else_ends_session_tokens_and_jwts(server: Server, l
         data = renew(workers[1], first["token"])
         browser.open_account()
         browser.follow(browser.submit("/account/sessions/end-others"))
-        assert browser.notice == "You are signed out everywhere else."
+        assert browser.notice == "You have been signed out everywhere else."
         assert browser.is_signed_in
         for made in (first, data):
             assert not is_valid_token(workers[worker], made["token"])
@@ -214,7 +214,7 @@ def test_account_page_lists_games_and_signs_out_one_of_them(server: Server, logi
         assert "First used just now" in page
         fields = next(form for form in forms(browser, "/account/games/end") if sid_of(one) in form["ids"])
         browser.follow(browser.post("/account/games/end", fields))
-        assert browser.notice == "That game is signed out."
+        assert browser.notice == "You have been signed out of that game."
         assert f"Game {game}" not in browser.open_account().text
         for worker in workers:
             for made in (one, derived):

@@ -71,7 +71,7 @@ def test_signing_in_and_out(page: Page, server: Server, login: str) -> None:
 
 def test_a_wrong_password_is_shown(page: Page, server: Server, login: str) -> None:
     sign_in(page, server, login, "wrong")
-    expect(page.get_by_role("alert")).to_have_text("The e-mail address or the password is wrong.")
+    expect(page.get_by_role("alert")).to_have_text("The e-mail address or password is incorrect.")
     expect(page).to_have_title("Problem: Sign in · Sign-on")
     expect(page.get_by_label("E-mail")).to_have_value(login)
     expect(page.get_by_label("Password")).to_be_focused()
@@ -95,7 +95,7 @@ def test_signing_in_with_a_code_of_the_app(page: Page, server: Server, with_app:
     assert_fits(page)
     page.get_by_label("Code").fill(app.wrong())
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_role("alert")).to_have_text("That code is not right, or it has been used.")
+    expect(page.get_by_role("alert")).to_have_text("This code is incorrect or has already been used.")
     page.get_by_label("Code").fill(app.code())
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
@@ -105,7 +105,7 @@ def test_signing_in_with_a_mailed_code(page: Page, server: Server, with_mail: st
     sign_in(page, server, with_mail)
     expect(page.get_by_text("We sent a code to p…@example.com.")).to_be_visible()
     page.get_by_role("button", name="Send the code again").click()
-    expect(page.get_by_role("status")).to_have_text("A code was sent. Look into your mailbox.")
+    expect(page.get_by_role("status")).to_have_text("We have sent you a code. Check your e-mail.")
     assert_fits(page)
     page.get_by_label("Code").fill(mailed_codes(server, with_mail)[0])
     page.get_by_role("button", name="Continue").click()
@@ -119,8 +119,8 @@ def test_setting_up_an_app_and_removing_it(page: Page, server: Server, login: st
     app = App(page.locator(".key code").inner_text())
     assert_fits(page)
     for code, outcome in (
-        (app.wrong(), "That code is not right."),
-        (app.code(), "Two-step sign-in with your app is on."),
+        (app.wrong(), "This code is incorrect."),
+        (app.code(), "Your authenticator app has been set up."),
     ):
         page.get_by_label("Current password").fill(PASSWORD)
         page.get_by_label("Code from the app").fill(code)
@@ -137,12 +137,12 @@ def test_setting_up_an_app_and_removing_it(page: Page, server: Server, login: st
     form.get_by_label("Current password").fill(PASSWORD)
     form.get_by_label("Current code").fill(app.wrong())
     form.get_by_role("button").click()
-    expect(form.locator("..").get_by_role("alert")).to_have_text("That code is not right, or it has been used.")
+    expect(form.locator("..").get_by_role("alert")).to_have_text("This code is incorrect or has already been used.")
     assert_fits(page)
     form.get_by_label("Current password").fill(PASSWORD)
     form.get_by_label("Current code").fill(app.code())
     form.get_by_role("button").click()
-    expect(page.get_by_role("status")).to_contain_text("The authenticator app is removed.")
+    expect(page.get_by_role("status")).to_contain_text("The authenticator app has been removed.")
 
 
 def test_turning_mailed_codes_on(page: Page, server: Server, login: str) -> None:
@@ -151,12 +151,12 @@ def test_turning_mailed_codes_on(page: Page, server: Server, login: str) -> None
     row.locator("summary").click()
     row.get_by_label("Current password").fill("wrong")
     row.get_by_role("button").click()
-    expect(row.get_by_role("alert")).to_have_text("Your current password is not right.")
+    expect(row.get_by_role("alert")).to_have_text("Your current password is incorrect.")
     expect(row.get_by_label("Current password")).to_be_focused()
     assert_fits(page)
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("Your choice is saved.")
+    expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")
     expect(row.locator(".badge")).to_have_text("On")
 
 
@@ -167,21 +167,24 @@ def test_turning_mailed_codes_off(page: Page, server: Server, with_mail: str) ->
     row = page.locator(".row").filter(has_text="Codes by e-mail")
     row.locator("summary").click()
     row.get_by_role("button", name="Send me a code by e-mail").click()
-    expect(row.get_by_role("status")).to_have_text("A code was sent. Look into your mailbox.")
+    expect(row.get_by_role("status")).to_have_text("We have sent you a code. Check your e-mail.")
     assert_fits(page)
     row.get_by_label("Current password").fill(PASSWORD)
     row.get_by_label("Current code").fill(mailed_codes(server, with_mail, 2)[1])
     row.get_by_role("button", name="Turn off e-mail codes").click()
-    expect(page.get_by_role("status")).to_contain_text("Your choice is saved.")
+    expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")
     expect(row.locator(".badge")).to_have_text("Off")
 
 
 def test_changing_the_password(page: Page, server: Server, login: str) -> None:
     sign_in(page, server, login)
-    for current, outcome in (("wrong", "Your current password is not right."), (PASSWORD, "Your password is changed.")):
+    for current, outcome in (
+        ("wrong", "Your current password is incorrect."),
+        (PASSWORD, "Your password has been changed."),
+    ):
         page.get_by_label("Current password").first.fill(current)
         page.get_by_label("New password", exact=True).fill(NEW)
-        page.get_by_label("New password again").fill(NEW)
+        page.get_by_label("Repeat new password").fill(NEW)
         page.get_by_role("button", name="Change password").click()
         expect(page.locator(".box")).to_contain_text(outcome)
         assert_fits(page)
@@ -198,11 +201,11 @@ def test_signing_out_elsewhere(page: Page, chromium: Browser, server: Server, lo
     expect(page.locator(".sessions h3")).to_have_count(3)
     assert_fits(page)
     page.locator(".sessions .row").filter(has_text="Firefox on Android").get_by_role("button").click()
-    expect(page.get_by_role("status")).to_have_text("That session is signed out.")
+    expect(page.get_by_role("status")).to_have_text("That session has been signed out.")
     expect(page.locator(".sessions h3")).to_have_count(2)
     page.get_by_role("button", name="Sign out everywhere else").click()
-    expect(page.get_by_role("status")).to_have_text("You are signed out everywhere else.")
-    expect(page.get_by_text("You are signed in nowhere else.")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("You have been signed out everywhere else.")
+    expect(page.get_by_text("You are not signed in anywhere else.")).to_be_visible()
     for other in others:
         other.page.reload()
         expect(other.page.get_by_role("heading", level=1)).to_have_text("Sign in")
@@ -214,7 +217,7 @@ def test_a_page_that_does_not_exist(page: Page, server: Server) -> None:
     page.goto(f"{server.base_url}/nothing")
     expect(page.get_by_text("Error 404")).to_be_visible()
     assert_fits(page)
-    page.get_by_role("link", name="To the start page").click()
+    page.get_by_role("link", name="Go to the start page").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
@@ -283,10 +286,10 @@ def test_games_are_listed_and_signed_out(page: Page, server: Server, login: str)
         expect(games.get_by_role("listitem").last).to_contain_text("127.0.0.1 Last used just now First used just now")
         assert_fits(page)
         games.get_by_role("button", name="Sign out of Red Dawn").click()
-        expect(page.get_by_role("status")).to_have_text("That game is signed out.")
+        expect(page.get_by_role("status")).to_have_text("You have been signed out of that game.")
         expect(games.get_by_role("heading", level=3)).to_have_text(["Game or app"])
         assert game.post("/proxy/api/login", json={"token": token}).status_code == 401
     page.get_by_role("button", name="Sign out everywhere else").click()
-    expect(page.get_by_role("status")).to_have_text("You are signed out everywhere else.")
-    expect(games).to_contain_text("No game is signed in.")
+    expect(page.get_by_role("status")).to_have_text("You have been signed out everywhere else.")
+    expect(games).to_contain_text("You are not signed in to any games.")
     assert_fits(page)

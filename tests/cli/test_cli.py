@@ -383,7 +383,7 @@ def test_what_is_exported_can_be_applied_and_changes_nothing(run: Program, tmp_p
     [
         ('{"users": [{"login": "a@example.com"}, {"login": 5}]}', "users[1].login: "),
         ('{"users": [{"login": "a@example.com"}], "projects": [{"title": "/"}]}', "projects[0].title: "),
-        ('{"nope": []}', "nope: there is no such section"),
+        ('{"nope": []}', "nope: unknown section"),
         ('{"users": [', "not valid JSON (line 1, "),
         ('{"users": [], "users": []}', "duplicate key"),
         ("[]", "one JSON object"),

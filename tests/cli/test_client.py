@@ -112,7 +112,7 @@ async def test_a_document_with_another_secret_replaces_both(services: Services) 
     applier = Applier(services.database, services.hasher, services.keyring)
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
     await applier.apply(parse({"clients": [part]}))
-    assert (await applier.apply(parse({"clients": [part]}))).same == 1
+    assert (await applier.apply(parse({"clients": [part]}))).unchanged == 1
     await services.oauth.clients.rotate_secret("shop")
     await applier.apply(parse({"clients": [part]}))
     client = await services.oauth.clients.get("shop")

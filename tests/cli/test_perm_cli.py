@@ -11,7 +11,7 @@ from sso.cli.context import command_line_actor
 from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
-from sso.perm.credentials import email_secret
+from sso.perm.stores.email_secret import email_secret_matches
 from sso.services import Services, open_services
 from tests.cli.conftest import Sso
 from tests.state.studio import ANN, SECRET, TESTERS, studio
@@ -89,8 +89,8 @@ def test_app_email_secret_is_the_last_word_and_stays(applied: Sso, environment: 
     assert applied("app", "email-secret", "1").out.split()[-1] != secret
 
     async def check(services: Services) -> tuple[bool, bool]:
-        right = await email_secret.matches(services.database, services.keyring, 40, secret)
-        return right, await email_secret.matches(services.database, services.keyring, 40, "wrong")
+        right = await email_secret_matches(services.database, services.keyring, 40, secret)
+        return right, await email_secret_matches(services.database, services.keyring, 40, "wrong")
 
     assert _in_services(environment, check) == (True, False)
     assert "there is no application" in applied("app", "email-secret", "4711").failure

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from sso.core.errors import Busy
+from sso.core.errors import ServerBusy
 from sso.core.fair_thread import MAX_CLIENTS
 from sso.core.keys import GENERATE, PublicKey
 from sso.core.net import Address, parse_address
@@ -49,7 +49,7 @@ async def test_an_error_of_a_verification_reaches_its_caller_and_frees_the_turn(
         with pytest.raises(ZeroDivisionError):
             await pool.run(ANN, COSTLY, divmod, 1, 0)
     assert await pool.run(ANN, COSTLY, divmod, 7, 2) == (3, 1)
-    assert not pool._thread._turns
+    assert not pool._thread._locks
 
 
 async def test_one_client_delays_another_by_one_verification_only() -> None:
@@ -63,7 +63,7 @@ async def test_one_client_delays_another_by_one_verification_only() -> None:
         gate.open()
     assert len(gate.done) == 6
     assert gate.done[1] == "bob"
-    assert not pool._thread._turns
+    assert not pool._thread._locks
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_a_client_has_a_bounded_number_of_verifications_waiting(others: Ca
             nursery.start_soon(pool.run, others(number), COSTLY, gate.work, "x")
         await trio.testing.wait_all_tasks_blocked()
         for number in range(3):
-            with pytest.raises(Busy):
+            with pytest.raises(ServerBusy):
                 await pool.run(others(number), COSTLY, gate.work, "refused")
         nursery.start_soon(pool.run, BOB, COSTLY, gate.work, "bob")
         await trio.testing.wait_all_tasks_blocked()
@@ -87,7 +87,7 @@ async def test_a_client_has_a_bounded_number_of_verifications_waiting(others: Ca
     assert gate.done.count("x") == 1 + MAX_WAITING_PER_CLIENT
     assert gate.done[1] == "bob"
     assert "refused" not in gate.done
-    assert not pool._thread._turns
+    assert not pool._thread._locks
 
 
 async def test_a_bounded_number_of_clients_wait() -> None:
@@ -96,13 +96,13 @@ async def test_a_bounded_number_of_clients_wait() -> None:
         for number in range(MAX_CLIENTS):
             nursery.start_soon(pool.run, parse_address(f"10.0.{number >> 8}.{number & 255}"), COSTLY, gate.work, "x")
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(Busy) as caught:
+        with pytest.raises(ServerBusy) as caught:
             await pool.run(BOB, COSTLY, gate.work, "refused")
         assert caught.value.headers == {"Retry-After": "1"}
         assert await pool.run(BOB, CHEAP, abs, -1) == 1
         gate.open()
     assert gate.done == ["x"] * MAX_CLIENTS
-    assert not pool._thread._turns
+    assert not pool._thread._locks
 
 
 async def test_a_client_that_leaves_gives_up_its_place() -> None:
@@ -117,4 +117,4 @@ async def test_a_client_that_leaves_gives_up_its_place() -> None:
             leaving.cancel_scope.cancel()
         gate.open()
     assert gate.done == ["ann"]
-    assert not pool._thread._turns
+    assert not pool._thread._locks

@@ -1,27 +1,60 @@
-from typing import Any
+"""Concurrent calls share a statement. Each gets its own row; slow, failing or cancelled calls do not harm others."""
+
+from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
 
-from sso.db.batch.statement_batch import LONG_S, Batch
+from sso.db.batch.scheduler import BatchScheduler
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import SLOW_BATCH_S, Batch
 from sso.db.database import Database
-from sso.db.errors import TransactionConflict, Unavailable
+from sso.db.errors import DeadlineExceeded, TransactionConflict, Unavailable
 from sso.db.statement import Statement
 
-DOUBLE = Statement(
-    """SELECT item.n, item.value * 2 AS doubled, pg_sleep(0.005) FROM unnest(CAST(:values AS int[]))
-    WITH ORDINALITY AS item (value, n) WHERE item.value >= 0"""
+DOUBLE = BatchStatement(
+    "SELECT item.n, item.value * 2 AS doubled FROM {items} WHERE item.value >= 0", columns={"value": "int"}
 )
-WAIT = Statement(
-    """SELECT item.n, pg_sleep(item.value) FROM unnest(CAST(:values AS float[])) WITH ORDINALITY AS item (value, n)"""
+CLAIM = BatchStatement(
+    """WITH item AS (SELECT DISTINCT ON (key) key, n FROM {items} ORDER BY key, n)
+    UPDATE throttle t SET failures = 1 FROM item WHERE t.key = item.key AND t.failures = 0 RETURNING item.n""",
+    columns={"key": "bytea"},
 )
-CLAIM = Statement(
-    """WITH item AS (
-        SELECT DISTINCT ON (key) key, n FROM unnest(CAST(:keys AS bytea[])) WITH ORDINALITY AS item (key, n)
-        ORDER BY key, n
-    )
-    UPDATE throttle t SET failures = 1 FROM item WHERE t.key = item.key AND t.failures = 0 RETURNING item.n"""
-)
+WAIT = BatchStatement("SELECT n FROM {items}", columns={"seconds": "float"})
+
+
+class SleepingDatabase:
+    """Runs the statement WAIT: a batch takes as many seconds as its longest item asks for."""
+
+    def __init__(self) -> None:
+        self.scheduler = BatchScheduler()
+        self.batches: list[list[float]] = []
+
+    async def run_sql(self, sql: str, columns: list[list[float]]) -> list[dict[str, int]]:
+        [seconds] = columns
+        self.batches.append(seconds)
+        await trio.sleep(max(seconds))
+        return [{"n": number} for number, _ in enumerate(seconds, 1)]
+
+
+class Callers:
+    """Calls of one batch on a SleepingDatabase, and when each of them was done."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.database = SleepingDatabase()
+        self.batch = Batch(cast(Database, self.database), WAIT)
+        self.done_at: dict[str, float] = {}
+        self._nursery = nursery
+        self._start = trio.current_time()
+
+    async def start(self, name: str, seconds: float) -> None:
+        async def call() -> None:
+            assert await self.batch(seconds=seconds) is not None
+            self.done_at[name] = trio.current_time() - self._start
+
+        self._nursery.start_soon(call)
+        await trio.testing.wait_all_tasks_blocked()
 
 
 async def test_each_caller_gets_its_own_row_and_many_share_a_statement(database: Database) -> None:
@@ -29,24 +62,23 @@ async def test_each_caller_gets_its_own_row_and_many_share_a_statement(database:
     double = Batch(database, DOUBLE, observe=sizes.append)
     results: dict[int, int] = {}
 
-    async def one(value: int) -> None:
-        row = await double(value)
+    async def call(value: int) -> None:
+        row = await double(value=value)
         assert row is not None
         results[value] = row["doubled"]
 
     async with trio.open_nursery() as nursery:
         for value in range(100):
-            nursery.start_soon(one, value)
+            nursery.start_soon(call, value)
     assert results == {value: value * 2 for value in range(100)}
-    assert sum(sizes) == 100
-    assert len(sizes) < 10
+    assert sizes == [1, 99]
 
 
-async def test_no_row_is_none(database: Database) -> None:
-    assert await Batch(database, DOUBLE)(-1) is None
+async def test_item_without_a_row_gets_none(database: Database) -> None:
+    assert await Batch(database, DOUBLE)(value=-1) is None
 
 
-async def test_of_two_items_with_one_key_exactly_one_wins(database: Database) -> None:
+async def test_of_items_with_one_key_exactly_one_gets_a_row(database: Database) -> None:
     await database.value(
         Statement(
             """INSERT INTO throttle (key, failures, since, blocked_until, expires)
@@ -54,154 +86,152 @@ async def test_of_two_items_with_one_key_exactly_one_wins(database: Database) ->
         )
     )
     claim = Batch(database, CLAIM)
-    won: list[bytes] = []
+    claimed: list[bytes] = []
 
-    async def one(key: bytes) -> None:
-        if await claim(key):
-            won.append(key)
+    async def call(key: bytes) -> None:
+        if await claim(key=key):
+            claimed.append(key)
 
     async with trio.open_nursery() as nursery:
         for _ in range(10):
             for number in range(1, 21):
-                nursery.start_soon(one, b"k%d" % number)
-    assert sorted(won) == sorted(b"k%d" % number for number in range(1, 21))
+                nursery.start_soon(call, b"k%d" % number)
+    assert sorted(claimed) == sorted(b"k%d" % number for number in range(1, 21))
 
 
-async def test_one_bad_item_does_not_fail_the_others(database: Database) -> None:
-    double = Batch(database, DOUBLE)
-    good: list[int] = []
-
-    async def one(value: object) -> None:
-        if isinstance(value, int):
-            row = await double(value)
-            assert row is not None
-            good.append(row["doubled"])
-        else:
-            with pytest.raises(Exception, match="int"):
-                await double(value)
-
-    async with trio.open_nursery() as nursery:
-        for value in (1, 2, "three", 4, 5, 6):
-            nursery.start_soon(one, value)
-    assert sorted(good) == [2, 4, 8, 10, 12]
-
-
-async def test_cancelled_callers_leave_the_others_alone(database: Database) -> None:
+async def test_bad_item_does_not_fail_the_others(database: Database) -> None:
     double = Batch(database, DOUBLE)
     results: list[int] = []
 
-    async def patient(value: int) -> None:
-        row = await double(value)
-        assert row is not None
-        results.append(row["doubled"])
-
-    async def impatient(value: int, after: float) -> None:
-        with trio.move_on_after(after):
-            await double(value)
-
-    async with trio.open_nursery() as nursery:
-        for value in range(60):
-            nursery.start_soon(patient, value)
-            nursery.start_soon(impatient, value, value * 0.001)
-    assert sorted(results) == [value * 2 for value in range(60)]
-    row = await double(21)
-    assert row is not None
-    assert row["doubled"] == 42
-
-
-async def test_a_batch_that_waits_for_a_lock_holds_up_nobody_else(database: Database) -> None:
-    sizes: list[int] = []
-    wait = Batch(database, WAIT, observe=sizes.append)
-    ended: list[float] = []
-
-    async def one(seconds: float) -> None:
-        await wait(seconds)
-        ended.append(seconds)
+    async def call(value: object) -> None:
+        if isinstance(value, int):
+            row = await double(value=value)
+            assert row is not None
+            results.append(row["doubled"])
+        else:
+            with pytest.raises(Exception, match="int"):
+                await double(value=value)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one, 1.0)
-        await trio.sleep(0.01)
-        nursery.start_soon(one, 0.0)  # in line behind it
-        await trio.sleep(LONG_S + 0.1)
-        nursery.start_soon(one, 0.001)
-    assert sorted(ended[:2]) == [0.0, 0.001]
-    assert ended[2] == 1.0
-    assert sum(sizes) == 3
-    assert wait._running == []
+        for value in (1, 2, "three", 4, 5, 6):
+            nursery.start_soon(call, value)
+    assert sorted(results) == [2, 4, 8, 10, 12]
 
 
-async def test_who_waits_behind_a_lock_goes_on_although_nobody_else_comes(database: Database) -> None:
-    wait = Batch(database, WAIT)
-    took: dict[str, float] = {}
-
-    async def one(name: str, seconds: float) -> None:
-        began = trio.current_time()
-        await wait(seconds)
-        took[name] = trio.current_time() - began
-
+async def test_cancelled_callers_do_not_harm_the_others(autojump_clock: trio.testing.MockClock) -> None:
+    """Callers are cancelled while they wait, at the moment when they become leader, and while they lead."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one, "stuck", 1.5)
-        await trio.sleep(0.02)
-        nursery.start_soon(one, "early", 0.0)  # before it is known that the first one is stuck
-        await trio.sleep(2 * LONG_S)
-        nursery.start_soon(one, "beside", 0.05)
-        await trio.sleep(0.01)
-        nursery.start_soon(one, "behind", 0.0)  # the batch before it is a short one
-    assert max(took["early"], took["beside"], took["behind"]) < took["stuck"] / 2
+        callers = Callers(nursery)
+
+        async def call_for(seconds: float) -> None:
+            with trio.move_on_after(seconds):
+                await callers.batch(seconds=0.005)
+
+        for number in range(60):
+            nursery.start_soon(callers.start, f"caller {number}", 0.005)
+            nursery.start_soon(call_for, number * 0.001)
+    assert len(callers.done_at) == 60
+    assert callers.batch._running == []
+    assert not callers.batch._waiting
 
 
-async def test_who_was_taken_along_by_another_waits_for_that_batch(database: Database) -> None:
-    sizes: list[int] = []
-    wait = Batch(database, WAIT, observe=sizes.append)
+async def test_while_a_batch_runs_all_callers_wait_for_the_next_one(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(wait, 5 * LONG_S)
-        await trio.sleep(LONG_S / 2)
-        nursery.start_soon(wait, 0.0)  # the first in line, and looks at the clock while the next one runs
-        await trio.sleep(LONG_S * 0.7)
-        nursery.start_soon(wait, 3 * LONG_S)
-    assert sizes == [1, 2]
-    assert wait._running == []
+        callers = Callers(nursery)
+        for number in range(30):
+            await callers.start(f"caller {number}", SLOW_BATCH_S / 2)
+    assert [len(batch) for batch in callers.database.batches] == [1, 29]
+    assert callers.batch._running == []
 
 
-async def test_a_batch_that_collided_is_run_once_more(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_next_batch_runs_beside_a_slow_one(autojump_clock: trio.testing.MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        callers = Callers(nursery)
+        await callers.start("slow", 10.0)
+        await trio.sleep(SLOW_BATCH_S / 4)
+        await callers.start("waiting", 0.0)
+        await trio.sleep(2 * SLOW_BATCH_S)
+        await callers.start("later", SLOW_BATCH_S / 2)
+        await callers.start("last", 0.0)  # waits for a batch that is not slow
+    assert callers.done_at == pytest.approx(
+        {"slow": 10.0, "waiting": 1.25 * SLOW_BATCH_S, "later": 2.75 * SLOW_BATCH_S, "last": 2.75 * SLOW_BATCH_S}
+    )
+    assert callers.database.batches == [[10.0], [0.0], [SLOW_BATCH_S / 2], [0.0]]
+    assert callers.batch._running == []
+
+
+async def test_first_waiting_caller_is_taken_into_the_batch_of_a_later_leader(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """It watches for a slow batch every SLOW_BATCH_S; a caller that comes in between leads, and takes it along."""
+    async with trio.open_nursery() as nursery:
+        callers = Callers(nursery)
+        await callers.start("slow", 5 * SLOW_BATCH_S)
+        await trio.sleep(SLOW_BATCH_S / 2)
+        await callers.start("first", 0.0)
+        await trio.sleep(SLOW_BATCH_S * 0.7)
+        await callers.start("leader", 3 * SLOW_BATCH_S)
+    assert callers.database.batches == [[5 * SLOW_BATCH_S], [3 * SLOW_BATCH_S, 0.0]]
+    assert callers.done_at["first"] == callers.done_at["leader"] == pytest.approx(4.2 * SLOW_BATCH_S)
+    assert callers.batch._running == []
+
+
+async def test_batch_that_conflicts_with_a_transaction_runs_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     double, runs = Batch(database, DOUBLE), 0
     run_sql = database.run_sql
 
-    async def collide(*arguments: Any) -> list[Any]:
+    async def conflict(*arguments: Any) -> list[Any]:
         nonlocal runs
         runs += 1
         if runs % 2:
             raise TransactionConflict("DeadlockDetectedError")
         return await run_sql(*arguments)
 
-    monkeypatch.setattr(database, "run_sql", collide)
-    row = await double(21)
+    monkeypatch.setattr(database, "run_sql", conflict)
+    row = await double(value=21)
     assert row is not None
     assert row["doubled"] == 42
     assert runs == 2
 
 
-async def test_while_one_batch_runs_all_others_wait_for_the_next(database: Database) -> None:
-    sizes: list[int] = []
-    wait = Batch(database, WAIT, observe=sizes.append)
+async def test_all_waiting_callers_fail_when_a_batch_times_out(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def time_out(*_: Any) -> list[Any]:
+        await trio.sleep(SLOW_BATCH_S / 2)
+        raise DeadlineExceeded("the database did not answer in time")
+
+    database, failed = SleepingDatabase(), 0
+    monkeypatch.setattr(database, "run_sql", time_out)
+    batch = Batch(cast(Database, database), WAIT)
+
+    async def call() -> None:
+        nonlocal failed
+        with pytest.raises(DeadlineExceeded):
+            await batch(seconds=0.0)
+        failed += 1
+
+    began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        for _ in range(30):
-            nursery.start_soon(wait, 0.001)
-    assert sizes == [1, 29]
-    assert wait._running == []
+        for _ in range(20):
+            nursery.start_soon(call)
+    assert failed == 20
+    assert trio.current_time() - began == pytest.approx(SLOW_BATCH_S / 2)
 
 
-async def test_everybody_is_told_when_the_database_is_gone() -> None:
+async def test_all_callers_fail_while_the_database_is_unreachable() -> None:
     async with Database.open("postgresql://sso@127.0.0.1:1/none") as database:
-        double = Batch(database, DOUBLE)
-        told: list[int] = []
+        double, failed = Batch(database, DOUBLE), 0
 
-        async def one(value: int) -> None:
+        async def call(value: int) -> None:
+            nonlocal failed
             with pytest.raises(Unavailable):
-                await double(value)
-            told.append(value)
+                await double(value=value)
+            failed += 1
 
         async with trio.open_nursery() as nursery:
             for value in range(20):
-                nursery.start_soon(one, value)
-        assert len(told) == 20
+                nursery.start_soon(call, value)
+        assert failed == 20

@@ -1,161 +1,169 @@
-"""Batches begin one after the other, but none waits for one that takes long."""
+"""Batches start one after another, and do not wait for a slow one."""
 
-import time
+from typing import cast
 
 import pytest
 import trio
 import trio.testing
 
 from sso.db.batch.scheduler import SLOW_S, BatchScheduler
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.statement import Statement
 
-KINDS = 6
-EACH = 20
+NUMBERS = BatchStatement("SELECT n FROM {items}", columns={"number": "int"})
+SLEEP = BatchStatement("SELECT n, CAST(pg_sleep(seconds) AS text) FROM {items}", columns={"seconds": "float"})
 
 
-class Road:
-    """Who is let in, and when."""
+class Recorder:
+    """Runs named batches and records when each of them started."""
 
     def __init__(self) -> None:
         self.scheduler = BatchScheduler()
-        self.begun: list[tuple[str, float]] = []
+        self.started: list[tuple[str, float]] = []
+        self._start = trio.current_time()
 
-    async def go(self, name: str, seconds: float) -> None:
-        began = await self.scheduler.enter()
-        self.begun.append((name, trio.current_time()))
+    async def run(self, name: str, seconds: float) -> None:
+        started = await self.scheduler.enter()
+        self.started.append((name, trio.current_time()))
         try:
             await trio.sleep(seconds)
         finally:
-            self.scheduler.leave(began)
+            self.scheduler.leave(started)
+
+    @property
+    def times(self) -> list[float]:
+        """When the batches started, in units of SLOW_S."""
+        return [(time - self._start) / SLOW_S for _, time in self.started]
 
 
-async def test_a_lone_one_begins_at_once(autojump_clock: trio.testing.MockClock) -> None:
-    road, start = Road(), trio.current_time()
+async def test_lone_batch_starts_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    recorder = Recorder()
     for _ in range(3):
-        await road.go("lone", SLOW_S / 4)
-    assert [at - start for _, at in road.begun] == pytest.approx([0, SLOW_S / 4, SLOW_S / 2])
+        await recorder.run("lone", SLOW_S / 4)
+    assert recorder.times == pytest.approx([0, 0.25, 0.5])
 
 
-async def test_one_after_the_other_in_the_order_in_which_they_came(autojump_clock: trio.testing.MockClock) -> None:
-    road, start = Road(), trio.current_time()
+async def test_quick_batches_start_one_after_another_in_order(autojump_clock: trio.testing.MockClock) -> None:
+    recorder = Recorder()
     async with trio.open_nursery() as nursery:
         for name in "abcd":
-            nursery.start_soon(road.go, name, SLOW_S / 2)
+            nursery.start_soon(recorder.run, name, SLOW_S / 2)
             await trio.testing.wait_all_tasks_blocked()
-    assert [name for name, _ in road.begun] == list("abcd")
-    assert [at - start for _, at in road.begun] == pytest.approx([n * SLOW_S / 2 for n in range(4)])
+    assert [name for name, _ in recorder.started] == list("abcd")
+    assert recorder.times == pytest.approx([0, 0.5, 1, 1.5])
 
 
-async def test_while_all_take_long_one_goes_on_then_two_then_four(autojump_clock: trio.testing.MockClock) -> None:
-    road, start = Road(), trio.current_time()
+async def test_beside_slow_batches_one_starts_then_two_then_four(autojump_clock: trio.testing.MockClock) -> None:
+    recorder = Recorder()
     async with trio.open_nursery() as nursery:
         for name in "abcdefgh":
-            nursery.start_soon(road.go, name, 1.0)
-    moments = [0, 1, 2, 2, 3, 3, 3, 3]
-    assert [at - start for _, at in road.begun] == pytest.approx([n * SLOW_S for n in moments])
+            nursery.start_soon(recorder.run, name, 1.0)
+    assert recorder.times == pytest.approx([0, 1, 2, 2, 3, 3, 3, 3])
 
 
-async def test_a_quick_one_ends_the_hurry(autojump_clock: trio.testing.MockClock) -> None:
-    road = Road()
+async def test_quick_batch_resets_how_many_start_together(autojump_clock: trio.testing.MockClock) -> None:
+    recorder = Recorder()
     async with trio.open_nursery() as nursery:
         for name in "abcdefgh":
-            nursery.start_soon(road.go, name, 1.0)
-    await road.go("quick", SLOW_S / 2)
-    start, road.begun = trio.current_time(), []
+            nursery.start_soon(recorder.run, name, 1.0)
+    await recorder.run("quick", SLOW_S / 2)
+    start = trio.current_time()
+    recorder.started = []
     async with trio.open_nursery() as nursery:
         for name in "abcd":
-            nursery.start_soon(road.go, name, 1.0)
-    assert [at - start for _, at in road.begun] == pytest.approx([n * SLOW_S for n in (0, 1, 2, 2)])
+            nursery.start_soon(recorder.run, name, 1.0)
+    assert [time - start for _, time in recorder.started] == pytest.approx([n * SLOW_S for n in (0, 1, 2, 2)])
 
 
-async def test_with_a_far_database_there_is_hardly_any_waiting(autojump_clock: trio.testing.MockClock) -> None:
-    traffic, waited = BatchScheduler(), []
+async def test_batches_on_a_distant_database_wait_little(autojump_clock: trio.testing.MockClock) -> None:
+    scheduler, waits = BatchScheduler(), []
 
-    async def kind() -> None:
+    async def run_batches() -> None:
         for _ in range(50):
             asked = trio.current_time()
-            began = await traffic.enter()
-            waited.append(began - asked)
+            started = await scheduler.enter()
+            waits.append(started - asked)
             await trio.sleep(5 * SLOW_S)
-            traffic.leave(began)
+            scheduler.leave(started)
 
     async with trio.open_nursery() as nursery:
         for _ in range(8):
-            nursery.start_soon(kind)
-    assert sum(waited) / len(waited) <= 1.1 * SLOW_S
+            nursery.start_soon(run_batches)
+    assert sum(waits) / len(waits) <= 1.1 * SLOW_S
 
 
-async def test_who_comes_after_them_waits_again(autojump_clock: trio.testing.MockClock) -> None:
-    road, start = Road(), trio.current_time()
+async def test_batch_waits_again_after_the_queue_was_empty(autojump_clock: trio.testing.MockClock) -> None:
+    recorder = Recorder()
     async with trio.open_nursery() as nursery:
         for name in ("slow", "a"):
-            nursery.start_soon(road.go, name, 1.0)
+            nursery.start_soon(recorder.run, name, 1.0)
             await trio.testing.wait_all_tasks_blocked()
         await trio.sleep(1.5 * SLOW_S)
-        nursery.start_soon(road.go, "b", 1.0)
-    assert [at - start for _, at in road.begun] == pytest.approx([0, SLOW_S, 2 * SLOW_S])
+        nursery.start_soon(recorder.run, "b", 1.0)
+    assert recorder.times == pytest.approx([0, 1, 2])
 
 
-async def test_a_slow_one_that_leaves_changes_nothing_for_the_others(autojump_clock: trio.testing.MockClock) -> None:
-    road, start = Road(), trio.current_time()
+async def test_end_of_a_slow_batch_does_not_start_the_next_beside_a_quick_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    recorder = Recorder()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(road.go, "slow", 1.5 * SLOW_S)
+        nursery.start_soon(recorder.run, "slow", 1.5 * SLOW_S)
         await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(road.go, "a", SLOW_S)  # from SLOW_S to 2 * SLOW_S
+        nursery.start_soon(recorder.run, "a", SLOW_S)  # from SLOW_S to 2 * SLOW_S
         await trio.sleep(1.2 * SLOW_S)
-        nursery.start_soon(road.go, "b", SLOW_S)  # the other leaves at 1.5 * SLOW_S, but "a" is under way
-    assert [at - start for _, at in road.begun] == pytest.approx([0, SLOW_S, 2 * SLOW_S])
+        nursery.start_soon(recorder.run, "b", SLOW_S)  # "slow" ends at 1.5 * SLOW_S, while "a" is running
+    assert recorder.times == pytest.approx([0, 1, 2])
 
 
-class NoTraffic(BatchScheduler):
+class QuickDatabase:
+    """Each statement takes a third of what counts as slow, whatever its number of items."""
+
+    def __init__(self, scheduler: BatchScheduler) -> None:
+        self.scheduler = scheduler
+
+    async def run_sql(self, sql: str, columns: list[list[int]]) -> list[dict[str, int]]:
+        await trio.sleep(SLOW_S / 3)
+        return [{"n": number} for number, _ in enumerate(columns[0], 1)]
+
+
+class NoScheduler(BatchScheduler):
     async def enter(self) -> float:
         return 0.0
 
-    def leave(self, began: float) -> None: ...
+    def leave(self, started: float) -> None: ...
 
 
-async def test_batches_of_many_kinds_are_larger_for_it(database: Database) -> None:
-    """Each is let in when the last is done, and takes along all that came meanwhile."""
+async def mean_batch_size(scheduler: BatchScheduler) -> float:
+    database = cast(Database, QuickDatabase(scheduler))
+    sizes: list[int] = []
 
-    async def mean_size() -> float:
-        sizes: list[int] = []
-        sql = "SELECT n FROM unnest(CAST(:numbers AS int[])) WITH ORDINALITY AS item (number, n)"
-        batches = [Batch(database, Statement(sql), observe=sizes.append) for _ in range(KINDS)]
-
-        async def one(batch: Batch) -> None:
-            for number in range(EACH):
-                assert await batch(number) is not None
-
-        async with trio.open_nursery() as nursery:
-            for batch in batches:
-                for _ in range(4):
-                    nursery.start_soon(one, batch)
-        assert sum(sizes) == KINDS * 4 * EACH
-        return sum(sizes) / len(sizes)
-
-    await mean_size()  # the connections are opened by this
-    database.scheduler = NoTraffic()
-    without = await mean_size()
-    database.scheduler = BatchScheduler()
-    assert await mean_size() > 1.2 * without
-
-
-async def test_a_statement_that_waits_keeps_nobody_waiting(database: Database) -> None:
-    sleep = Batch(
-        database,
-        Statement(
-            """SELECT n, CAST(pg_sleep(seconds) AS text)
-            FROM unnest(CAST(:seconds AS float[])) WITH ORDINALITY AS item (seconds, n)"""
-        ),
-    )
-    quick = Batch(database, Statement("SELECT n FROM unnest(CAST(:x AS int[])) WITH ORDINALITY AS item (x, n)"))
-    await quick(1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(sleep, 1.7)  # about as long as a statement may take
-        await trio.sleep(0.05)
-        began = time.perf_counter()
+    async def call(batch: Batch) -> None:
         for number in range(20):
-            await quick(number)
-        assert time.perf_counter() - began < 1.5
+            assert await batch(number=number) is not None
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            batch = Batch(database, NUMBERS, observe=sizes.append)
+            for _ in range(4):
+                nursery.start_soon(call, batch)
+    assert sum(sizes) == 6 * 4 * 20
+    return sum(sizes) / len(sizes)
+
+
+async def test_scheduler_makes_batches_of_several_operations_larger(autojump_clock: trio.testing.MockClock) -> None:
+    assert await mean_batch_size(BatchScheduler()) > 1.2 * await mean_batch_size(NoScheduler())
+
+
+async def test_statement_that_waits_does_not_delay_other_operations(database: Database) -> None:
+    sleep, quick = Batch(database, SLEEP), Batch(database, NUMBERS)
+    await quick(number=0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: sleep(seconds=1.7))  # about as long as a statement may take
+        while not sleep._running:
+            await trio.lowlevel.checkpoint()
+        for number in range(20):
+            await quick(number=number)
+        assert sleep._running
+        nursery.cancel_scope.cancel()

@@ -96,6 +96,20 @@ def plays(server: Server, command: Sequence[str], *arguments: str) -> Game:
     return running
 
 
+def test_python_example_explains_its_arguments(python_game: Command) -> None:
+    shown = subprocess.run([*python_game, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "base_url" in shown
+    assert "http://127.0.0.1:8000" in shown
+
+
+def test_cpp_example_builds_with_cmake(cpp_game: Command, tmp_path: Path) -> None:
+    if not shutil.which("cmake"):
+        pytest.skip("there is no cmake")
+    build("cmake", "-S", str(EXAMPLES / "cpp"), "-B", str(tmp_path))
+    build("cmake", "--build", str(tmp_path))
+    assert (tmp_path / "game_login").exists()
+
+
 def test_python(server: Server, python_game: Command, pem_file: str) -> None:
     plays(server, python_game)
     plays(server, python_game, pem_file)

@@ -50,8 +50,8 @@ def test_a_key_that_cannot_be_opened_is_said_and_takes_nobody_down(server: Serve
     dsn = server.settings["SSO_DATABASE_URL"]
     first = server.workers()
     sql(dsn, DAMAGED_KEY.do, f"SELECT pg_notify('sso', '{DAMAGED_KEY.wake}')")
-    assert until(lambda: len({entry["process"] for entry in server.log_events("keys.not_opened")}) == 2)
-    assert DAMAGED_KEY.said in str(server.log_events("keys.not_opened")[0])
+    assert until(lambda: len({entry["process"] for entry in server.log_events("keys.decryption_failed")}) == 2)
+    assert DAMAGED_KEY.said in str(server.log_events("keys.decryption_failed")[0])
     assert login_status(server) == 200
     assert server.workers() == first
 
@@ -63,12 +63,12 @@ def test_mail_that_cannot_be_built_ends_no_worker_and_the_next_one_is_sent(serve
         sql(dsn, f"INSERT INTO outbox (id, recipient, body_sealed) VALUES ('{number}', '{recipient}', 'v1.0.0')")
     login = new_user(server, email_2fa=True)
     sql(dsn, "SELECT pg_notify('sso', 'mail')")
-    assert until(lambda: len(server.log_events("mail.not_sent")) >= 4)
+    assert until(lambda: len(server.log_events("mail.delivery_failed")) >= 4)
     with server.client() as client:
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["otp"] == ["email"]
     assert mailed_codes(server, login)
     assert server.workers() == first
-    assert server.log_events("process died") == []
+    assert server.log_events("process.died") == []
 
 
 def test_wake_up_that_means_nothing_ends_no_worker(server: Server) -> None:
@@ -97,7 +97,7 @@ def test_failing_task_is_started_again_and_its_worker_goes_on_serving(server: Se
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["otp"] == ["email"]
     assert until(lambda: mailed_codes(server, login), 40)
     assert server.workers() == first
-    assert server.log_events("process died") == []
+    assert server.log_events("process.died") == []
     assert leaked(logs(server), [person.password for person in PEOPLE]) == []
 
 

@@ -162,7 +162,7 @@ def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch:
                 load.wait_for(20)
                 for number in range(ROUNDS):
                     set_vendor(config, f"vendor{number}")
-                    reload(server, "all workers are replaced")
+                    reload(server, "reload.finished")
                     pids.append(set(server.workers()))
                     assert f"vendor{number}_nick" in sign_in(server, PEOPLE[-1]).data
                     load.wait_for(10, since=time.monotonic())
@@ -178,7 +178,7 @@ def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch:
 
             # Settings that are wrong change nothing.
             set_vendor(config, "Not A Vendor")
-            reload(server, "reload failed, keeping the old configuration")
+            reload(server, "reload.failed")
             assert f"vendor{ROUNDS - 1}_nick" in sign_in(server, PEOPLE[0]).data
             assert set(server.workers()) == pids[-1]
 

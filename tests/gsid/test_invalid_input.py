@@ -88,7 +88,7 @@ def test_random_input_causes_no_server_error(game: Game) -> None:
             game.http.close()
             game = Game(game.server)
     game.http.close()
-    assert not game.server.log_events("request failed")
+    assert not game.server.log_events("request.failed")
 
 
 TEXTS = [piece for piece in PIECES if b"\x00" not in piece]

@@ -12,7 +12,7 @@ from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
 from tests.kit.server import Server
 
-GONE = "This link has ended"
+GONE = "This link no longer works"
 NEAR, FAR = "same network as this browser", "started on a different network from the one you are using now"
 PAYLOADS = (
     "<img src=x onerror=alert(1)>", '"onfocus=alert(1) autofocus="', "</script><script>alert(1)</script>", "{{7*7}}",

@@ -218,7 +218,7 @@ def test_fixed_ips_under_both_names_are_refused(game: Game, body: bytes, headers
     """Otherwise one of the two restrictions would be lost."""
     answer = game.send("getGsid", body, headers)
     assert answer.status_code == 400
-    assert answer.json()["error"] == "body: fixed_ips and fixed_ips[] are one field, expected once"
+    assert answer.json()["error"] == "body: expected fixed_ips[] or fixed_ips, not both"
 
 
 @pytest.mark.parametrize("name", ["distr", "factor", "app_id", "public_key", "meta"])

@@ -16,7 +16,8 @@ from sso.app import build_app
 from sso.db.errors import Unavailable
 from sso.health import Health
 from sso.metrics import Metrics
-from sso.serve import hypercorn, hypercorn_connection
+from sso.serve import hypercorn_connection
+from sso.serve.http1 import server as http_server
 from sso.services import Services
 from tests.kit.builders import add_user
 from tests.kit.held import SOCKET, Game, connect, new_game, receive_all
@@ -59,7 +60,7 @@ async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
         async def serve() -> None:
             with scope:
-                await hypercorn.serve(app, [listener], stop, ready.set)
+                await http_server.serve(app, [listener], stop, ready.set, hypercorn_only=True)
 
         nursery.start_soon(serve)
         await ready.wait()

@@ -124,6 +124,6 @@ async def test_damaged_key_is_left_out_and_the_others_sign(services: Services, k
         with capture_logs() as logs:
             await fresh.load()
             await fresh.load()
-        assert [(entry["event"], entry["kid"]) for entry in logs] == [("keys.not_opened", kid)]
+        assert [(entry["event"], entry["kid"]) for entry in logs] == [("keys.decryption_failed", kid)]
         assert published(fresh) == [good.kid]
         assert fresh.signer().kid == good.kid

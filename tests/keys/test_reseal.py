@@ -20,8 +20,9 @@ from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module
 from sso.keys.reseal import Reseal, ResealIncomplete, SealedValue, sealed_columns
 from sso.oauth.client_store import secret_purpose
-from sso.perm.credentials import email_secret
+from sso.perm.stores.access_keys import add_access_key
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -59,12 +60,11 @@ async def fill_application(services: Services) -> None:
 
 
 async def fill_email_secret(services: Services) -> None:
-    assert await email_secret.make_or_read(services.database, services.keyring, 10, AuditActor())
+    assert await services.database.transaction(get_or_create_email_secret, AuditActor(), services.keyring, 10)
 
 
 async def fill_access_keys(services: Services) -> None:
-    keys = services.permissions.access_keys
-    await services.database.transaction(lambda tx: keys.add(tx, 10, "ci"))
+    await services.database.transaction(add_access_key, AuditActor(), services.keyring, 10, None, "ci", "")
 
 
 # A new sealed column needs a line here, and with it the proof that a change of the master key reaches it.
@@ -158,12 +158,12 @@ async def test_the_service_works_with_the_new_key_alone(filled: Services) -> Non
             "clients": [{"client_id": "shop", "client_secret": CLIENT_SECRET}],
         })
     )  # fmt: skip
-    assert again.same == 2
+    assert again.unchanged == 2
 
 
 async def test_values_that_do_not_open_stay_as_they_are(filled: Services) -> None:
     before = await sealed_values(filled.database)
-    with pytest.raises(ResealIncomplete, match="9 values do not open"):
+    with pytest.raises(ResealIncomplete, match="9 values cannot be decrypted"):
         await Reseal(filled.database, Keyring([MasterKey.generate()])).run()
     assert await sealed_values(filled.database) == before
 
@@ -176,7 +176,9 @@ async def test_value_that_does_not_open_is_named_and_all_others_are_sealed_anew(
     await filled.database.value(change, value=value)
     reseal = Reseal(filled.database, Keyring([new, old]))
     for _ in range(2):
-        with pytest.raises(ResealIncomplete, match=r"1 values do not open, such as oauth_clients.secret_sealed:shop"):
+        with pytest.raises(
+            ResealIncomplete, match=r"1 values cannot be decrypted, such as oauth_clients.secret_sealed:shop"
+        ):
             await reseal.run()
         assert await reseal.count_outdated() == 1
 
@@ -209,7 +211,7 @@ async def test_value_that_another_transaction_holds_is_done_last_and_keeps_nobod
     filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)
-    monkeypatch.setattr(reseal_module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(reseal_module, "RETRY_S", 0.01)
     reseal = Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys]))
     counted: list[int] = []
     others_done = trio.Event()
@@ -235,9 +237,9 @@ async def test_value_that_is_held_for_ever_ends_the_command_and_not_the_work(
     filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)
-    monkeypatch.setattr(reseal_module, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(reseal_module, "MAX_STALL_S", 0.0)
     reseal = Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys]))
-    with held_elsewhere(dsn, HOLD), pytest.raises(ResealIncomplete, match="1 values are in use all the time"):
+    with held_elsewhere(dsn, HOLD), pytest.raises(ResealIncomplete, match="other transactions keep 1 values locked"):
         await reseal.run()
     assert await reseal.run() == 1
 
@@ -257,7 +259,7 @@ async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
             await filled.database.run_sql("UPDATE users SET totp_sealed = $1 WHERE user_id = '7'", [sealed])
         await real(values, walk)
 
-    monkeypatch.setattr(reseal_module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(reseal_module, "RETRY_S", 0.01)
     users_column = next(pair for pair in sealed_columns() if pair[0].name == "users")
     monkeypatch.setattr(reseal_module, "sealed_columns", lambda: [users_column])
     monkeypatch.setattr(reseal, "_replace", replace)
@@ -270,8 +272,8 @@ async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
 
 
 async def test_many_pages_and_steps_are_all_sealed_anew(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reseal_module, "PAGE", 7)
-    monkeypatch.setattr(reseal_module, "STEP", 3)
+    monkeypatch.setattr(reseal_module, "PAGE_ROWS", 7)
+    monkeypatch.setattr(reseal_module, "STEP_VALUES", 3)
     for number in range(100, 150):
         secret = {"totp_secret": TOTP_SECRET} if number % 3 else {}
         await add_user(filled, user_id=str(number), **secret)

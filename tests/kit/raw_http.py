@@ -9,8 +9,7 @@ from typing import Any
 import orjson
 import trio
 
-from sso.serve import hypercorn
-from sso.serve.http1 import server as lane
+from sso.serve.http1 import server as http_server
 from sso.serve.server_limits import ServerLimits
 from sso.web.security_headers import data_headers
 
@@ -100,8 +99,11 @@ async def serving(
 
     async def serve(*, task_status: trio.TaskStatus[None]) -> None:
         app = application(handler)
-        serve = hypercorn.serve if kind == "hypercorn" else lane.serve
-        await serve(app, [listener], running.stop, task_status.started, limits, data_headers(https=False))
+        hypercorn_only = kind == "hypercorn"
+        headers = data_headers(https=False)
+        await http_server.serve(
+            app, [listener], running.stop, task_status.started, limits, headers, hypercorn_only=hypercorn_only
+        )
         running.over.set()
 
     async with trio.open_nursery() as nursery:

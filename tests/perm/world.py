@@ -16,9 +16,9 @@ from sso.perm.engine.facts import PermissionFacts, ProjectApplication, ProjectFa
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.render import Options, as_tree
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.groups import read_group_conditions
 from sso.perm.input.project import read_project_settings
-from sso.perm.input.roles import read_assignments, read_role, stored
+from sso.perm.input.roles import encode_assignments, read_assignments, read_role
 from sso.perm.input.schema import read_own_data, read_schema
 
 NOW = 1_700_000_000
@@ -82,8 +82,7 @@ def role(data: dict[str, Any]) -> RoleRecord:
 
 def facts_of(parts: Mapping[str, Any]) -> PermissionFacts:
     own = parts.get("own", {})
-    names = {name(item) for item in own.get("roles", ())}  # also of roles that no longer exist
-    record = read_own_data(own)[0] | {"roles": stored(read_assignments(own.get("roles", []), names)[0])}
+    record = read_own_data(own)[0] | {"roles": encode_assignments(read_assignments(own.get("roles", []))[0])}
     home = parts.get("home")
     return PermissionFacts(
         user(parts.get("user", {})),

@@ -7,7 +7,7 @@ from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
-from sso.state.summary import SectionCounts
+from sso.state.summary import ApplyCounts
 
 ANN, BOB = "5001", "5002"
 TESTERS = "0123456789abcdef01234567"
@@ -85,7 +85,7 @@ def studio() -> dict[str, Any]:
     return copy.deepcopy(_STUDIO)
 
 
-async def apply(services: Services, document: dict[str, Any]) -> SectionCounts:
+async def apply(services: Services, document: dict[str, Any]) -> ApplyCounts:
     return await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
 
 

@@ -13,7 +13,7 @@ from sso.oauth.client_store import secret_purpose
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
-from sso.state.summary import SectionCounts
+from sso.state.summary import ApplyCounts
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 
 HERE = parse_address("127.0.0.1")
@@ -52,7 +52,7 @@ SHOP: dict[str, Any] = {
 }
 
 
-async def apply(services: Services, *users: dict[str, Any], clients: tuple[dict[str, Any], ...] = ()) -> SectionCounts:
+async def apply(services: Services, *users: dict[str, Any], clients: tuple[dict[str, Any], ...] = ()) -> ApplyCounts:
     applier = Applier(services.database, services.hasher, services.keyring)
     return await applier.apply(parse({"users": list(users), "clients": list(clients)}))
 
@@ -72,7 +72,7 @@ async def password_is(services: Services, id_or_login: str, password: str) -> bo
 
 
 async def test_a_user_is_created_with_all_its_fields(services: Services) -> None:
-    assert await apply(services, USER) == SectionCounts(created=1, changed=0, same=0)
+    assert await apply(services, USER) == ApplyCounts(created=1, changed=0, unchanged=0)
     ann = await user(services, "1001")
     for name in USER.keys() - {"password", "totp_secret", "tags", "purchases"}:
         assert getattr(ann, name) == USER[name], name
@@ -83,7 +83,7 @@ async def test_a_user_is_created_with_all_its_fields(services: Services) -> None
 
 
 async def test_a_client_is_created_with_all_its_fields(services: Services) -> None:
-    assert await apply(services, clients=(SHOP,)) == SectionCounts(created=1, changed=0, same=0)
+    assert await apply(services, clients=(SHOP,)) == ApplyCounts(created=1, changed=0, unchanged=0)
     row = await services.database.row(CLIENT, client_id="shop")
     assert row is not None
     for name in SHOP.keys() - {"client_secret"}:
@@ -117,7 +117,7 @@ async def test_the_second_run_changes_nothing(services: Services) -> None:
     jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login", validated_at=2**40)
     tokens = await services.session_tokens.issue(ann, "login", LoginOptions(HERE))
     before = await everything(services)
-    assert await apply(services, USER, clients=(SHOP,)) == SectionCounts(created=0, changed=0, same=2)
+    assert await apply(services, USER, clients=(SHOP,)) == ApplyCounts(created=0, changed=0, unchanged=2)
     assert await everything(services) == before  # the password's hash and the sealed values, too
     await services.user_jwts.verify(jwt, HERE, factor="d")
     await services.session_tokens.sign_in(tokens.token, HERE)
@@ -130,7 +130,7 @@ async def test_what_the_document_does_not_name_is_left_alone(services: Services)
     counts = await apply(
         services, {"login": USER["login"], "nick": "Anna"}, clients=({"client_id": "shop", "name": "The Shop"},)
     )
-    assert counts == SectionCounts(created=0, changed=2, same=0)
+    assert counts == ApplyCounts(created=0, changed=2, unchanged=0)
     for (_, was), (_, now) in zip(before, await everything(services), strict=True):
         changed = {name for name in was if was[name] != now[name]}
         wanted = {"1001": {"nick"}, "shop": {"name"}}
@@ -153,7 +153,7 @@ async def test_null_is_as_if_absent(services: Services) -> None:
         {"login": USER["login"], **nulls},
         clients=({name: value if name == "client_id" else None for name, value in SHOP.items()},),
     )
-    assert counts.same == 2
+    assert counts.unchanged == 2
 
 
 async def test_a_user_is_known_by_id_or_by_login_without_regard_to_case(services: Services) -> None:
@@ -194,7 +194,7 @@ async def test_disabling_voids_and_enabling_does_not(services: Services) -> None
     ann = await user(services, "1001")
     assert ann.disabled
     assert ann.valid_from > 0
-    assert (await apply(services, {"login": USER["login"], "disabled": True})).same == 1
+    assert (await apply(services, {"login": USER["login"], "disabled": True})).unchanged == 1
     await apply(services, {"login": USER["login"], "disabled": False})
     again = await user(services, "1001")
     assert (again.disabled, again.valid_from) == (False, ann.valid_from)
@@ -219,7 +219,7 @@ async def test_a_login_that_is_another_user_s_is_refused_and_nothing_is_changed(
 
 
 async def test_the_same_document_twice_at_once_is_as_good_as_once(services: Services) -> None:
-    counts: list[SectionCounts] = []
+    counts: list[ApplyCounts] = []
 
     async def one() -> None:
         counts.append(await apply(services, *({"login": f"u{n}@example.com"} for n in range(20)), clients=(SHOP,)))
@@ -285,7 +285,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"users": [{**OK_USER, "email_verified": 1}]}, "users[0].email_verified: "),
     ({"users": [{**OK_USER, "totp_secret": "short"}]}, "users[0].totp_secret: "),
     ({"users": [{**OK_USER, "totp_secret": "0189" * 8}]}, "users[0].totp_secret: "),
-    ({"users": [{**OK_USER, "nick": "a\nb"}]}, "users[0].nick: must not hold control characters"),
+    ({"users": [{**OK_USER, "nick": "a\nb"}]}, "users[0].nick: must not contain control characters"),
     ({"users": [{**OK_USER, "meta": []}]}, "users[0].meta: "),
     ({"users": [{**OK_USER, "nope": 1}]}, "users[0].nope: "),
     ({"users": [{**OK_USER, "password_hash": "x"}]}, "users[0].password_hash: "),
@@ -301,14 +301,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"clients": [{"client_id": "c", "redirect_hosts": ["UPPER.com"]}]}, "clients[0].redirect_hosts[0]: "),
     ({"clients": [{"client_id": "c", "redirect_hosts": ["*.example.com"]}]}, "clients[0].redirect_hosts[0]: "),
     ({"clients": [{"client_id": "c", "secret_sealed": "x"}]}, "clients[0].secret_sealed: "),
-    ({"users": [OK_USER, {"login": "b@x"}, {"login": "OK@Example.com"}]}, "users[2].login: stands twice"),
+    ({"users": [OK_USER, {"login": "b@x"}, {"login": "OK@Example.com"}]}, "users[2].login: appears twice"),
     (
         {"users": [OK_USER, {"login": "b@x", "user_id": "5"}, {"login": "c@x", "user_id": "5"}]},
-        "users[2].user_id: stands twice",
+        "users[2].user_id: appears twice",
     ),
-    ({"clients": [{"client_id": "c"}, {"client_id": "d"}, {"client_id": "c"}]}, "clients[2].client_id: stands twice"),
-    ({"users": [OK_USER], "user": []}, "user: there is no such section"),
-    ({"Users": []}, "Users: there is no such section"),
+    ({"clients": [{"client_id": "c"}, {"client_id": "d"}, {"client_id": "c"}]}, "clients[2].client_id: appears twice"),
+    ({"users": [OK_USER], "user": []}, "user: unknown section"),
+    ({"Users": []}, "Users: unknown section"),
 ]
 
 

@@ -10,16 +10,16 @@ import trio
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
 from sso.db.statement import Statement
-from sso.perm.membership import read_membership
-from sso.perm.projects import read_row as read_project
-from sso.perm.projects import remove_project
 from sso.perm.stores import audit
-from sso.perm.stores.applications import create_application, private_key, read_row
+from sso.perm.stores.applications import create_application, private_key, read_application_row
 from sso.perm.stores.audit import AuditActor, AuditFilter
-from sso.perm.user_data import read_record
+from sso.perm.stores.memberships import read_membership
+from sso.perm.stores.projects import read_project as read_project
+from sso.perm.stores.projects import remove_project
+from sso.perm.stores.user_data import read_record
 from sso.services import Services
 from sso.state.document import DocumentError
-from sso.state.summary import SectionCounts
+from sso.state.summary import ApplyCounts
 from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, rules, studio, traces
 
 LOCAL = parse_address("127.0.0.1")
@@ -37,14 +37,14 @@ async def refused(services: Services, document: dict[str, Any]) -> str:
 
 async def test_one_document_makes_a_whole_studio(services: Services) -> None:
     counts = await apply(services, studio())
-    assert (counts.created, counts.same) == (2 + 1 + 1 + 1 + 1 + 1, 0)  # the rest is changed
+    assert (counts.created, counts.unchanged) == (2 + 1 + 1 + 1 + 1 + 1, 0)  # the rest is changed
     assert counts.warnings == ()
     assert "can_create_projects" in await rules(services, ANN)
     assert "red_dawn/project.can_manage_project" in await rules(services, ANN)
     assert "red_dawn/project.can_view_project" in await rules(services, BOB)
     assert await rules(services, BOB, 40) == ["chat.ban|a,b", "chat.mute", "public_data.title"]
     assert await rules(services, ANN, 40) == ["chat.mute"]  # through the group and the project's settings
-    key = await services.permissions.access_keys.presented(SECRET)
+    key = await services.permissions.access_keys.authenticate(SECRET)
     assert key is not None
     assert key.application_id == 40
 
@@ -54,12 +54,12 @@ async def test_a_second_run_changes_nothing(services: Services) -> None:
     before = await traces(services)
     second = await apply(services, studio())
     assert (second.created, second.changed) == (0, 0)
-    assert second.same == first.created + first.changed + first.same
+    assert second.unchanged == first.created + first.changed + first.unchanged
     assert await traces(services) == before
 
 
 async def test_two_at_once_come_one_after_the_other(services: Services) -> None:
-    found: list[SectionCounts] = []
+    found: list[ApplyCounts] = []
 
     async def run() -> None:
         found.append(await apply(services, studio()))
@@ -101,7 +101,7 @@ async def test_what_is_not_named_is_left_alone(services: Services) -> None:
             "roles": {"40": [{"name": "moderator", "params": "x"}]},
         },
     )
-    application = await read_row(services.database, 40)
+    application = await read_application_row(services.database, 40)
     assert application is not None
     assert (application["name"], application["description"]) == ("Tanks 2", "A game")
     assert application["service_meta"] == {"name": "tanks", "tags": ["game"]}
@@ -130,8 +130,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"projects": [{"title": "Game"}]}, "projects[0].title: this title is reserved"),
     ({"projects": [{"title": "A", "admins": ["777"]}]}, "projects[0].admins[0]: there is no such user"),
-    ({"projects": [{"title": "A", "tags": []}]}, "projects[0].tags: there is no such field"),
-    ({"projects": [{"title": "A"}, {"title": "a"}]}, "projects[1].title: stands twice"),
+    ({"projects": [{"title": "A", "tags": []}]}, "projects[0].tags: unknown field"),
+    ({"projects": [{"title": "A"}, {"title": "a"}]}, "projects[1].title: appears twice"),
     (
         {"projects": [{"title": "A", "settings": {"services": {"1": {"groups": []}}}}]},
         "projects[0].settings.services.1: is no application of this project",
@@ -150,11 +150,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"schemas": {"77": {}}}, "schemas.77: there is no such application"),
     ({"schemas": {"x": {}}}, "schemas.x: a key must be an application id"),
     ({"schemas": {"1": {"private_data": {"a": 1}}}}, "schemas.1.private_data.a: must be an object"),
-    ({"schemas": {"1": {"data": {}}}}, "schemas.1.data: there is no such field"),
+    ({"schemas": {"1": {"data": {}}}}, "schemas.1.data: unknown field"),
     ({"roles": {"77": []}}, "roles.77: there is no such application"),
     ({"roles": {"1": {}}}, "roles.1: must be an array"),
     ({"roles": {"1": [{"name": "a.b"}]}}, "roles.1[0].name: a name must be"),
-    ({"roles": {"1": [{"name": "a"}, {"name": "a"}]}}, "roles.1[1].name: stands twice"),
+    ({"roles": {"1": [{"name": "a"}, {"name": "a"}]}}, "roles.1[1].name: appears twice"),
     ({"roles": {"1": [{"name": "root", "protected": False}]}}, "roles.1[0]: the role root"),
     ({"memberships": [{"id": "no"}]}, "memberships[0].id: there is no such project"),
     ({"memberships": [{}]}, "memberships[0].id: is required"),
@@ -174,9 +174,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
         "permissions[0].data.private_data",
     ),
     ({"access_keys": [{"application_id": 1, "hash": "short"}]}, "access_keys[0].hash: must be 32 to 512"),
-    ({"access_keys": [{"application_id": 1, "hash": "a" * 16 + ".b.c" + "d" * 16}]}, "access_keys[0].hash: with"),
+    (
+        {"access_keys": [{"application_id": 1, "hash": "a" * 16 + ".b.c" + "d" * 16}]},
+        "access_keys[0].hash: must not contain",
+    ),
     ({"access_keys": [{"application_id": 77, "hash": SECRET}]}, "access_keys[0].application_id: there is no"),
-    ({"nonsense": []}, "nonsense: there is no such section"),
+    ({"nonsense": []}, "nonsense: unknown section"),
     ({"groups": {}}, "groups: must be an array"),
 ]
 
@@ -197,9 +200,9 @@ AGAINST: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"permissions": [{"user_id": name, "application_id": 40, "data": {}} for name in (BOB, "bob@example.com")]},
-        "permissions[1]: stands twice",
+        "permissions[1]: appears twice",
     ),
-    ({"groups": [{"group_id": TESTERS, "project_id": "other"}]}, "groups[0].project_id: a group stays"),
+    ({"groups": [{"group_id": TESTERS, "project_id": "other"}]}, "groups[0].project_id: a group cannot move"),
     ({"projects": [{"title": "RD"}]}, "projects[0]: this title, or one of the aliases, is taken"),
     (
         {"applications": [{"application_id": 41, "name": "Tanks", "project_id": "red_dawn"}]},
@@ -209,12 +212,12 @@ AGAINST: list[tuple[dict[str, Any], str]] = [
         {"access_keys": [{"application_id": 40, "hash": f"{SECRET}{n}"} for n in range(2)]},
         "access_keys[1]: an application has at most 2 access keys",
     ),
-    ({"access_keys": [{"application_id": 1, "hash": SECRET}]}, "access_keys[0].hash: is a key of another"),
+    ({"access_keys": [{"application_id": 1, "hash": SECRET}]}, "access_keys[0].hash: this key belongs to another"),
     (
         {"schemas": {"40": {"private_data": {"chat": {"mute": {"value": False, "protected": True}}}}}},
         "schemas.40.chat.mute: the public role moderator holds this rule",
     ),
-    ({"projects": [{"title": "Red Dawn", "author": ANN}]}, "projects[0].author: stays who it is"),
+    ({"projects": [{"title": "Red Dawn", "author": ANN}]}, "projects[0].author: cannot be changed"),
 ]
 
 
@@ -247,7 +250,7 @@ async def test_a_schema_may_bring_its_roles(services: Services) -> None:
     document = {"applications": [application], "schemas": {"40": schema}}
     assert (await apply(services, document)).created == 2
     before = await traces(services)
-    assert (await apply(services, document)).same == 3
+    assert (await apply(services, document)).unchanged == 3
     assert await traces(services) == before
 
 
@@ -280,8 +283,8 @@ async def test_the_private_key_is_sealed_and_stays(services: Services) -> None:
     meta = {"private_key": private_pem(key), "public_key": public_pem(key.public_key())}
     document = {"applications": [{"application_id": 40, "name": "Tanks", "service_meta": meta}]}
     await apply(services, document)
-    assert (await apply(services, document)).same == 1
-    row = await read_row(services.database, 40)
+    assert (await apply(services, document)).unchanged == 1
+    row = await read_application_row(services.database, 40)
     assert row is not None
     assert private_key(services.keyring, row) == private_pem(key)
     assert "private_key" not in row["service_meta"]
@@ -298,12 +301,12 @@ async def test_a_new_comment_changes_the_key_and_not_its_value(services: Service
     counts = await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET, "comment": "new"}]})
     assert counts.changed == 1
     assert [tuple(row) for row in await services.database.rows(_KEYS)] == [(40, "new", True)]
-    assert (await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET}]})).same == 1
+    assert (await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET}]})).unchanged == 1
 
 
 async def test_the_trail_names_the_command_line_and_holds_no_secret(services: Services) -> None:
     await apply(services, studio())
-    entries = await audit.read(services.database, AuditFilter(most=200))
+    entries = await audit.read(services.database, AuditFilter(limit=200))
     assert {entry["user_id"] for entry in entries} == {""}
     assert {entry["operation"] for entry in entries} >= {
         "project.publish",
@@ -370,10 +373,10 @@ async def test_settings_of_an_application_are_merged_per_key(services: Services)
     gdpr = {"char_sources": ["https://a.example.com"]}
     document = {"applications": [{"application_id": 40, "settings": {"gdpr": gdpr}}]}
     assert (await apply(services, document)).changed == 1
-    row = await read_row(services.database, 40)
+    row = await read_application_row(services.database, 40)
     assert row is not None
     assert row["settings"] == {"gdpr": gdpr, "restricted_domains": ["example.com"]}
-    assert (await apply(services, document)).same == 1
+    assert (await apply(services, document)).unchanged == 1
 
 
 async def test_a_move_ends_access_keys_but_those_that_the_document_names(services: Services) -> None:

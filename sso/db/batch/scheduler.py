@@ -1,9 +1,9 @@
-"""When a batch may begin: one after the other, so that what waits meanwhile makes for larger ones.
+"""Decides when the batches of all operations start: one after another, so that waiting batches grow.
 
-Under load a statement for many costs little more than one for a few, in this process as in PostgreSQL; but of eight
-kinds of batches that all run at once each is small. A lone one begins at once, and nobody waits long for what does not
-keep the processor busy: beside one that takes long, for a lock or a disk or a network, the next begins; and if they all
-do, there is soon no waiting here at all but for that first moment.
+Under load, a statement for many items costs little more than one for a few, here as in PostgreSQL. If the batches of
+eight operations all ran at once, each would be small. A lone batch starts at once. Beside a batch that takes long (it
+waits for a lock, a disk or a network, and leaves the CPU idle) the next one starts; while all of them take long, more
+and more start together.
 """
 
 from collections import deque
@@ -12,50 +12,53 @@ import outcome
 import trio
 
 SLOW_S = 0.003
-MAX_ROW = 6
+MAX_SLOW_ROUNDS = 6  # then 2**6 batches start together
 
 
 class BatchScheduler:
     def __init__(self) -> None:
-        self._under_way: list[float] = []  # since when, the newest last
-        self._line: deque[trio.lowlevel.Task] = deque()
-        self._is_watched = False
-        self._slow_in_a_row = 0
+        self._running: list[float] = []  # when each batch started, the latest last
+        self._queue: deque[trio.lowlevel.Task] = deque()
+        self._is_watching = False
+        self._slow_rounds = 0
 
     async def enter(self) -> float:
-        """When it began, to be told when it leaves. Not to be called off: who waits here leads others."""
-        if not self._line and self._is_free():
-            return self._begun()
-        self._line.append(trio.lowlevel.current_task())
-        if not self._is_watched:
-            self._is_watched = True
+        """Waits until the batch may start, and returns the time for ``leave``.
+
+        Must not be cancelled, because the caller leads a batch for other callers.
+        """
+        if not self._queue and self._may_start():
+            return self._start()
+        self._queue.append(trio.lowlevel.current_task())
+        if not self._is_watching:
+            self._is_watching = True
             trio.lowlevel.spawn_system_task(self._watch)
-        began: float = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
-        return began
+        started: float = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+        return started
 
-    def leave(self, began: float) -> None:
-        self._under_way.remove(began)
-        if trio.current_time() < began + SLOW_S:
-            self._slow_in_a_row = 0
-        if self._line and self._is_free():
-            self._let_one_in()
+    def leave(self, started: float) -> None:
+        self._running.remove(started)
+        if trio.current_time() < started + SLOW_S:
+            self._slow_rounds = 0
+        if self._queue and self._may_start():
+            self._start_next()
 
-    def _begun(self) -> float:
-        self._under_way.append(trio.current_time())
-        return self._under_way[-1]
+    def _may_start(self) -> bool:
+        return not self._running or self._running[-1] + SLOW_S <= trio.current_time()
 
-    def _is_free(self) -> bool:
-        return not self._under_way or self._under_way[-1] + SLOW_S <= trio.current_time()
+    def _start(self) -> float:
+        self._running.append(trio.current_time())
+        return self._running[-1]
 
-    def _let_one_in(self) -> None:
-        trio.lowlevel.reschedule(self._line.popleft(), outcome.Value(self._begun()))
+    def _start_next(self) -> None:
+        trio.lowlevel.reschedule(self._queue.popleft(), outcome.Value(self._start()))
 
     async def _watch(self) -> None:
-        """As long as somebody waits: while who is under way takes long, one goes on, then two, then four."""
-        while self._line:
-            await trio.sleep_until(self._under_way[-1] + SLOW_S)
-            if self._is_free():
-                for _ in range(min(1 << self._slow_in_a_row, len(self._line))):
-                    self._let_one_in()
-                self._slow_in_a_row = min(self._slow_in_a_row + 1, MAX_ROW)
-        self._is_watched = False
+        """Runs while a batch waits. While the running batches take long, it starts one more, then two, then four."""
+        while self._queue:
+            await trio.sleep_until(self._running[-1] + SLOW_S)
+            if self._may_start():
+                for _ in range(min(1 << self._slow_rounds, len(self._queue))):
+                    self._start_next()
+                self._slow_rounds = min(self._slow_rounds + 1, MAX_SLOW_ROUNDS)
+        self._is_watching = False

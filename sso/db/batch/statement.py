@@ -41,7 +41,8 @@ class BatchStatement:
         return BatchStatement(sql, self._columns)
 
     @cached_property
-    def _compiled(self) -> Statement:
+    def statement(self) -> Statement:
+        """The plain statement, for a transaction. Its parameters are arrays with a value for each item."""
         arrays = ", ".join(f"CAST(:{name} AS {type_name}[])" for name, type_name in self._columns.items())
         items = f"unnest({arrays}) WITH ORDINALITY AS item ({', '.join(self._columns)}, n)"
         statement = Statement(self._sql.replace("{items}", items))
@@ -51,12 +52,12 @@ class BatchStatement:
 
     @property
     def sql(self) -> str:
-        return self._compiled.sql
+        return self.statement.sql
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns in the order of the parameters."""
-        return self._compiled.names
+        return self.statement.names
 
 
 def mismatch(names: Iterable[str], values: Iterable[str]) -> str:

@@ -1,9 +1,8 @@
 """Concurrent calls of one operation share a statement.
 
-A batch is whatever waits when the last one is done: a lone call is not delayed, and under load the bridge, the round
-trip and the commit are paid once for many. :class:`~sso.db.batch.statement.BatchStatement` describes the statement:
-each call is one item of it. Where two items of one batch want the same thing that may happen once, the statement
-decides which of them wins; the other gets no row.
+The items of a batch are the calls that wait when the previous batch is done. A lone call is not delayed; under load
+one round trip and one commit serve many calls. If two items of a batch compete for something that may happen only once,
+the statement decides which of them gets a row; the other gets none.
 """
 
 from collections import deque
@@ -20,9 +19,10 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row
 
 MAX_BATCH_ITEMS = 256
-# One batch at a time makes for large ones. Others run beside one that takes as long as this: it waits for a lock.
-LONG_S = 0.1
-TURNS = 3
+# Normally one batch runs at a time, which makes batches large. A batch that takes this long probably waits for a lock;
+# then another one runs beside it.
+SLOW_BATCH_S = 0.1
+MAX_CONCURRENT_BATCHES = 3
 
 
 class _Item:
@@ -30,15 +30,15 @@ class _Item:
 
     def __init__(self, arguments: Any) -> None:
         self.arguments = arguments  # a tuple, or a lone value if there is one column
-        self.woken: trio.Event | None = None  # if it has to wait
+        self.woken: trio.Event | None = None  # set if the item has to wait
         self.state = "waiting"  # then "leading" or "taken", then "done"
-        self.began = 0.0  # its turn
+        self.began = 0.0  # when it became a leader
         self.row: Row | None = None
         self.error: BaseException | None = None
 
 
 class Batch:
-    """One operation. Who comes first leads: it runs the statement for everybody who is waiting by then."""
+    """One batched operation. The first caller becomes the leader and runs the statement for all callers that wait."""
 
     def __init__(
         self, database: Database, statement: BatchStatement | Statement, *, observe: Callable[[int], None] | None = None
@@ -48,7 +48,7 @@ class Batch:
         self._pick = itemgetter(*statement.names)  # returns a tuple, or a lone value if there is one column
         self._width = len(statement.names)
         self._waiting: deque[_Item] = deque()
-        self._running: list[float] = []  # when each began
+        self._running: list[float] = []  # when each running batch began
         self._observe = observe
 
     async def __call__(self, *arguments: Any, **values: Any) -> Row | None:
@@ -65,15 +65,15 @@ class Batch:
                 raise TypeError(mismatch(self._statement.names, values)) from None
             if len(values) != self._width:
                 raise TypeError(mismatch(self._statement.names, values))
-        if self._may_lead():
-            self._give_turn(item)
+        if self._has_free_slot():
+            self._make_leader(item)
         else:
             item.woken = trio.Event()
             self._waiting.append(item)
             try:
-                await self._stand_in_line(item, item.woken)
+                await self._wait(item, item.woken)
             except trio.Cancelled:
-                self._leave(item)
+                self._cancel(item)
                 raise
         if item.state == "leading":
             await self._lead(item)
@@ -81,31 +81,31 @@ class Batch:
             raise item.error
         return item.row
 
-    async def _stand_in_line(self, item: _Item, woken: trio.Event) -> None:
-        """The first in line looks at the clock for all behind it."""
+    async def _wait(self, item: _Item, woken: trio.Event) -> None:
+        """Waits until the item is done or becomes the leader. The first item in the queue watches for slow batches."""
         while item.state == "waiting" and self._waiting[0] is item:
-            with trio.move_on_after(LONG_S):
+            with trio.move_on_after(SLOW_BATCH_S):
                 await woken.wait()
                 return
-            if item.state == "waiting" and self._may_lead():
+            if item.state == "waiting" and self._has_free_slot():
                 self._waiting.popleft()
-                self._give_turn(item)
+                self._make_leader(item)
                 return
         await woken.wait()
 
     async def _lead(self, leader: _Item) -> None:
-        with trio.CancelScope(shield=True):  # the others must not suffer for a leader that was called off
+        with trio.CancelScope(shield=True):  # a cancelled leader must not fail the other items
             began = await self._database.scheduler.enter()
-            items = self._take(leader)
+            items = self._take_items(leader)
             try:
                 await self._run(items)
             finally:
                 self._database.scheduler.leave(began)
                 for item in items:
                     _finish(item)
-                self._end_turn(leader)
+                self._release_slot(leader)
 
-    def _take(self, leader: _Item) -> list[_Item]:
+    def _take_items(self, leader: _Item) -> list[_Item]:
         items = [leader]
         while self._waiting and len(items) < MAX_BATCH_ITEMS:
             items.append(self._waiting.popleft())
@@ -123,8 +123,7 @@ class Batch:
             rows = await self._fetch(columns)
         except DatabaseError as error:
             if isinstance(error, DeadlineExceeded):
-                # Who has waited meanwhile need not wait as long once more to be told the same.
-                items = [*items, *self._dismiss()]
+                items = [*items, *self._take_waiting()]  # fail queued callers now: they would time out as well
             for item in items:
                 item.error = type(error)(*error.args)
             return
@@ -142,39 +141,41 @@ class Batch:
     async def _fetch(self, columns: list[list[Any]]) -> list[Row]:
         try:
             return await self._database.run_sql(self._statement.sql, columns)
-        except TransactionConflict:  # nothing has happened, and whoever was in the way has gone on
+        except TransactionConflict:  # it was rolled back, and the other transaction has gone on
             return await self._database.run_sql(self._statement.sql, columns)
 
-    def _may_lead(self) -> bool:
+    def _has_free_slot(self) -> bool:
         running = self._running
-        return not running or (len(running) < TURNS and max(running) < trio.current_time() - LONG_S)
+        return not running or (
+            len(running) < MAX_CONCURRENT_BATCHES and max(running) < trio.current_time() - SLOW_BATCH_S
+        )
 
-    def _give_turn(self, item: _Item) -> None:
+    def _make_leader(self, item: _Item) -> None:
         item.state = "leading"
         item.began = trio.current_time()
         self._running.append(item.began)
 
-    def _end_turn(self, item: _Item) -> None:
-        self._running.remove(item.began)
-        if self._waiting and self._may_lead():
-            leader = self._waiting.popleft()  # nobody else may take it, or give it another turn
-            self._give_turn(leader)
-            _wake(leader)
+    def _release_slot(self, leader: _Item) -> None:
+        self._running.remove(leader.began)
+        if self._waiting and self._has_free_slot():
+            item = self._waiting.popleft()
+            self._make_leader(item)
+            _wake(item)
 
-    def _dismiss(self) -> list[_Item]:
-        """All who wait; who has just been given a turn waits no more."""
+    def _take_waiting(self) -> list[_Item]:
+        """Removes all waiting items from the queue and returns them as done."""
         waiting = list(self._waiting)
         self._waiting.clear()
         for item in waiting:
             _finish(item)
         return waiting
 
-    def _leave(self, item: _Item) -> None:
-        """A cancelled caller: if it was just made leader, somebody else must lead."""
+    def _cancel(self, item: _Item) -> None:
+        """Removes the item of a cancelled caller. If it has just become the leader, another one takes its slot."""
         if item in self._waiting:
             self._waiting.remove(item)
         if item.state == "leading":
-            self._end_turn(item)
+            self._release_slot(item)
 
 
 def _finish(item: _Item) -> None:

@@ -7,157 +7,157 @@ from sso.core.errors import Forbidden
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
+from sso.perm.caller import Caller
 from sso.perm.credentials.application_keys import ApplicationKeys
-from sso.perm.delegation import Delegation
+from sso.perm.delegation import delegated_write
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
+from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.input.service import read_application_fields, read_tags
+from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.applications import (
+    application_json,
+    application_name_conflicts,
     create_application,
-    read_row,
+    read_application_row,
     remove_application,
     save_application,
-    shown,
-    written,
 )
-from sso.perm.stores.project_state import lock_projects
-from sso.perm.stores.roles import keep_applications, lock_application
+from sso.perm.stores.locks import lock_application, lock_projects, share_lock_applications
 
-# Sent back as get gave them, or owned by other endpoints: a save ignores them silently.
+# Clients send these back as get returned them, or other endpoints change them: a save ignores them silently.
 READ_ONLY = frozenset(("application_id", "removed", "created", "version", "updated_at"))
-KNOWN = READ_ONLY | {"name", "description", "project_id", "settings", "service_meta"}
+FIELDS = READ_ONLY | {"name", "description", "project_id", "settings", "service_meta"}
 OPTIONS = frozenset(("full",))
 
 
 class ApplicationEndpoint:
-    def __init__(self, database: Database, desk: Authorizer, keyring: Keyring, keys: ApplicationKeys) -> None:
+    def __init__(self, database: Database, authorizer: Authorizer, keyring: Keyring, keys: ApplicationKeys) -> None:
         self._database = database
-        self._desk = desk
+        self._authorizer = authorizer
         self._keyring = keyring
         self._keys = keys
 
-    async def handle(self, call: PermissionRequest) -> dict[str, Any]:
-        match call.action("get", "save", "delete"):
-            case "get":
-                return await self._get(call)
-            case "save":
-                return await self._save(call)
-            case _:
-                return await self._delete(call)
-
-    async def tags(self, call: PermissionRequest) -> dict[str, Any]:
-        wanted = call.application_id()
-        data = call.required_data()
-        call.ignore_unknown(data, frozenset(("tags",)))
-        tags = read_tags(data.get("tags"), "data.tags")
-        standing = await self._desk.standing(call.caller, wanted)
-        standing.require_here(Operation.APPLICATION_SERVICE_META)
-        row = await self._update(call, standing, wanted, {"service_meta": {"tags": tags}})
-        return call.answer(data=shown(row))
-
-    async def _get(self, call: PermissionRequest) -> dict[str, Any]:
-        wanted = self._wanted(call)
-        call.warnings.extend(validators.unknown(call.options, OPTIONS, "options"))
-        full = validators.flag(call.options.get("full", False), "options.full")
-        standing = await self._desk.standing(call.caller, wanted)
-        standing.require_on_record(Operation.APPLICATION_GET)
-        row = await read_row(self._database, wanted)
+    async def get(self, request: PermissionRequest) -> dict[str, Any]:
+        application_id = self._read_application_id(request)
+        request.warn_unknown(request.options, OPTIONS, "options")
+        full = validators.read_flag(request.options.get("full", False), "options.full")
+        rights = await self._authorizer.caller_rights(request.caller, application_id)
+        rights.require_on_target(Operation.APPLICATION_GET, allow_removed=True)
+        row = await read_application_row(self._database, application_id)
         assert row is not None
-        data = shown(row)
+        data = application_json(row)
         if full:
-            standing.require_on_record(Operation.APPLICATION_SAVE)
+            rights.require_on_target(Operation.APPLICATION_SAVE, allow_removed=True)
             data |= {"settings": row["settings"], "service_meta": row["service_meta"]}
-        return call.answer(data=data)
+        return request.response(data=data)
 
-    def _wanted(self, call: PermissionRequest) -> int:
-        data = call.required_data()
-        call.ignore_unknown(data, KNOWN)
+    async def save(self, request: PermissionRequest) -> dict[str, Any]:
+        data = request.required_data()
+        request.warn_unknown(data, FIELDS)
+        changes, warnings = read_application_fields(data)
+        request.warnings.extend(warnings)
+        if "application_id" not in data:
+            return request.response(data=application_json(await self._create(request, changes)))
+        application_id = read_application_id(data["application_id"], "data.application_id")
+        rights = await self._authorizer.caller_rights(request.caller, application_id)
+        if "service_meta" in changes:
+            rights.require_on_target(Operation.APPLICATION_SERVICE_META)
+        # The right to change service_meta does not include keys: a holder of the key can act as the application.
+        if changes.keys() != {"service_meta"} or changes["service_meta"].keys() & {"public_key", "private_key"}:
+            rights.require_on_target(Operation.APPLICATION_SAVE)
+        if _is_move(rights, changes):
+            await self._authorize_move(request, rights, application_id, changes["project_id"])
+        return request.response(data=application_json(await self._update(request, rights, application_id, changes)))
+
+    async def delete(self, request: PermissionRequest) -> dict[str, Any]:
+        application_id = self._read_application_id(request)
+        rights = await self._authorizer.caller_rights(request.caller, application_id)
+        target = rights.require_on_target(Operation.APPLICATION_DELETE)
+        if application_id == CENTRAL_APPLICATION_ID:
+            raise PermissionConflict("the central application cannot be removed")
+        await self._database.transaction(remove_application, request.caller.actor, application_id, target.project_id)
+        return request.response()
+
+    async def save_tags(self, request: PermissionRequest) -> dict[str, Any]:
+        application_id = request.application_id()
+        data = request.required_data()
+        request.warn_unknown(data, frozenset(("tags",)))
+        tags = read_tags(data.get("tags"), "data.tags")
+        rights = await self._authorizer.caller_rights(request.caller, application_id)
+        rights.require_on_target(Operation.APPLICATION_SERVICE_META)
+        row = await self._update(request, rights, application_id, {"service_meta": {"tags": tags}})
+        return request.response(data=application_json(row))
+
+    def _read_application_id(self, request: PermissionRequest) -> int:
+        data = request.required_data()
+        request.warn_unknown(data, FIELDS)
         return read_application_id(data.get("application_id"), "data.application_id")
 
-    async def _save(self, call: PermissionRequest) -> dict[str, Any]:
-        data = call.required_data()
-        call.ignore_unknown(data, KNOWN)
-        given, warnings = read_application_fields(data)
-        call.warnings.extend(warnings)
-        if "application_id" not in data:
-            return call.answer(data=shown(await self._create(call, given)))
-        wanted = read_application_id(data["application_id"], "data.application_id")
-        standing = await self._desk.standing(call.caller, wanted)
-        if "service_meta" in given:
-            standing.require_here(Operation.APPLICATION_SERVICE_META)
-        # Keys decide who speaks for the application: they are more than the description of a service.
-        if given.keys() != {"service_meta"} or given["service_meta"].keys() & {"public_key", "private_key"}:
-            standing.require_here(Operation.APPLICATION_SAVE)
-        if _moves(standing, given):
-            if not call.caller.has_factor:
-                raise Forbidden("moving an application to another project needs the header Factor")
-            self._may_move(standing, given["project_id"])
-            if await self._keys.has_file(wanted):
-                raise PermissionConflict(
-                    "the application has a key file, which would be valid in the other project: remove it"
-                )
-        return call.answer(data=shown(await self._update(call, standing, wanted, given)))
-
-    def _may_move(self, standing: CallerRights, project_id: str | None) -> None:
-        """A move takes the right to manage applications in both projects. Only root moves an application that has no
-        project, or out of all projects."""
-        for end in (standing.application.project_id, project_id):
-            if end is not None:
-                standing.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=end)
-            elif not standing.rights.is_root:
-                raise Forbidden("only root moves an application from or to no project")
-
-    async def _create(self, call: PermissionRequest, given: dict[str, Any]) -> Row:
-        if "name" not in given:
+    async def _create(self, request: PermissionRequest, fields: dict[str, Any]) -> Row:
+        if "name" not in fields:
             raise InvalidInput("name: is required")
-        standing = await self._desk.standing(call.caller)
-        project_id = given.get("project_id")
+        rights = await self._authorizer.caller_rights(request.caller)
+        project_id = fields.get("project_id")
         operation = Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE
-        standing.require(operation, project_id=project_id)
-        if given.get("service_meta"):
-            standing.require(Operation.APPLICATION_SERVICE_META)
+        rights.require(operation, project_id=project_id)
+        if fields.get("service_meta"):
+            rights.require(Operation.APPLICATION_SERVICE_META)
+        with application_name_conflicts():
+            return await self._database.transaction(
+                create_application, request.caller.actor, self._keyring, fields, None
+            )
 
-        async def work(tx: Transaction) -> Row:
-            return await create_application(tx, call.caller.actor, self._keyring, given)
+    async def _authorize_move(
+        self, request: PermissionRequest, rights: CallerRights, application_id: int, new_project: str | None
+    ) -> None:
+        """A move needs the right to manage applications in both projects. Only root moves from or to no project."""
+        if not request.caller.has_factor:
+            raise Forbidden("moving an application to another project needs the header Factor")
+        for project_id in (rights.target.project_id, new_project):
+            if project_id is not None:
+                rights.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=project_id)
+            elif not rights.is_root:
+                raise Forbidden("only root moves an application from or to no project")
+        if await self._keys.has_file(application_id):
+            raise PermissionConflict(
+                "the application has a key file, which would be valid in the other project: remove it"
+            )
 
-        return await written(self._database, work)
-
-    async def _update(self, call: PermissionRequest, standing: CallerRights, wanted: int, given: dict[str, Any]) -> Row:
-        judged_in = standing.application.project_id
-
-        async def save(tx: Transaction) -> Row:
-            return await save_application(tx, call.caller.actor, self._keyring, wanted, given, judged_in)
-
-        async def work(tx: Transaction) -> Row:
-            if judged_in is None or not _moves(standing, given):
-                return await save(tx)
-            # In the order in which everybody locks: applications, the central one first, then projects.
-            await keep_applications(tx, [CENTRAL_APPLICATION_ID])
-            await lock_application(tx, wanted, judged_in)
-            await lock_projects(tx, (judged_in, given["project_id"]))
-            delegation = await Delegation.begin(tx, call.caller, judged_in, [wanted])
-            row = await save(tx)
-            await delegation.judge()
-            return row
-
-        return await written(self._database, work)
-
-    async def _delete(self, call: PermissionRequest) -> dict[str, Any]:
-        wanted = self._wanted(call)
-        standing = await self._desk.standing(call.caller, wanted)
-        standing.require_here(Operation.APPLICATION_DELETE)
-        if wanted == CENTRAL_APPLICATION_ID:
-            raise PermissionConflict("the central application cannot be removed")
-        judged_in = standing.application.project_id
-        await self._database.transaction(lambda tx: remove_application(tx, call.caller.actor, wanted, judged_in))
-        return call.answer()
+    async def _update(
+        self, request: PermissionRequest, rights: CallerRights, application_id: int, changes: dict[str, Any]
+    ) -> Row:
+        project_id = rights.target.project_id
+        with application_name_conflicts():
+            if project_id is not None and _is_move(rights, changes):
+                return await self._database.transaction(
+                    _move_application, request.caller, self._keyring, application_id, changes, project_id
+                )
+            return await self._database.transaction(
+                save_application, request.caller.actor, self._keyring, application_id, changes, project_id
+            )
 
 
-def _moves(standing: CallerRights, given: dict[str, Any]) -> bool:
-    """Whether a save takes the application to another project, or out of its own."""
-    here = standing.application.project_id
-    return bool(given.get("project_id", here) != here)
+async def _move_application(
+    tx: Transaction,
+    caller: Caller,
+    keyring: Keyring,
+    application_id: int,
+    changes: dict[str, Any],
+    old_project: str,
+) -> Row:
+    """Save changes that move the application out of ``old_project``."""
+    await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
+    await lock_application(tx, application_id, old_project)
+    await lock_projects(tx, (old_project, changes["project_id"]))
+    async with delegated_write(tx, caller, old_project, [application_id]):
+        return await save_application(tx, caller.actor, keyring, application_id, changes, old_project)
+
+
+def _is_move(rights: CallerRights, changes: dict[str, Any]) -> bool:
+    """Whether the changes move the application to another project, or out of its project."""
+    project_id = rights.target.project_id
+    return bool(changes.get("project_id", project_id) != project_id)

@@ -1,14 +1,12 @@
-"""Shows each reader of the audit trail only what the reader may read at the other endpoints.
+"""Shows each reader of the audit trail only the values that the reader may read at the other endpoints.
 
-Whoever administers a project reads who changed what and when. What stands in a user's private data, in a schema or in
-a role is left out for those who would get 403 on it elsewhere; ``hidden`` of an entry names what was left out.
+An administrator of a project sees the author, the target and the time of every change. Values of a user's private
+data, a schema or a role are left out if the other endpoints would refuse them with 403; ``hidden`` of an entry names
+the members that were left out.
 """
 
 from typing import Any
 
-import trio
-
-from sso.db.errors import DatabaseError
 from sso.perm.caller import Caller
 from sso.perm.engine.operations import Operation, is_allowed
 from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
@@ -16,8 +14,8 @@ from sso.perm.stores.facts import FactsStore
 
 EVERYTHING = ("before", "after")
 
-# Any one of these suffices to read the whole record.
-_WHOLE: dict[str, tuple[Operation, ...]] = {
+# Any one of these operations suffices to read the whole record.
+_READ_OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "schema": (Operation.SCHEMA_READ, Operation.SCHEMA_MODIFY),
     "role": (Operation.ROLE_READ, Operation.ROLE_LIST, Operation.ROLE_MODIFY),
     "access_key": (Operation.ACCESS_KEY,),
@@ -25,7 +23,7 @@ _WHOLE: dict[str, tuple[Operation, ...]] = {
     "membership": (Operation.MEMBERSHIP_GET, Operation.MEMBERSHIP_SAVE),
     "group": (Operation.GROUP_GET, Operation.GROUP_SAVE),
 }
-_FULL_APPLICATION = ("settings", "service_meta")  # what only those see who may save the application
+_FULL_APPLICATION = ("settings", "service_meta")  # shown to callers who may save the application
 
 
 class AuditView:
@@ -33,50 +31,37 @@ class AuditView:
         self._facts = facts
         self._caller = caller
         self._rights = rights
-        self._at: dict[int, Rights] = {}  # with the caller's secret rights at each application
+        self._rights_at: dict[int, Rights] = {}  # with the secret rights at each application
 
-    async def shown(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    async def visible(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if self._rights.is_root:
             return entries
         await self._load({entry["application_id"] for entry in entries} - {None})
         return [_without(entry, self._hidden(entry)) for entry in entries]
 
     async def _load(self, application_ids: set[int]) -> None:
-        """All at once, so that they share a statement."""
-        failed: list[DatabaseError] = []
-
-        async def load(application_id: int) -> None:
-            try:
-                found = await self._facts.load(self._caller.user_id, application_id, self._caller.address)
-            except DatabaseError as error:
-                failed.append(error)  # raised below: a nursery would wrap it
-                return
-            if found is not None:
-                secret = secret_rights(found.application.schema, found.facts.own, self._caller.now)
-                self._at[application_id] = Rights(self._rights.central, secret)
-
-        async with trio.open_nursery() as nursery:
-            for application_id in application_ids:
-                nursery.start_soon(load, application_id)
-        if failed:
-            raise failed[0]
+        addresses = dict.fromkeys(application_ids, self._caller.address)
+        for application_id, loaded in (await self._facts.load_many(self._caller.user_id, addresses)).items():
+            if loaded is not None:
+                secret = secret_rights(loaded.application.schema, loaded.facts.own, self._caller.now)
+                self._rights_at[application_id] = Rights(self._rights.central, secret)
 
     def _hidden(self, entry: dict[str, Any]) -> tuple[str, ...]:
-        """The members of before and after that the reader may not see; `EVERYTHING` for all of both."""
-        rights = self._at.get(entry["application_id"], self._rights)
+        """The members of ``before`` and ``after`` that the reader may not see; `EVERYTHING` hides both as a whole."""
+        rights = self._rights_at.get(entry["application_id"], self._rights)
         subject = entry["operation"].partition(".")[0]
         if subject == "permissions":
             own = entry["operation"] == "permissions.save" and entry["target"].endswith(f"/{self._caller.user_id}")
             return tuple(sorted(META_WORDS.keys() - rights.readable_sections(own=own)))
         if subject == "application":
             return () if _may(rights, Operation.APPLICATION_SAVE, entry) else _FULL_APPLICATION
-        if any(_may(rights, operation, entry) for operation in _WHOLE.get(subject, ())):
+        if any(_may(rights, operation, entry) for operation in _READ_OPERATIONS.get(subject, ())):
             return ()
         return EVERYTHING
 
 
 def _may(rights: Rights, operation: Operation, entry: dict[str, Any]) -> bool:
-    """Judged by the project of the entry: an application may belong to another one by now."""
+    """The project of the entry decides: the application may belong to another project now."""
     return is_allowed(
         operation,
         rights,

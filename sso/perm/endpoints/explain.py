@@ -1,4 +1,4 @@
-"""``options.explain`` of a meta/data get, as far as the caller may see it."""
+"""``options.explain`` of a meta/data get: the parts of an explanation that the caller may see."""
 
 from typing import Any
 
@@ -12,41 +12,47 @@ from sso.perm.engine.render import Options
 from sso.perm.stores.facts import LoadedFacts
 
 
-def explained(
-    asked: bool | str,
-    standing: CallerRights,
+def explain_json(
+    explain: bool | str,
+    rights: CallerRights,
     user: LoadedFacts,
     effective: EffectivePermissions,
     options: Options,
     *,
     short: bool,
 ) -> dict[str, Any]:
-    """The member ``explain`` of the answer, if it was asked for: of all rules, or of the one that was named."""
-    if asked is False:
+    """The member ``explain`` of the response: of all rules if ``explain`` is true, or of the rule that it names."""
+    if explain is False:
         return {}
     sections = options.sections
-    if "roles" not in sections or (isinstance(asked, str) and "private_data" not in sections):
-        # A chain names roles, and what gave them.
-        raise missing_sections("canRead", {"roles", "private_data"} - sections if isinstance(asked, str) else {"roles"})
+    if "roles" not in sections or (isinstance(explain, str) and "private_data" not in sections):
+        # A chain names roles and their sources.
+        raise missing_sections(
+            "canRead", {"roles", "private_data"} - sections if isinstance(explain, str) else {"roles"}
+        )
 
-    def sees(project_id: str | None) -> bool:
-        """Conditions are for callers who may read the list of roles, and for administrators of the project."""
-        return standing.may(Operation.ROLE_LIST) or (
-            project_id is not None and standing.may(Operation.PROJECT_SAVE, project_id=project_id)
+    def may_see_conditions(project_id: str | None) -> bool:
+        """Callers who may list roles, and administrators of the project, see conditions."""
+        return rights.allow(Operation.ROLE_LIST) or (
+            project_id is not None and rights.allow(Operation.PROJECT_SAVE, project_id=project_id)
         )
 
     arguments = (user.application, user.facts, effective)
-    if asked is True:
+    if explain is True:
         chains = explain_all(*arguments, options, short=short)
-        return {"explain": {name: redact_explanation(chain, user.project_id, sees) for name, chain in chains.items()}}
-    chain = explain_rule(*arguments, asked)
-    return {"explain": redact_explanation(chain, _project_of(asked, user), sees)}
+        return {
+            "explain": {
+                name: redact_explanation(chain, user.project_id, may_see_conditions) for name, chain in chains.items()
+            }
+        }
+    chain = explain_rule(*arguments, explain)
+    return {"explain": redact_explanation(chain, _project_of(explain, user), may_see_conditions)}
 
 
 def _project_of(rule: str, user: LoadedFacts) -> str | None:
-    """The project that a rule is about, by its id; for a rule of the application itself, the application's project."""
+    """The id of the project that a rule is about; for a rule of the application itself, the application's project."""
     name = parse_rule_name(rule)
     if not isinstance(name, ProjectRule):
         return user.project_id
-    named = (p.id for p in user.facts.projects if name.project in (p.id, *p.aliases))
-    return next(named, name.project)
+    matches = (project.id for project in user.facts.projects if name.project in (project.id, *project.aliases))
+    return next(matches, name.project)

@@ -11,10 +11,12 @@ import unicodedata
 from sso.core.ids import MAX_APPLICATION_ID
 
 PROJECT_ACCESS = "projectAccess"  # the part of private_data that is computed from memberships, never written
+SECTIONS = ("login", "public_data", "private_data", "secret_data")  # of a schema, and of a user's record
 RULE_MEMBERS = frozenset(("value", "params", "expired", "protected", "description"))
 RESERVED_PROJECTS = frozenset(("internal", "game"))
 CENTRAL_APPLICATION_ID = 1  # the application that holds the root rules and the generic roles
 DEFAULT_ROLE = "default"
+LIST_TYPES = ("list", "list_short", "roles", "tree")  # how permissions are rendered; the first is the default
 ROOT_ROLE = "root"
 PROJECT_TAG = "project"  # a group needs it to be in an allow or disallow list
 

@@ -23,7 +23,6 @@ from sso.perm.engine.rules import (
     without_section,
 )
 
-TYPES = ("list", "list_short", "roles", "tree")  # the first is the default
 DATA_SECTIONS = ("login", "private_data", "public_data", "secret_data")
 ALL_SECTIONS = frozenset((*DATA_SECTIONS, "roles"))
 

@@ -1,1 +1,4 @@
-"""What a save may say: each module reads one kind of input and refuses what is wrong, in one line."""
+"""Checks of the records in requests. Each module reads one kind of record and raises InvalidInput for a wrong one.
+
+Flat records are pydantic models (`model`). Conditions and trees of rules are checked by hand.
+"""

@@ -1,10 +1,11 @@
-"""Reads names and ids from requests: segments of rule paths, titles, aliases, ids of projects, groups, applications."""
+"""Names and ids in requests: segments of rule paths, titles, aliases, ids of projects, groups and applications."""
 
 import re
 
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.perm.engine.names import PROJECT_ACCESS, RESERVED_PROJECTS, is_application_key, is_segment, project_key
 from sso.perm.errors import InvalidInput
+from sso.perm.input.validators import read
 
 MAX_TITLE = 32
 MAX_ALIASES = 20
@@ -13,24 +14,32 @@ _TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
 _GROUP_ID = re.compile(r"[0-9a-f]{24}")
 
 
-def read_segment(value: object, where: str) -> str:
+def check_segment(value: object) -> str:
     """A name that may be one part of a rule path."""
     if not is_segment(value):
         if value == PROJECT_ACCESS:
-            raise InvalidInput(f"{where}: {PROJECT_ACCESS} is reserved")
-        raise InvalidInput(f"{where}: a name must be 1 to 64 letters, digits, underscores or dashes")
+            raise ValueError(f"{PROJECT_ACCESS} is reserved")
+        raise ValueError("a name must be 1 to 64 letters, digits, underscores or dashes")
     return str(value)
 
 
-def read_title(value: object, where: str) -> str:
+def read_segment(value: object, where: str) -> str:
+    return read(check_segment, value, where)
+
+
+def check_title(value: object) -> str:
     """The title of a project or group. Spaces at the ends are refused, because such titles look the same."""
     if not isinstance(value, str) or not _TITLE.fullmatch(value):
-        raise InvalidInput(f"{where}: must be 1 to {MAX_TITLE} Latin letters, digits, spaces or underscores")
+        raise ValueError(f"must be 1 to {MAX_TITLE} Latin letters, digits, spaces or underscores")
     if value != value.strip(" "):
-        raise InvalidInput(f"{where}: must not begin or end with a space")
+        raise ValueError("must not begin or end with a space")
     if not value.strip(" _"):
-        raise InvalidInput(f"{where}: must hold a letter or a digit")
+        raise ValueError("must contain a letter or a digit")
     return value
+
+
+def read_title(value: object, where: str) -> str:
+    return read(check_title, value, where)
 
 
 def project_id_from_title(value: object, where: str = "project") -> str:
@@ -58,21 +67,29 @@ def read_aliases(value: object, own_id: str, where: str = "aliases") -> tuple[st
             raise InvalidInput(f"{where}[{index}]: is the id of the project itself")
         by_key.setdefault(key, alias)
     if len(by_key) > MAX_ALIASES:
-        raise InvalidInput(f"{where}: must be at most {MAX_ALIASES}")
+        raise InvalidInput(f"{where}: must have at most {MAX_ALIASES} names")
     return tuple(by_key.values())
 
 
-def read_group_id(value: object, where: str) -> str:
+def check_group_id(value: object) -> str:
     if not isinstance(value, str) or not _GROUP_ID.fullmatch(value):
-        raise InvalidInput(f"{where}: must be a group id of 24 hex digits")
+        raise ValueError("must be a group id of 24 hex digits")
+    return value
+
+
+def read_group_id(value: object, where: str) -> str:
+    return read(check_group_id, value, where)
+
+
+def check_application_key(value: object) -> str:
+    """An application id that is the key of a JSON object."""
+    if not isinstance(value, str) or not is_application_key(value):
+        raise ValueError("a key must be an application id")
     return value
 
 
 def read_application_key(value: object, where: str) -> int:
-    """An application id that is the key of a JSON object."""
-    if isinstance(value, str) and is_application_key(value):
-        return int(value)
-    raise InvalidInput(f"{where}: a key must be an application id")
+    return int(read(check_application_key, value, where))
 
 
 def read_application_id(value: object, where: str) -> int:

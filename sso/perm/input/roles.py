@@ -1,74 +1,85 @@
-"""Read role records (§2.7) and the assignment of roles to users."""
+"""Roles in requests (§2.7): role records, and assignments of roles to users."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
+from pydantic import Field
+
 from sso.perm.engine.records import Assignment
+from sso.perm.engine.rules import LISTED_SECTIONS
 from sso.perm.errors import InvalidInput
-from sso.perm.input import validators
-from sso.perm.input.conditions import read_role_condition
+from sso.perm.input.conditions import check_condition
+from sso.perm.input.field_types import Number, Params, Segment
+from sso.perm.input.model import InputModel, read_record
 from sso.perm.input.names import read_segment
-from sso.perm.input.params import read_params
-from sso.perm.input.rules import Layer, Reader
+from sso.perm.input.rules import Layer, RuleReader
+from sso.perm.input.validators import read_array, unknown_field_warnings
+from sso.web.request_model import JsonObject
 
 MAX_ROLES = 1000  # assigned to one user in one place
-_FIELDS = frozenset(
-    ("name", "meta", "description", "protected", "default", "condition", "user_limit", "params", "application_id")
-)
-_META_SECTIONS = ("public_data", "private_data")
-_ASSIGNMENT = frozenset(("name", "expired", "ttl"))
+
+
+class RoleFields(InputModel):
+    name: Segment
+    meta: JsonObject = Field(default_factory=dict)
+    description: str = ""
+    protected: bool = False
+    default: bool = False
+    condition: JsonObject | None = None  # null and an empty object stand for no condition
+    user_limit: Number = 0
+    params: Params = ""
+    application_id: Any = Field(default=None, exclude=True)  # a get returns it; a save ignores it
+
+
+class AssignmentFields(InputModel):
+    name: Segment
+    expired: Number = 0
+    ttl: Number = 0
 
 
 def read_role(data: object, where: str = "") -> tuple[dict[str, Any], list[str]]:
-    """The fields that were given, ready to store, and warnings. Absent fields stay as they are."""
-    fields = validators.an_object(data, where or "data")
+    """The fields of a role that were given, ready to store, and warnings."""
     prefix = f"{where}." if where else ""
-    if "name" not in fields:
-        raise InvalidInput(f"{prefix}name: is required")
-    warnings = validators.unknown(fields, _FIELDS, where)
-    found: dict[str, Any] = {"name": read_segment(fields["name"], f"{prefix}name")}
-    for name, value in fields.items():
-        here = f"{prefix}{name}"
-        match name:
-            case "meta":
-                found["meta"], more = _read_meta(value, here)
-                warnings += more
-            case "description":
-                found["description"] = validators.text(value, here)
-            case "protected" | "default":
-                found[name] = validators.flag(value, here)
-            case "condition":
-                read_role_condition(validators.an_object({} if value is None else value, here), here)
-                found["condition"] = value or {}
-            case "user_limit":
-                found["user_limit"] = validators.number(value, here)
-            case "params":
-                found["params"] = read_params(value, here)
-    return found, warnings
+    fields, warnings = read_record(RoleFields, data, where)
+    if "meta" in fields:
+        fields["meta"], meta_warnings = _read_meta(fields["meta"], f"{prefix}meta")
+        warnings += meta_warnings
+    if "condition" in fields:
+        fields["condition"] = fields["condition"] or {}
+        if fields["condition"]:
+            check_condition(fields["condition"], f"{prefix}condition")
+    return fields, warnings
 
 
-def _read_meta(value: object, where: str) -> tuple[dict[str, Any], list[str]]:
-    """A role gives listed rules only: rights over the application are the schema's and the user's own matter."""
-    meta = validators.an_object(value, where)
-    reader = Reader(Layer.ROLE)
-    found = {name: reader.section(meta[name], f"{where}.{name}") for name in _META_SECTIONS if name in meta}
-    return found, reader.warnings + validators.unknown(meta, frozenset(_META_SECTIONS), where)
+def _read_meta(meta: dict[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:
+    """The listed sections of a role. Roles give no rights over the application: secret_data and login are ignored."""
+    reader = RuleReader(Layer.ROLE)
+    sections = {name: reader.section(meta[name], f"{where}.{name}") for name in LISTED_SECTIONS if name in meta}
+    return sections, reader.warnings + unknown_field_warnings(meta, LISTED_SECTIONS, where)
 
 
 def read_assignments(
-    value: object, known: Collection[str], default_expired: int = 0, where: str = "roles"
+    value: object, default_expired: int = 0, where: str = "roles"
 ) -> tuple[tuple[Assignment, ...], list[str]]:
-    """An array of role names or objects ``{name, expired, ttl}``; only roles that exist can be assigned."""
-    found: dict[str, Assignment] = {}
+    """The assignments in an array of role names or objects ``{name, expired, ttl}``, and warnings.
+
+    ``default_expired`` is for assignments without an end time of their own. `check_roles_exist` checks the names.
+    """
+    assignments: dict[str, Assignment] = {}
     warnings: list[str] = []
-    for at, item in enumerate(validators.an_array(value, where, MAX_ROLES)):
-        here = f"{where}[{at}]"
-        assignment = _read_assignment(item, default_expired, here, warnings)
-        if assignment.name not in known:
-            raise InvalidInput(f"{here}: there is no role {assignment.name}")
-        if found.setdefault(assignment.name, assignment) != assignment:
-            raise InvalidInput(f"{here}: the role is assigned twice, in different ways")
-    return tuple(found.values()), warnings
+    for index, item in enumerate(read_array(value, where, MAX_ROLES)):
+        path = f"{where}[{index}]"
+        assignment = _read_assignment(item, default_expired, path, warnings)
+        if assignments.setdefault(assignment.name, assignment) != assignment:
+            raise InvalidInput(f"{path}: the role is assigned twice, in different ways")
+    return tuple(assignments.values()), warnings
+
+
+def check_roles_exist(assignments: Collection[Assignment], roles: Collection[str], where: str = "roles") -> None:
+    """Raises InvalidInput if a role is not among ``roles``."""
+    for index, assignment in enumerate(assignments):
+        if assignment.name not in roles:
+            raise InvalidInput(f"{where}[{index}]: there is no role {assignment.name}")
 
 
 def _read_assignment(item: object, default_expired: int, where: str, warnings: list[str]) -> Assignment:
@@ -76,19 +87,17 @@ def _read_assignment(item: object, default_expired: int, where: str, warnings: l
         return Assignment(read_segment(item, where), default_expired)
     if not isinstance(item, dict):
         raise InvalidInput(f"{where}: must be the name of a role, or an object with name, expired, ttl")
-    if "name" not in item:
-        raise InvalidInput(f"{where}.name: is required")
-    warnings += validators.unknown(item, _ASSIGNMENT, where)
-    expired = validators.number(item.get("expired", 0), f"{where}.expired")
-    ttl = validators.number(item.get("ttl", 0), f"{where}.ttl")
-    return Assignment(read_segment(item["name"], f"{where}.name"), expired or (0 if ttl else default_expired), ttl)
+    fields, item_warnings = read_record(AssignmentFields, item, where)
+    warnings += item_warnings
+    expired, ttl = fields.get("expired", 0), fields.get("ttl", 0)
+    return Assignment(fields["name"], expired or (0 if ttl else default_expired), ttl)
 
 
-def stored(assignments: Collection[Assignment]) -> list[dict[str, Any]]:
-    """Assignments in the one form that is stored."""
-    return [_stored(assignment) for assignment in assignments]
+def encode_assignments(assignments: Collection[Assignment]) -> list[dict[str, Any]]:
+    """Assignments as they are stored: without limits that are not set."""
+    return [_encode_assignment(assignment) for assignment in assignments]
 
 
-def _stored(assignment: Assignment) -> dict[str, Any]:
-    limits: Mapping[str, int] = {"expired": assignment.expired, "ttl": assignment.ttl}
+def _encode_assignment(assignment: Assignment) -> dict[str, Any]:
+    limits = {"expired": assignment.expired, "ttl": assignment.ttl}
     return {"name": assignment.name, **{name: value for name, value in limits.items() if value}}

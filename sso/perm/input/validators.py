@@ -1,96 +1,125 @@
-"""The kinds of JSON values, read strictly: a boolean is no integer, and a string is no list of characters."""
+"""Strict readers of single JSON values: a boolean is not an integer, and a string is not an array.
+
+A ``check_*`` function returns the value or raises ValueError with the text of what was expected; models use it as the
+type of a field. A ``read_*`` function does the same at a named place of the input, and raises InvalidInput.
+"""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from sso.perm.errors import InvalidInput
 
-# What every reader of JSON keeps exactly; later than any moment that matters.
-MAX_NUMBER = 2**53 - 1
+MAX_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 MAX_TEXT = 1024
+MAX_WORD = 256
 MAX_URL = 2048
+MAX_DOMAINS = 1000
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _URL = re.compile(r"https?://[^\s\x00-\x20\x7f\"<>\\^`{|}]+", re.ASCII | re.IGNORECASE)
 _DOMAIN = re.compile(r"[^\s@\x00-\x20\x7f-\x9f]{1,255}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+T = TypeVar("T")
 
 
-def an_object(value: object, where: str) -> dict[str, Any]:
+def read(check: Callable[[object], T], value: object, where: str) -> T:
+    """Apply a ``check_*`` function to the value at ``where``."""
+    try:
+        return check(value)
+    except ValueError as error:
+        raise InvalidInput(f"{where}: {error}") from None
+
+
+def read_object(value: object, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidInput(f"{where}: must be an object")
     return value
 
 
-def an_array(value: object, where: str, most: int | None = None) -> list[Any]:
+def read_array(value: object, where: str, max_items: int | None = None) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidInput(f"{where}: must be an array")
-    if most is not None and len(value) > most:
-        raise InvalidInput(f"{where}: must have at most {most} items")
+    if max_items is not None and len(value) > max_items:
+        raise InvalidInput(f"{where}: must have at most {max_items} items")
     return value
 
 
-def text(value: object, where: str, most: int = MAX_TEXT, *, least: int = 0) -> str:
+def check_text(value: object, max_length: int = MAX_TEXT, *, min_length: int = 0) -> str:
     if not isinstance(value, str):
-        raise InvalidInput(f"{where}: must be a string")
-    if len(value) < least:
-        raise InvalidInput(f"{where}: must not be empty")
-    if len(value) > most:
-        raise InvalidInput(f"{where}: must be at most {most} characters")
+        raise ValueError("must be a string")  # noqa: TRY004 - a check raises one kind of error
+    if len(value) < min_length:
+        raise ValueError("must not be empty")
+    if len(value) > max_length:
+        raise ValueError(f"must be at most {max_length} characters")
     return value
 
 
-def word(value: object, where: str, most: int = 256) -> str:
-    """A text to compare with: something, and nothing that cannot be seen."""
-    found = text(value, where, most, least=1)
-    if _CONTROL.search(found):
-        raise InvalidInput(f"{where}: must not hold control characters")
-    return found
+def read_text(value: object, where: str, max_length: int = MAX_TEXT, *, min_length: int = 0) -> str:
+    return read(lambda text: check_text(text, max_length, min_length=min_length), value, where)
 
 
-def flag(value: object, where: str) -> bool:
+def check_word(value: object, max_length: int = MAX_WORD) -> str:
+    """A text that is compared or shown in one line: not empty, and without control characters."""
+    word = check_text(value, max_length, min_length=1)
+    if _CONTROL.search(word):
+        raise ValueError("must not contain control characters")
+    return word
+
+
+def read_word(value: object, where: str, max_length: int = MAX_WORD) -> str:
+    return read(lambda word: check_word(word, max_length), value, where)
+
+
+def read_flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(f"{where}: must be true or false")
     return value
 
 
-def number(value: object, where: str) -> int:
-    """A count, a moment or a number of seconds; 0 means unset."""
+def check_number(value: object) -> int:
+    """A count, a Unix time or a number of seconds; 0 means unset."""
     if type(value) is not int:
-        raise InvalidInput(f"{where}: must be an integer")
+        raise ValueError("must be an integer")
     if value < 0:
-        raise InvalidInput(f"{where}: must not be negative")
+        raise ValueError("must not be negative")
     if value > MAX_NUMBER:
-        raise InvalidInput(f"{where}: is too large")
+        raise ValueError(f"must be at most {MAX_NUMBER}")
     return value
 
 
-def url(value: object, where: str) -> str:
-    """A link for people and other services; this service never follows it."""
-    found = text(value, where, MAX_URL)
-    if found and not _URL.fullmatch(found):
-        raise InvalidInput(f"{where}: must be an http or https address")
-    return found
+def read_number(value: object, where: str) -> int:
+    return read(check_number, value, where)
 
 
-def domain(value: object, where: str) -> str:
-    """A login domain, compared as a whole: no ``@``, no wildcard meaning."""
+def check_url(value: object) -> str:
+    """A link for people and other services, or an empty string. This service never follows it."""
+    url = check_text(value, MAX_URL)
+    if url and not _URL.fullmatch(url):
+        raise ValueError("must be an http or https address")
+    return url
+
+
+def check_domain(value: object) -> str:
+    """A login domain. It is compared as a whole: no ``@``, and no wildcards."""
     if not isinstance(value, str) or not _DOMAIN.fullmatch(value):
-        raise InvalidInput(f"{where}: must be a domain, the part of a login after the @")
+        raise ValueError("must be a domain, the part of a login after the @")
     return value
 
 
-def domains(value: object, where: str, most: int = 1000) -> list[str]:
-    return list(dict.fromkeys(domain(item, f"{where}[{at}]") for at, item in enumerate(an_array(value, where, most))))
+def is_plain_name(name: str) -> bool:
+    """Whether a name from the request may be repeated in a message. Other names could break the reader's screen."""
+    return _PLAIN_NAME.fullmatch(name) is not None
 
 
-def unknown(value: Mapping[str, Any], known: frozenset[str], where: str) -> list[str]:
-    """Warnings for fields that nobody reads. A strange name is not repeated: it would end up on somebody's screen."""
+def unknown_field_warnings(value: Mapping[str, Any], known: Iterable[str], where: str) -> list[str]:
+    """One warning for each field that is ignored."""
     prefix = f"{where}." if where else ""
-    names = (name if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) else "a field" for name in value if name not in known)
-    return [f"{prefix}{name}: unknown field, ignored" for name in names]
+    unknown = [name for name in value if name not in known]
+    return [f"{prefix}{name if is_plain_name(name) else 'a field'}: unknown field, ignored" for name in unknown]
 
 
-def unique(items: Iterable[str]) -> tuple[str, ...]:
+def unique(items: Iterable[str]) -> list[str]:
     """The items without duplicates, in their order."""
-    return tuple(dict.fromkeys(items))
+    return list(dict.fromkeys(items))

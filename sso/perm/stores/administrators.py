@@ -1,4 +1,4 @@
-"""Whether projects have an administrator: an enabled user who has every project rule of the role admin there, now."""
+"""Whether projects have an administrator: an enabled user with every project rule of the role admin in the project."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -13,13 +13,14 @@ from sso.perm.engine.held_rules import HeldRules
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import PROJECT_LEVEL, compute_project_access
 from sso.perm.errors import PermissionConflict
+from sso.perm.input.membership import MemberRole
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.facts import read_application
-from sso.perm.stores.project_state import KnownUser, Member, ProjectState, read_people, read_states
+from sso.perm.stores.project_state import KnownUser, ProjectState, read_states, read_users
 
-MANAGE = "project.can_manage_project"  # without it nobody administers a project, whatever the role admin gives
-NONE_LEFT = "the project would have no administrator with access to it"
-NONE_LASTING = "the project would have no administrator whose role does not end"
+MANAGE_PROJECT = "project.can_manage_project"  # an administrator needs it, even if the role admin does not give it
+NO_ADMINISTRATOR = "the project would have no administrator with access to it"
+NO_PERMANENT_ADMINISTRATOR = "the project would have no administrator whose role does not end"
 
 _WITH_ROLES = Statement(
     """SELECT DISTINCT m.project_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
@@ -31,18 +32,19 @@ class Administration(IntEnum):
     """For how long a project has an administrator."""
 
     NONE = 0
-    FOR_A_TIME = 1  # all their roles end
-    LASTING = 2
+    TEMPORARY = 1  # the roles of all administrators expire
+    PERMANENT = 2
 
 
-def administers(central: CompiledApplication, holdings: HeldRules, *, for_good: bool = False) -> bool:
+def is_administrator(central: CompiledApplication, held_rules: HeldRules, *, permanently: bool = False) -> bool:
+    """Whether these rules, in a project, include every project rule of the role admin."""
     admin = central.roles.get(ADMIN_ROLE)
     rules = {rule.path for rule in admin.rules_by_level[PROJECT_LEVEL] if rule.listed} if admin else set()
-    return holdings.cover_project_rules(rules | {MANAGE}, permanently=for_good)
+    return held_rules.cover_project_rules(rules | {MANAGE_PROJECT}, permanently=permanently)
 
 
-def candidates(central: CompiledApplication, members: Iterable[Member]) -> frozenset[str]:
-    """Users with a role that may make them administrators."""
+def possible_administrators(central: CompiledApplication, members: Iterable[MemberRole]) -> frozenset[str]:
+    """The users with a role that may make a user an administrator."""
     roles = {
         name
         for name, role in central.roles.items()
@@ -52,41 +54,47 @@ def candidates(central: CompiledApplication, members: Iterable[Member]) -> froze
 
 
 def administration(
-    central: CompiledApplication, state: ProjectState, people: Mapping[str, KnownUser], now: int
+    central: CompiledApplication, state: ProjectState, users: Mapping[str, KnownUser], now: int
 ) -> Administration:
-    given: dict[str, list[Member]] = {}
+    """For how long the project has an administrator, counting all its members."""
+    roles: dict[str, list[MemberRole]] = {}
     for member in state.members:
         if member.level == PROJECT_LEVEL:
-            given.setdefault(member.user_id, []).append(member)
-    found = Administration.NONE
-    for user_id in candidates(central, state.members):
-        if user_id in people and not people[user_id].disabled:
-            found = max(found, _administration(central, state, people[user_id], given[user_id], now))
-    return found
+            roles.setdefault(member.user_id, []).append(member)
+    longest = Administration.NONE
+    for user_id in possible_administrators(central, state.members):
+        if user_id in users and not users[user_id].disabled:
+            longest = max(longest, _administration(central, state, users[user_id], roles[user_id], now))
+    return longest
 
 
 def _administration(
-    central: CompiledApplication, state: ProjectState, user: KnownUser, given: list[Member], now: int
+    central: CompiledApplication, state: ProjectState, user: KnownUser, roles: list[MemberRole], now: int
 ) -> Administration:
-    membership = Membership(project=tuple(member.assignment for member in given))
+    membership = Membership(project=tuple(member.assignment for member in roles))
     facts = replace(state.facts, membership=membership)
-    holdings = HeldRules(
+    held_rules = HeldRules(
         central, compute_project_access(central, facts, user.facts, central.condition_index.find(user.facts), now)
     )
-    if administers(central, holdings, for_good=True):
-        return Administration.LASTING
-    return Administration.FOR_A_TIME if administers(central, holdings) else Administration.NONE
+    if is_administrator(central, held_rules, permanently=True):
+        return Administration.PERMANENT
+    return Administration.TEMPORARY if is_administrator(central, held_rules) else Administration.NONE
 
 
 def _manages(central: CompiledApplication, name: str) -> bool:
-    return any(rule.path == MANAGE and rule.listed for rule in central.roles[name].rules_by_level[PROJECT_LEVEL])
+    return any(
+        rule.path == MANAGE_PROJECT and rule.listed for rule in central.roles[name].rules_by_level[PROJECT_LEVEL]
+    )
 
 
-async def administered_through(
+async def administration_by_project(
     tx: Runner, application_id: int, roles: Collection[str], now: int
 ) -> dict[str, Administration]:
-    """Projects that use one of these roles. Only roles of the central application count, which must be locked:
-    everything that changes who administers a project holds a lock on it."""
+    """The projects with members who have one of these roles, each with the administration that it has now.
+
+    Only roles of the central application matter. The central application must be locked: every change of the
+    administrators of a project holds a lock on it.
+    """
     if application_id != CENTRAL_APPLICATION_ID or not roles:
         return {}
     rows = await tx.rows(_WITH_ROLES, names=list(roles))
@@ -94,10 +102,10 @@ async def administered_through(
 
 
 async def require_administrators(tx: Runner, before: Mapping[str, Administration], now: int) -> None:
-    """Refuse what leaves one of these projects without an administrator, or only with some whose roles end."""
+    """Raise PermissionConflict if a project lost its last administrator, or its last permanent one."""
     after = await _administered(tx, before, now) if before else {}
-    # One that is missing now was removed meanwhile.
-    if any(after.get(project_id, had) < had for project_id, had in before.items()):
+    # A project without an entry in ``after`` was removed.
+    if any(after.get(project_id, administered) < administered for project_id, administered in before.items()):
         raise PermissionConflict("a project would have no administrator with access to it")
 
 
@@ -106,6 +114,7 @@ async def _administered(tx: Runner, project_ids: Collection[str], now: int) -> d
     assert central is not None
     generic = [name for name, role in central.roles.items() if role.rules_by_level[PROJECT_LEVEL]]
     states = await read_states(tx, project_ids, generic)
-    users = {user_id for state in states.values() for user_id in candidates(central, state.members)}
-    people = await read_people(tx, users)
-    return {project_id: administration(central, state, people, now) for project_id, state in states.items()}
+    users = await read_users(
+        tx, {user_id for state in states.values() for user_id in possible_administrators(central, state.members)}
+    )
+    return {project_id: administration(central, state, users, now) for project_id, state in states.items()}

@@ -1,32 +1,30 @@
-"""Applications in the database: made, changed and removed, each with its entry in the audit trail."""
+"""Applications in the database (§2.3). Every change is written to the audit trail."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
 from sso.core.encryption import Keyring, place
 from sso.core.errors import Forbidden
-from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.credentials.access_keys import end_keys
-from sso.perm.credentials.application_keys import end_signing_keys, set_from_meta
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.stores import audit
+from sso.perm.stores.access_keys import delete_access_keys
+from sso.perm.stores.application_keys import delete_application_keys, replace_service_meta_key
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
-from sso.perm.stores.project_state import lock_projects
-from sso.perm.stores.roles import ANY_PROJECT, lock_application
+from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 
 NAME_TAKEN = "name: another application of this project has it"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
-_LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
 _PROJECT = Statement("SELECT removed FROM projects WHERE id = :project_id FOR SHARE")
-# An id may also be given by hand: what the sequence says next may be taken, now or by somebody who is not done yet.
+# Ids may also be chosen by an operator, so the next value of the sequence may be taken, or become taken on commit.
 _CREATE = Statement(
     """INSERT INTO applications
         (application_id, name, description, project_id, settings, service_meta, login, secret_data)
@@ -46,37 +44,37 @@ _SET_PRIVATE_KEY = Statement(
 _REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id = :application_id")
 
 
-async def read_row(runner: Runner, wanted: int) -> Row | None:
-    return await runner.row(_GET, application_id=wanted)
-
-
-async def lock_row(tx: Transaction, wanted: int) -> Row | None:
-    return await tx.row(_LOCK, application_id=wanted)
+async def read_application_row(runner: Runner, application_id: int) -> Row | None:
+    return await runner.row(_GET, application_id=application_id)
 
 
 async def create_application(
-    tx: Transaction, actor: AuditActor, keyring: Keyring, given: dict[str, Any], wanted: int | None = None
+    tx: Transaction,
+    actor: AuditActor,
+    keyring: Keyring,
+    fields: dict[str, Any],
+    application_id: int | None = None,
 ) -> Row:
-    """A new application, with the id that is wanted or the next one that nobody has."""
-    if "name" not in given:
+    """Create an application with this id, or with the next free one."""
+    if "name" not in fields:
         raise InvalidInput("name: is required")
-    await _check_project(tx, given.get("project_id"))
-    meta = given.get("service_meta", {})
+    await _check_project(tx, fields.get("project_id"))
+    meta = fields.get("service_meta", {})
     values = {
-        "name": given["name"],
-        "description": given.get("description", ""),
-        "project_id": given.get("project_id"),
-        "settings": given.get("settings", {}),
+        "name": fields["name"],
+        "description": fields.get("description", ""),
+        "project_id": fields.get("project_id"),
+        "settings": fields.get("settings", {}),
         "service_meta": _without_private(meta),
         "login": NEW_LOGIN,
         "secret_data": NEW_SECRET_DATA,
     }
     row = None
     while row is None:
-        row = await tx.row(_CREATE, application_id=wanted, **values)
-        if row is None and wanted is not None:
+        row = await tx.row(_CREATE, application_id=application_id, **values)
+        if row is None and application_id is not None:
             raise PermissionConflict("application_id: is taken")
-    await _keep_keys(tx, keyring, row["application_id"], meta)
+    await _store_keys(tx, keyring, row["application_id"], meta)
     await _audit(tx, actor, "application.create", None, row, meta)
     return row
 
@@ -85,56 +83,63 @@ async def save_application(
     tx: Transaction,
     actor: AuditActor,
     keyring: Keyring,
-    wanted: int,
-    given: dict[str, Any],
-    judged_in: object = ANY_PROJECT,
+    application_id: int,
+    changes: dict[str, Any],
+    authorized_project: object = ANY_PROJECT,
 ) -> Row:
-    """What is given replaces what was there; the members of settings and service_meta one by one. ``judged_in`` is the
-    project by which the caller may save it."""
-    old = await lock_application(tx, wanted, judged_in)
+    """Save the fields in ``changes``, and of ``settings`` and ``service_meta`` the members in it.
+
+    ``authorized_project`` is the project whose rights the caller used, see `lock_application`.
+    """
+    old = await lock_application(tx, application_id, authorized_project)
     if old["removed"]:
         raise Forbidden("removed")
-    project_id = given.get("project_id", old["project_id"])
-    if wanted == CENTRAL_APPLICATION_ID and project_id is not None:
+    project_id = changes.get("project_id", old["project_id"])
+    if application_id == CENTRAL_APPLICATION_ID and project_id is not None:
         raise PermissionConflict("project_id: the central application belongs to no project")
     kept_meta = old["service_meta"]
     if project_id != old["project_id"]:
         await lock_projects(tx, (project_id, old["project_id"]))
         kept_meta = _without_keys(kept_meta)
     await _check_project(tx, project_id)
-    meta = given.get("service_meta", {})
+    meta = changes.get("service_meta", {})
     row = await tx.row(
         _UPDATE,
-        application_id=wanted,
-        name=given.get("name", old["name"]),
-        description=given.get("description", old["description"]),
+        application_id=application_id,
+        name=changes.get("name", old["name"]),
+        description=changes.get("description", old["description"]),
         project_id=project_id,
-        settings=old["settings"] | given.get("settings", {}),
+        settings=old["settings"] | changes.get("settings", {}),
         service_meta=kept_meta | _without_private(meta),
     )
     if project_id != old["project_id"]:
-        await _leave_project(tx, actor, old, f"application.save {wanted}")
+        await _leave_project(tx, actor, old, f"application.save {application_id}")
         await _audit_move(tx, actor, old, row)
-        await _end_access_keys(tx, actor, old)
+        # The managers of the old project may know the keys.
+        await delete_access_keys(tx, actor, application_id, old["project_id"])
         await _end_signing_keys(tx, actor, old)
-    await _keep_keys(tx, keyring, wanted, meta)
+    await _store_keys(tx, keyring, application_id, meta)
     await _audit(tx, actor, "application.save", old, row, meta)
     return row
 
 
-async def remove_application(tx: Transaction, actor: AuditActor, wanted: int, judged_in: object = ANY_PROJECT) -> None:
-    old = await lock_application(tx, wanted, judged_in)
+async def remove_application(
+    tx: Transaction, actor: AuditActor, application_id: int, authorized_project: object = ANY_PROJECT
+) -> None:
+    old = await lock_application(tx, application_id, authorized_project)
     await lock_projects(tx, (old["project_id"],))
-    await tx.value(_REMOVE, application_id=wanted)
-    await _leave_project(tx, actor, old, f"application.delete {wanted}")
+    await tx.value(_REMOVE, application_id=application_id)
+    await _leave_project(tx, actor, old, f"application.delete {application_id}")
     await _audit(tx, actor, "application.delete", old, {**dict(old), "removed": True})
 
 
 async def _leave_project(tx: Transaction, actor: AuditActor, old: Row, cause: str) -> None:
-    """End what the project gave at the application. The project is locked: no membership that names the application is
-    saved at the same time and written afterwards."""
+    """End the rights that the project gives at the application.
+
+    The project is locked, so no concurrent save of its membership can name the application.
+    """
     if old["project_id"] is not None:
-        await Cascade(tx, actor, cause).end_application_in_project(old["application_id"], old["project_id"])
+        await Cascade(tx, actor, cause).remove_application_from_project(old["application_id"], old["project_id"])
 
 
 async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) -> None:
@@ -145,43 +150,39 @@ async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) ->
         await audit.write(tx, actor, "application.move", str(old["application_id"]), before, after, **about)
 
 
-async def _end_access_keys(tx: Transaction, actor: AuditActor, old: Row) -> None:
-    """Access keys were made by those who managed the application where it was."""
-    about = {"project_id": old["project_id"], "application_id": old["application_id"]}
-    for key in await end_keys(tx, old["application_id"]):
-        await audit.write(tx, actor, "access_key.delete", key["id"], key, None, **about)
-
-
 async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> None:
-    """A service JWT is valid for all applications of a project: whoever has a key from before the move was never
-    trusted with those of the new project."""
-    wanted = old["application_id"]
-    about = {"project_id": old["project_id"], "application_id": wanted}
-    await tx.value(_SET_PRIVATE_KEY, application_id=wanted, sealed=None)
-    for kid in await end_signing_keys(tx, wanted):
-        await audit.write(tx, actor, "application.key.remove", f"{wanted}/{kid}", {"kid": kid}, None, **about)
+    """A service JWT is valid for all applications of a project, so keys from the old project must not be valid in the
+    new one."""
+    application_id = old["application_id"]
+    about = {"project_id": old["project_id"], "application_id": application_id}
+    await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=None)
+    for kid in await delete_application_keys(tx, application_id):
+        await audit.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **about)
 
 
-async def written(database: Database, work: Callable[[Transaction], Awaitable[Row]]) -> Row:
+@contextmanager
+def application_name_conflicts() -> Iterator[None]:
+    """Turn the violation of a unique name inside this block into PermissionConflict."""
     try:
-        return await database.transaction(work)
+        yield
     except UniqueViolation:
         raise PermissionConflict(NAME_TAKEN) from None
 
 
 def private_key(keyring: Keyring, row: Row) -> str:
-    """The private key that the service holds for the application; empty if it holds none."""
+    """The private key that is stored for the application; empty if there is none."""
     sealed = row["private_key_sealed"]
     return keyring.open(_key_place(row["application_id"]), sealed) if sealed else ""
 
 
-def shown(row: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"application_id": row["application_id"], "name": row["name"]}
+def application_json(row: Any) -> dict[str, Any]:
+    """The public part of the record; empty optional fields are left out."""
+    record: dict[str, Any] = {"application_id": row["application_id"], "name": row["name"]}
     if row["description"]:
-        found["description"] = row["description"]
+        record["description"] = row["description"]
     if row["project_id"]:
-        found["project_id"] = row["project_id"]
-    return found | {"removed": row["removed"]}
+        record["project_id"] = row["project_id"]
+    return record | {"removed": row["removed"]}
 
 
 async def _check_project(tx: Transaction, project_id: str | None) -> None:
@@ -194,14 +195,14 @@ async def _check_project(tx: Transaction, project_id: str | None) -> None:
         raise Forbidden("removed")
 
 
-async def _keep_keys(tx: Transaction, keyring: Keyring, wanted: int, meta: dict[str, Any]) -> None:
-    """The private key is sealed and never shown; a usable public key is published and trusted."""
+async def _store_keys(tx: Transaction, keyring: Keyring, application_id: int, meta: dict[str, Any]) -> None:
+    """Store the private key encrypted, and a usable public key among the keys that are published and trusted."""
     if "private_key" in meta:
         key = meta["private_key"]
-        sealed = keyring.seal(_key_place(wanted), key) if key else None
-        await tx.value(_SET_PRIVATE_KEY, application_id=wanted, sealed=sealed)
+        sealed = keyring.seal(_key_place(application_id), key) if key else None
+        await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=sealed)
     if "public_key" in meta:
-        await set_from_meta(tx, wanted, meta["public_key"])
+        await replace_service_meta_key(tx, application_id, meta["public_key"])
 
 
 def _key_place(application_id: int) -> str:
@@ -216,7 +217,7 @@ async def _audit(
     new: Any,
     meta: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """That a private key was set is told; what it is, is not."""
+    """An entry says that a private key was set, without its value."""
     after = _audited(new)
     if "private_key" in meta:
         after["service_meta"] = {**after["service_meta"], "private_key": ""}
@@ -237,9 +238,9 @@ def _without_private(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_keys(meta: dict[str, Any]) -> dict[str, Any]:
-    """The member stays, empty: an application with any metadata is a service."""
+    """Empty the public key but keep the member: an application with any metadata is a service."""
     return meta | {"public_key": ""} if meta.get("public_key") else meta
 
 
 def _audited(row: Any) -> dict[str, Any]:
-    return shown(row) | {"settings": row["settings"], "service_meta": row["service_meta"]}
+    return application_json(row) | {"settings": row["settings"], "service_meta": row["service_meta"]}

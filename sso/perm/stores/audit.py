@@ -1,13 +1,15 @@
-"""The audit trail: who changed what, before and after, when, from where; written in the transaction of the change."""
+"""The audit trail: each change with its actor, time, address, and values before and after.
+
+An entry is written in the transaction of the change.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.perm.credentials.access_keys import rfc3339
-from sso.perm.stores.audit_values import recorded
+from sso.perm.stores.audit_values import redact_and_truncate
+from sso.perm.stores.timestamps import rfc3339
 
 MAX_PAGE = 200
 
@@ -29,18 +31,18 @@ _READ = Statement(
       AND (CAST(:since AS float) IS NULL OR at >= to_timestamp(:since))
       AND (CAST(:until AS float) IS NULL OR at < to_timestamp(:until))
       AND (CAST(:before_id AS bigint) IS NULL OR id < :before_id)
-    ORDER BY id DESC LIMIT :most"""
+    ORDER BY id DESC LIMIT :limit"""
 )
 
 
 @dataclass(frozen=True)
 class AuditActor:
-    """Who changes something: a user, or the operator of the command line."""
+    """The author of a change: a user, a service, or the operator of the command line."""
 
     user_id: str = ""
     service_id: int | None = None
     address: str = ""
-    key_id: str | None = None  # the access key that came with the call
+    key_id: str | None = None  # the access key that the request was made with
     operator: str = ""  # the account of the operating system that ran a command
 
 
@@ -53,8 +55,8 @@ class AuditFilter:
     target: str | None = None
     since: int | None = None
     until: int | None = None
-    before_id: int | None = None  # the page after the one that ended with this id
-    most: int = 50
+    before_id: int | None = None  # only entries before this one: the next page
+    limit: int = 50
 
 
 async def write(
@@ -68,7 +70,7 @@ async def write(
     project_id: str | None = None,
     application_id: int | None = None,
 ) -> None:
-    """Write an entry, unless nothing changed. Secrets are redacted and large values truncated."""
+    """Write an entry, unless ``before`` equals ``after``. Secrets are redacted, large values are truncated."""
     if before == after:
         return
     await tx.value(
@@ -82,23 +84,23 @@ async def write(
         target=target,
         project_id=project_id,
         application_id=application_id,
-        before=recorded(operation, before),
-        after=recorded(operation, after),
+        before=redact_and_truncate(operation, before),
+        after=redact_and_truncate(operation, after),
     )
 
 
-async def read(database: Database, wanted: AuditFilter) -> list[dict[str, Any]]:
-    """The newest first."""
-    rows = await database.rows(
+async def read(runner: Runner, audit_filter: AuditFilter) -> list[dict[str, Any]]:
+    """The entries that match, newest first."""
+    rows = await runner.rows(
         _READ,
-        project_id=wanted.project_id,
-        application_id=wanted.application_id,
-        user_id=wanted.user_id,
-        operation=wanted.operation,
-        target=wanted.target,
-        since=None if wanted.since is None else float(wanted.since),
-        until=None if wanted.until is None else float(wanted.until),
-        before_id=wanted.before_id,
-        most=min(wanted.most, MAX_PAGE),
+        project_id=audit_filter.project_id,
+        application_id=audit_filter.application_id,
+        user_id=audit_filter.user_id,
+        operation=audit_filter.operation,
+        target=audit_filter.target,
+        since=None if audit_filter.since is None else float(audit_filter.since),
+        until=None if audit_filter.until is None else float(audit_filter.until),
+        before_id=audit_filter.before_id,
+        limit=min(audit_filter.limit, MAX_PAGE),
     )
     return [{**dict(row), "at": rfc3339(row["at"])} for row in rows]

@@ -1,4 +1,4 @@
-"""What an audit entry may hold of a record: no secret, and not more than a limited number of bytes."""
+"""Prepares values for the audit trail: secrets are redacted, large values are truncated."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,7 @@ import orjson
 MAX_BYTES = 64 * 1024  # of before and of after, as JSON
 REDACTED = "…"
 
-# The secret fields of each kind of record, as paths. A field of the same name elsewhere, such as a rule called
-# "secret", is no secret.
+# The paths of the secret fields of each kind of record. Fields of the same name elsewhere are not secret.
 SECRET_FIELDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "access_key": (("hash",),),
     "application": (("service_meta", "private_key"), ("email_secret",)),
@@ -18,38 +17,38 @@ SECRET_FIELDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def recorded(operation: str, value: Any) -> Any:
-    """The value as it is stored in an entry of this operation (``access_key.create``)."""
+def redact_and_truncate(operation: str, value: Any) -> Any:
+    """The value as it is stored in an entry of this operation, such as ``access_key.create``."""
     for path in SECRET_FIELDS.get(operation.partition(".")[0], ()):
-        value = _redacted(value, path)
-    return _capped(value)
+        value = _redact(value, path)
+    return _truncate(value)
 
 
-def _redacted(value: Any, path: tuple[str, ...]) -> Any:
-    name, *below = path
+def _redact(value: Any, path: tuple[str, ...]) -> Any:
+    name, *rest = path
     if not isinstance(value, dict) or value.get(name) is None:
         return value
-    return value | {name: _redacted(value[name], tuple(below)) if below else REDACTED}
+    return value | {name: _redact(value[name], tuple(rest)) if rest else REDACTED}
 
 
-def _capped(value: Any) -> Any:
-    """The value if it is small enough, else without its largest members; each says how large it was."""
+def _truncate(value: Any) -> Any:
+    """The value if it is small enough. Otherwise its largest members are replaced by their sizes."""
     size = _size(value)
     if size <= MAX_BYTES:
         return value
     if not isinstance(value, dict):
-        return _truncated(size)
-    found = dict(value)
+        return _size_marker(size)
+    truncated = dict(value)
     sizes = sorted(((_size(member), name) for name, member in value.items()), reverse=True)
     for member_size, name in sizes:
-        found[name] = _truncated(member_size)
+        truncated[name] = _size_marker(member_size)
         size -= member_size
         if size <= MAX_BYTES:
             break
-    return found
+    return truncated
 
 
-def _truncated(size: int) -> dict[str, Any]:
+def _size_marker(size: int) -> dict[str, Any]:
     return {"truncated": True, "bytes": size}
 
 

@@ -1,6 +1,6 @@
-"""The central application (id 1) as it ships: root rules, generic rules, roles.
+"""The built-in central application (id 1): root rules, generic rules, roles; and the defaults of every schema.
 
-Root rules are over the whole service. Generic rules have a meaning only where a membership gives them: over a project,
+Root rules are rights over the whole service. Generic rules matter only where a membership gives them: over a project,
 or one of its applications, services or groups.
 """
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sso.perm.engine.names import ROOT_ROLE
+from sso.perm.engine.names import ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
-from sso.perm.input.schema import completed
+from sso.perm.input.schema import with_default_rules
 
 NAME = "Central"
-ADMIN_ROLE = "admin"  # what author and target user of a published project get there
+ADMIN_ROLE = "admin"  # the role of the author and the target user of a published project
 
 ROOT_RULES = {
     "can_create_projects": "Create projects. An integer parameter is the most projects of one author.",
@@ -47,8 +47,8 @@ def _rule(description: str) -> dict[str, Any]:
     return {"value": False, "protected": False, "description": description}
 
 
-def _given(section: str, *names: str) -> dict[str, Any]:
-    """Some rules of a section, or all of them."""
+def _granted(section: str, *names: str) -> dict[str, Any]:
+    """The named rules of a section, all of them without names, as granted."""
     return {name: {"value": True} for name in names or GENERIC_RULES[section]}
 
 
@@ -60,7 +60,7 @@ def _levels(read: str, write: str) -> dict[str, Any]:
     return {"canRead": {"value": read}, "canWrite": {"value": write}}
 
 
-# §2.8: what a new application starts with.
+# §2.8: the schema of a new application.
 NEW_LOGIN: dict[str, Any] = {
     "can": {"value": True, "protected": False, "description": "May log in."},
     "cannot": {"value": False, "protected": False, "description": "May not log in, whatever else is said."},
@@ -79,15 +79,15 @@ NEW_SECRET_DATA: dict[str, Any] = {
 }
 
 
-def complete_schema(stored: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> Schema:
-    """A stored schema with the sections that are given in place of its own.
+def complete_schema(stored: Mapping[str, Any], changes: Mapping[str, Any] = MappingProxyType({})) -> Schema:
+    """A stored schema with the sections in ``changes`` in place of its own.
 
-    The rules of ``login`` and ``secret_data`` that the service itself reads are always there: those that are not given
-    stay as they are stored, or get their defaults.
+    The result always has the rules of ``login`` and ``secret_data`` that the service itself reads: rules missing in
+    ``changes`` keep their stored values, or get their defaults.
     """
-    sections = {name: given.get(name, stored[name]) for name in ("login", "public_data", "private_data", "secret_data")}
+    sections = {name: changes.get(name, stored[name]) for name in SECTIONS}
     for name, defaults in (("login", NEW_LOGIN), ("secret_data", NEW_SECRET_DATA)):
-        sections[name] = completed(sections[name], stored[name], defaults)
+        sections[name] = with_default_rules(sections[name], stored[name], defaults)
     return Schema(**sections)
 
 
@@ -108,14 +108,14 @@ ROLES = (
     _role(
         ADMIN_ROLE,
         "Everything in a project.",
-        {section: _given(section) for section in GENERIC_RULES},
+        {section: _granted(section) for section in GENERIC_RULES},
     ),
     _role(
         "manager",
         "Everything in a project, except removing it.",
         {
-            **{section: _given(section) for section in GENERIC_RULES},
-            "project": _given(
+            **{section: _granted(section) for section in GENERIC_RULES},
+            "project": _granted(
                 "project", "can_view_project", "can_manage_project", "can_manage_applications", "can_manage_groups"
             ),
         },
@@ -124,21 +124,21 @@ ROLES = (
         "developer",
         "See a project, manage its applications and services.",
         {
-            "project": _given("project", "can_view_project", "can_manage_applications"),
-            "app": _given("app"),
-            "srv": _given("srv"),
+            "project": _granted("project", "can_view_project", "can_manage_applications"),
+            "app": _granted("app"),
+            "srv": _granted("srv"),
         },
     ),
     _role(
         "viewer",
         "See a project, its applications and services.",
         {
-            "project": _given("project", "can_view_project"),
-            "app": _given("app", "can_view_app"),
-            "srv": _given("srv", "can_view_service"),
+            "project": _granted("project", "can_view_project"),
+            "app": _granted("app", "can_view_app"),
+            "srv": _granted("srv", "can_view_service"),
         },
     ),
-    _role("app_admin", "Everything on applications.", {"app": _given("app")}),
-    _role("srv_admin", "Everything on services.", {"srv": _given("srv")}),
-    _role("group_admin", "Everything on groups.", {"group": _given("group")}),
+    _role("app_admin", "Everything on applications.", {"app": _granted("app")}),
+    _role("srv_admin", "Everything on services.", {"srv": _granted("srv")}),
+    _role("group_admin", "Everything on groups.", {"group": _granted("group")}),
 )

@@ -1,9 +1,9 @@
-"""What other records lose when a role, an application or a group is changed: assignments, memberships, grants.
+"""Removes what refers to a deleted or changed role, application or group: assignments, memberships, grants.
 
-Each loss is recorded in the audit trail of the project that it concerns, with its cause.
+Each removal is written to the audit trail of its project, together with its cause.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sso.db.statement import Statement
@@ -11,40 +11,42 @@ from sso.db.transaction import Row, Transaction
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 
-_UNASSIGN = Statement(
+_DELETE_ASSIGNMENTS = Statement(
     """DELETE FROM role_assignments WHERE application_id = :application_id AND name = :name
     RETURNING user_id, name, expired, ttl"""
 )
-_END_ROLE = Statement(
+_DELETE_MEMBERS_WITH_ROLE = Statement(
     "DELETE FROM project_members WHERE role = :name RETURNING project_id, user_id, level, resource, role"
 )
-_END_RESOURCE = Statement(
+_DELETE_MEMBERS_AT_RESOURCE = Statement(
     """DELETE FROM project_members
     WHERE project_id = :project_id AND level = ANY(CAST(:levels AS text[])) AND resource = :resource
     RETURNING project_id, user_id, level, resource, role"""
 )
 
 
-def _settings(changed: str, where: str) -> Statement:
-    """Change the settings of projects; the settings before and after, of each."""
+def _update_settings(settings: str, where: str) -> Statement:
+    """Set the settings of the projects ``p`` that match; returns the settings of each before and after."""
     return Statement(
-        f"""WITH old AS (SELECT p.id, p.settings FROM projects p WHERE {where} ORDER BY p.id FOR UPDATE),
-        new AS (UPDATE projects p SET settings = {changed} FROM old WHERE p.id = old.id RETURNING p.id, p.settings)
-        SELECT new.id, old.settings AS before, new.settings AS after FROM new JOIN old USING (id) ORDER BY new.id"""  # noqa: S608 - the parts are ours
+        f"""WITH locked AS (SELECT p.id, p.settings FROM projects p WHERE {where} ORDER BY p.id FOR UPDATE),
+        updated AS (
+            UPDATE projects p SET settings = {settings} FROM locked WHERE p.id = locked.id RETURNING p.id, p.settings)
+        SELECT updated.id, locked.settings AS before, updated.settings AS after
+        FROM updated JOIN locked USING (id) ORDER BY updated.id"""  # noqa: S608 - the parts are ours
     )
 
 
-_FORGET_ROLE = _settings(
+_REMOVE_ROLE_ACTIONS = _update_settings(
     """jsonb_set(p.settings, CAST(:path AS text[]), (
         SELECT coalesce(jsonb_agg(item), '[]') FROM jsonb_array_elements(p.settings #> CAST(:path AS text[])) item
         WHERE NOT (item ->> 'role' = :name AND (:all OR item ->> 'action' = 'grant'))))""",
     "jsonb_typeof(p.settings #> CAST(:path AS text[])) = 'array'",
 )
-_FORGET_APPLICATION = _settings(
+_REMOVE_APPLICATION = _update_settings(
     "p.settings #- ARRAY['services', CAST(:application_id AS text)]",
     "p.id = :project_id",
 )
-_FORGET_GROUP = _settings(
+_REMOVE_GROUP_ACTIONS = _update_settings(
     """jsonb_set(p.settings, '{services}', (
         SELECT coalesce(jsonb_object_agg(key, jsonb_set(value, '{groups}', (
             SELECT coalesce(jsonb_agg(item), '[]') FROM jsonb_array_elements(value -> 'groups') item
@@ -55,55 +57,64 @@ _FORGET_GROUP = _settings(
 
 
 class Cascade:
-    """The losses that one change causes; ``cause`` is its operation and target, such as ``role.delete 40/guard``."""
+    """The removals that one change causes; ``cause`` is its operation and target, such as ``role.delete 40/guard``."""
 
     def __init__(self, tx: Transaction, actor: AuditActor, cause: str) -> None:
         self._tx = tx
         self._actor = actor
         self._cause = cause
 
-    async def end_assignments(self, application_id: int, project_id: str | None, name: str) -> None:
-        """End all assignments of a role that is deleted. The application is locked."""
-        rows = await self._tx.rows(_UNASSIGN, application_id=application_id, name=name)
+    async def delete_assignments(self, application_id: int, project_id: str | None, name: str) -> None:
+        """Delete all assignments of a role that is deleted. The application is locked."""
+        rows = await self._tx.rows(_DELETE_ASSIGNMENTS, application_id=application_id, name=name)
         about = {"project_id": project_id, "application_id": application_id}
-        lost = [dict(row) for row in rows]
-        await self._record("permissions.cascade", f"{application_id}/{name}", {"roles": lost}, {"roles": []}, **about)
+        roles = [dict(row) for row in rows]
+        await self._audit("permissions.cascade", f"{application_id}/{name}", {"roles": roles}, {"roles": []}, **about)
 
-    async def end_role_in_projects(self, application_id: int, name: str, *, generic: bool, grants_only: bool) -> None:
-        """Take a role out of project access: if it is deleted, or has become protected."""
+    async def remove_role_from_projects(
+        self, application_id: int, name: str, *, generic: bool, grants_only: bool
+    ) -> None:
+        """Remove a role that was deleted or became protected from memberships and from the settings of projects."""
         if generic:
-            await self._members(await self._tx.rows(_END_ROLE, name=name))
+            await self._audit_members(await self._tx.rows(_DELETE_MEMBERS_WITH_ROLE, name=name))
         path = ["services", str(application_id), "groups"]
-        await self._projects(await self._tx.rows(_FORGET_ROLE, path=path, name=name, all=not grants_only))
+        await self._audit_projects(await self._tx.rows(_REMOVE_ROLE_ACTIONS, path=path, name=name, all=not grants_only))
 
-    async def end_application_in_project(self, application_id: int, project_id: str) -> None:
-        """End what a locked project gave at an application that is removed or moves away."""
-        about: Mapping[str, Any] = {"levels": ["applications", "services"], "resource": str(application_id)}
-        await self._members(await self._tx.rows(_END_RESOURCE, project_id=project_id, **about))
-        found = await self._tx.rows(_FORGET_APPLICATION, project_id=project_id, application_id=str(application_id))
-        await self._projects(found)
+    async def remove_application_from_project(self, application_id: int, project_id: str) -> None:
+        """Remove an application that leaves its locked project from the membership and settings of the project."""
+        resource = str(application_id)
+        members = await self._tx.rows(
+            _DELETE_MEMBERS_AT_RESOURCE, project_id=project_id, levels=["applications", "services"], resource=resource
+        )
+        await self._audit_members(members)
+        projects = await self._tx.rows(_REMOVE_APPLICATION, project_id=project_id, application_id=resource)
+        await self._audit_projects(projects)
 
-    async def end_group_in_project(self, group_id: str, project_id: str) -> None:
-        """End what a locked project gave to a group, and at it, when the group is deleted."""
-        await self._projects(await self._tx.rows(_FORGET_GROUP, project_id=project_id, group_id=group_id))
-        found = await self._tx.rows(_END_RESOURCE, project_id=project_id, levels=["groups"], resource=group_id)
-        await self._members(found)
+    async def remove_group_from_project(self, group_id: str, project_id: str) -> None:
+        """Remove a deleted group from the membership and settings of its locked project."""
+        projects = await self._tx.rows(_REMOVE_GROUP_ACTIONS, project_id=project_id, group_id=group_id)
+        await self._audit_projects(projects)
+        members = await self._tx.rows(
+            _DELETE_MEMBERS_AT_RESOURCE, project_id=project_id, levels=["groups"], resource=group_id
+        )
+        await self._audit_members(members)
 
-    async def _members(self, rows: Sequence[Row]) -> None:
+    async def _audit_members(self, rows: Sequence[Row]) -> None:
         by_project: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             member = dict(row)
             by_project.setdefault(member.pop("project_id"), []).append(member)
         for project_id, members in sorted(by_project.items()):
-            lost = {"users": members}
-            await self._record("membership.cascade", project_id, lost, {"users": []}, project_id=project_id)
+            await self._audit(
+                "membership.cascade", project_id, {"users": members}, {"users": []}, project_id=project_id
+            )
 
-    async def _projects(self, rows: Sequence[Row]) -> None:
+    async def _audit_projects(self, rows: Sequence[Row]) -> None:
         for row in rows:
             before, after = ({"services": row[name].get("services", {})} for name in ("before", "after"))
-            await self._record("project.cascade", row["id"], before, after, project_id=row["id"])
+            await self._audit("project.cascade", row["id"], before, after, project_id=row["id"])
 
-    async def _record(self, operation: str, target: str, before: Any, after: Any, **about: Any) -> None:
+    async def _audit(self, operation: str, target: str, before: Any, after: Any, **about: Any) -> None:
         if before != after:
-            caused = after | {"cause": self._cause}
-            await audit.write(self._tx, self._actor, operation, target, before, caused, **about)
+            after = after | {"cause": self._cause}
+            await audit.write(self._tx, self._actor, operation, target, before, after, **about)

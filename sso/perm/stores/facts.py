@@ -1,27 +1,35 @@
-"""Loads what the engine must know about a user and an application, in one round trip that concurrent requests share.
+"""Loads the facts about a user at an application that the engine needs; concurrent requests share a statement.
 
-What decides is read in the request itself. Only what is compiled from an application's schema and roles is remembered,
-under the application's revision, and the revision comes with the facts: a change counts for every request that starts
-after its answer, on every worker, without anybody being told.
+Facts are read in each request. Only the compiled schema and roles of an application are cached, under the
+application's revision, which is read together with the facts. So a change is valid for every request that starts after
+the change was confirmed, on every worker, without notifications between workers.
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import trio
+
 from sso.core.net import Address
+from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.compiled_application import CompiledApplication, compile_application
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.explanation.explain import explain_rule
 from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
 from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.render import render
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.stores.builtin_roles import complete_schema
 
-REMEMBERED = 1000  # applications
+MAX_CACHED_APPLICATIONS = 1000
 
 _PROJECT = """jsonb_build_object(
     'id', p.id, 'title', p.title, 'aliases', p.aliases, 'removed', p.removed, 'settings', p.settings,
@@ -40,7 +48,7 @@ _PROJECT = """jsonb_build_object(
         FROM project_members m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""
 
 # Project access is reported with the central application only, so memberships are read only for it.
-_FACTS = Statement(
+_FACTS = BatchStatement(
     f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision,
         a.settings AS app_settings, a.name AS app_name,
         (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
@@ -54,10 +62,10 @@ _FACTS = Statement(
             (SELECT jsonb_agg({_PROJECT}) FROM projects p
              WHERE p.id IN (SELECT m.project_id FROM project_members m WHERE m.user_id = item.user_id))
         END AS projects
-    FROM unnest(CAST(:user_ids AS text[]), CAST(:application_ids AS int[]))
-        WITH ORDINALITY AS item (user_id, application_id, n)
+    FROM {{items}}
     JOIN applications a ON a.application_id = item.application_id
-    LEFT JOIN users u ON u.user_id = item.user_id"""  # noqa: S608 - the parts are ours
+    LEFT JOIN users u ON u.user_id = item.user_id""",  # noqa: S608 - the parts are ours
+    columns={"user_id": "text", "application_id": "int"},
 )
 _APPLICATION = Statement(
     """SELECT a.revision, a.login, a.public_data, a.private_data, a.secret_data,
@@ -69,22 +77,34 @@ _APPLICATION = Statement(
 
 @dataclass(frozen=True)
 class LoadedFacts:
-    """Somebody's facts at an application."""
+    """The facts about a user at an application."""
 
     application: CompiledApplication
     facts: PermissionFacts
-    known: bool  # there is such a user
+    user_exists: bool
     name: str  # of the application
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # of the application
 
     @property
     def project_id(self) -> str | None:
         return self.facts.home.id if self.facts.home else None
 
     @property
-    def gone(self) -> bool:
-        """It, or the project it belongs to, was removed."""
+    def is_removed(self) -> bool:
+        """Whether the application or its project is removed."""
         return self.facts.removed or (self.facts.home is not None and self.facts.home.removed)
+
+    def effective(self, now: int) -> EffectivePermissions:
+        """The user's permissions at the application."""
+        return compute_permissions(self.application, self.facts, now)
+
+    def render(self, list_type: str, now: int) -> Any:
+        """The user's permissions in one of `LIST_TYPES`, with all that there is to see."""
+        return render(list_type, self.application, self.facts, self.effective(now))
+
+    def explain(self, rule: str, now: int) -> dict[str, Any]:
+        """Why the user has a rule, or the nearest reasons why not."""
+        return explain_rule(self.application, self.facts, self.effective(now), rule)
 
 
 class FactsStore:
@@ -94,36 +114,57 @@ class FactsStore:
         self._compiled: OrderedDict[int, CompiledApplication] = OrderedDict()
 
     async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
-        """None if there is no such application; the user need not exist."""
-        row = await self._facts(user_id, application_id)
+        """Returns None if the application does not exist; the user need not exist."""
+        row = await self._facts(user_id=user_id, application_id=application_id)
         if row is None:
             return None
         application = await self._application(application_id, row["revision"])
         facts = _facts(row, user_id, address)
         return LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"])
 
+    async def load_many(self, user_id: str, addresses: Mapping[int, Address | None]) -> dict[int, LoadedFacts | None]:
+        """Load the facts at several applications concurrently, so that they share a statement.
+
+        ``addresses`` has the address of the user for each application.
+        """
+        loaded: dict[int, LoadedFacts | None] = {}
+        errors: list[DatabaseError] = []
+
+        async def load(application_id: int) -> None:
+            try:
+                loaded[application_id] = await self.load(user_id, application_id, addresses[application_id])
+            except DatabaseError as error:
+                errors.append(error)  # raised below, because the nursery would wrap it in an ExceptionGroup
+
+        async with trio.open_nursery() as nursery:
+            for application_id in addresses:
+                nursery.start_soon(load, application_id)
+        if errors:
+            raise errors[0]
+        return loaded
+
     async def _application(self, application_id: int, revision: int) -> CompiledApplication:
-        known = self._compiled.get(application_id)
-        if known is None or known.version < revision:
+        compiled = self._compiled.get(application_id)
+        if compiled is None or compiled.version < revision:
             compiled = await read_application(self._database, application_id)
             assert compiled is not None  # applications are never deleted
-            known = self._compiled[application_id] = compiled
-            if len(self._compiled) > REMEMBERED:
+            self._compiled[application_id] = compiled
+            if len(self._compiled) > MAX_CACHED_APPLICATIONS:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(application_id)
-        return known
+        return compiled
 
 
 async def read_facts(
     runner: Runner, user_id: str, application_id: int, address: Address | None
 ) -> PermissionFacts | None:
-    """Somebody's facts at an application, for a transaction: as they are now."""
-    row = await runner.row(_FACTS, user_ids=[user_id], application_ids=[application_id])
+    """The facts as a transaction sees them now. Returns None if the application does not exist."""
+    row = await runner.row(_FACTS.statement, user_id=[user_id], application_id=[application_id])
     return None if row is None else _facts(row, user_id, address)
 
 
 async def read_application(runner: Runner, application_id: int) -> CompiledApplication | None:
-    """The schema and roles as they are now; inside a transaction that has locked the application, as they stay."""
+    """The compiled schema and roles as they are now. A transaction that needs them unchanged locks the application."""
     row = await runner.row(_APPLICATION, application_id=application_id)
     if row is None:
         return None
@@ -160,12 +201,12 @@ def _group(item: list[Any], user_id: str) -> Group:
 
 
 def member_roles(rows: list[list[Any]]) -> dict[str, Any]:
-    """Rows (level, resource, role, expired, ttl) as the object of a membership."""
-    found: dict[str, Any] = {"project": [], "applications": {}, "services": {}, "groups": {}}
+    """The roles of one member, by level and resource, from rows (level, resource, role, expired, ttl)."""
+    roles: dict[str, Any] = {"project": [], "applications": {}, "services": {}, "groups": {}}
     for level, resource, role, expired, ttl in rows:
         item = {"name": role, "expired": expired, "ttl": ttl}
         if level == "project":
-            found["project"].append(item)
+            roles["project"].append(item)
         else:
-            found[level].setdefault(resource, []).append(item)
-    return found
+            roles[level].setdefault(resource, []).append(item)
+    return roles

@@ -1,28 +1,25 @@
-"""Roles and schemas of applications in the database.
+"""Roles of applications in the database (§2.7). Every change is written to the audit trail.
 
-Each change raises the version that If-Match compares, and the revision that compiled ones are kept under.
+Roles are part of the schema record: each change raises the version that If-Match compares, and the revision under
+which compiled applications are cached.
 """
 
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Runner
-from sso.perm.engine.records import RoleRecord
+from sso.db.transaction import Runner, Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.errors import PermissionConflict
+from sso.perm.input.protected_rules import check_role_protection
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.cascade import Cascade
 
-ANY_PROJECT = object()
-MOVED = "the application was moved to another project meanwhile: try again"
 FIELDS = ("meta", "description", "protected", "default", "condition", "user_limit", "params")
 
-_LOCK = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
-_KEEP = Statement(
-    """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
-    ORDER BY application_id FOR SHARE"""
-)
-_READ = Statement("SELECT * FROM applications WHERE application_id = :application_id")
-# Roles are part of the schema record, so a change of one is a new version of it: If-Match then sees every change.
-_RAISE = Statement(
+_RAISE_VERSION = Statement(
     """UPDATE applications SET version = version + 1, revision = revision + 1,
         updated_at = extract(epoch FROM clock_timestamp())
     WHERE application_id = :application_id"""
@@ -39,8 +36,8 @@ _PUT = Statement(
         user_limit = excluded.user_limit, params = excluded.params"""
 )
 _DELETE = Statement("DELETE FROM roles WHERE application_id = :application_id AND name = :name")
-# Generic roles are given in memberships, too.
-_HOLDERS = Statement(
+# Generic roles of the central application are also given in memberships.
+_COUNT_HOLDERS = Statement(
     """SELECT count(*) FROM (
         SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
             AND (ttl > 0 OR expired = 0 OR expired > extract(epoch FROM now()))
@@ -48,36 +45,8 @@ _HOLDERS = Statement(
         SELECT m.user_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
         WHERE :application_id = 1 AND m.role = :name
             AND (m.ttl > 0 OR m.expired = 0 OR m.expired > extract(epoch FROM now()))) AS holders
-    WHERE user_id <> :but"""
+    WHERE user_id <> :except_user"""
 )
-_SCHEMA = Statement(
-    """UPDATE applications SET login = :login, public_data = :public_data, private_data = :private_data,
-        secret_data = :secret_data, version = version + 1, revision = revision + 1,
-        updated_at = extract(epoch FROM clock_timestamp())
-    WHERE application_id = :application_id RETURNING *"""
-)
-
-
-async def lock_application(tx: Runner, application_id: int, project_id: object = ANY_PROJECT) -> Row:
-    """Whoever changes schema, roles or assignments of an application does it alone. A caller who was judged by the
-    application's project names it: if the application was moved since, the rights of the caller are unknown."""
-    row = await tx.row(_LOCK, application_id=application_id)
-    assert row is not None  # applications are never deleted
-    if project_id is not ANY_PROJECT and row["project_id"] != project_id:
-        raise PermissionConflict(MOVED)
-    return row
-
-
-async def keep_applications(tx: Runner, application_ids: Iterable[int]) -> None:
-    """Schemas and roles stay as they are until the end of the transaction. To be asked for before a project is locked:
-    whoever changes a role locks its application first, and then the projects that it is taken from."""
-    await tx.rows(_KEEP, ids=sorted(application_ids))
-
-
-async def read_row(runner: Runner, application_id: int) -> Row:
-    row = await runner.row(_READ, application_id=application_id)
-    assert row is not None  # applications are never deleted
-    return row
 
 
 async def read_roles(runner: Runner, application_id: int) -> dict[str, RoleRecord]:
@@ -85,24 +54,88 @@ async def read_roles(runner: Runner, application_id: int) -> dict[str, RoleRecor
 
 
 async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:
+    """Store a role without checks or audit entry."""
     values = {name: getattr(role, name) for name in FIELDS}
     await tx.value(_PUT, application_id=application_id, name=role.name, **values)
-    await tx.value(_RAISE, application_id=application_id)
+    await tx.value(_RAISE_VERSION, application_id=application_id)
 
 
-async def delete_role(tx: Runner, application_id: int, name: str) -> None:
-    """The role alone; `Cascade` ends what was given with it."""
-    await tx.value(_DELETE, application_id=application_id, name=name)
-    await tx.value(_RAISE, application_id=application_id)
+async def save_role(
+    tx: Transaction,
+    actor: AuditActor,
+    application_id: int,
+    project_id: str | None,
+    schema: Schema,
+    roles: dict[str, RoleRecord],
+    changes: dict[str, Any],
+) -> RoleRecord:
+    """Save one role of a locked application and put it into ``roles``; a field that is not in ``changes`` stays."""
+    name = changes["name"]
+    old = roles.get(name)
+    role = replace(old or RoleRecord(name), **changes)
+    check_role_protection(role, schema)
+    is_central = application_id == CENTRAL_APPLICATION_ID
+    if is_central and name == ROOT_ROLE and not role.protected:
+        raise PermissionConflict("the role root of the central application is protected")
+    await put_role(tx, application_id, role)
+    if role.protected and old is not None and not old.protected:
+        cascade = Cascade(tx, actor, f"role.save {application_id}/{name}")
+        await cascade.remove_role_from_projects(application_id, name, generic=is_central, grants_only=True)
+    await _audit(tx, actor, "role.save", application_id, project_id, old, role)
+    roles[name] = role
+    return role
 
 
-async def holders(tx: Runner, application_id: int, name: str, but: str = "") -> int:
-    """How many users have an unexpired assignment, not counting one of them."""
-    count: int = await tx.value(_HOLDERS, application_id=application_id, name=name, but=but)
+async def delete_role(
+    tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, role: RoleRecord
+) -> None:
+    """Delete a role of a locked application with its assignments, its memberships and its grants to groups."""
+    await _audit(tx, actor, "role.delete", application_id, project_id, role, None)
+    await tx.value(_DELETE, application_id=application_id, name=role.name)
+    await tx.value(_RAISE_VERSION, application_id=application_id)
+    cascade = Cascade(tx, actor, f"role.delete {application_id}/{role.name}")
+    await cascade.delete_assignments(application_id, project_id, role.name)
+    is_central = application_id == CENTRAL_APPLICATION_ID
+    await cascade.remove_role_from_projects(application_id, role.name, generic=is_central, grants_only=False)
+
+
+async def count_holders(tx: Runner, application_id: int, name: str, except_user: str = "") -> int:
+    """How many users, other than ``except_user``, have an unexpired assignment of the role."""
+    count: int = await tx.value(_COUNT_HOLDERS, application_id=application_id, name=name, except_user=except_user)
     return count
 
 
-async def save_schema(tx: Runner, application_id: int, sections: dict[str, Any]) -> Row:
-    row = await tx.row(_SCHEMA, application_id=application_id, **sections)
-    assert row is not None
-    return row
+async def _audit(
+    tx: Transaction,
+    actor: AuditActor,
+    operation: str,
+    application_id: int,
+    project_id: str | None,
+    old: RoleRecord | None,
+    new: RoleRecord | None,
+) -> None:
+    role = new or old
+    assert role is not None
+    await audit.write(
+        tx,
+        actor,
+        operation,
+        f"{application_id}/{role.name}",
+        role_json(old) if old else None,
+        role_json(new) if new else None,
+        project_id=project_id,
+        application_id=application_id,
+    )
+
+
+def role_json(role: RoleRecord) -> dict[str, Any]:
+    return {
+        "name": role.name,
+        "meta": role.meta,
+        "description": role.description,
+        "protected": role.protected,
+        "default": role.default,
+        "condition": role.condition,
+        "user_limit": role.user_limit,
+        "params": role.params,
+    }

@@ -1,38 +1,38 @@
-"""Puts the central application, as it ships, into the database: at the first start, and when a version ships more."""
+"""Writes the built-in central application to the database: at the first start, and after an upgrade that adds roles."""
 
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.engine.records import RoleRecord
-from sso.perm.stores import roles as role_store
 from sso.perm.stores.builtin_roles import NAME, ROLES, SCHEMA
+from sso.perm.stores.roles import put_role, read_roles
+from sso.perm.stores.schemas import put_schema
 
-_COMPLETE = Statement(
+_IS_COMPLETE = Statement(
     """SELECT updated_at > 0 AND :roles = (
         SELECT count(*) FROM roles r WHERE r.application_id = a.application_id AND r.name = ANY(CAST(:names AS text[])))
     FROM applications a WHERE application_id = :application_id"""
 )
-_FRESH = Statement("SELECT updated_at = 0 AS fresh FROM applications WHERE application_id = :application_id FOR UPDATE")
-_NAME = Statement("UPDATE applications SET name = :name WHERE application_id = :application_id")
+_LOCK_IS_NEW = Statement(
+    "SELECT updated_at = 0 AS is_new FROM applications WHERE application_id = :application_id FOR UPDATE"
+)
+_SET_NAME = Statement("UPDATE applications SET name = :name WHERE application_id = :application_id")
 
 
 async def seed_central_application(database: Database) -> None:
-    """The schema if none was ever saved, and those roles that are missing; what an administrator changed stays."""
-    if await database.value(
-        _COMPLETE, application_id=CENTRAL_APPLICATION_ID, names=[role.name for role in ROLES], roles=len(ROLES)
-    ):
-        return  # as nearly always: no lock is taken then
+    """Create the schema if none was ever saved, and missing built-in roles. Changes by administrators stay."""
+    names = [role.name for role in ROLES]
+    if await database.value(_IS_COMPLETE, application_id=CENTRAL_APPLICATION_ID, names=names, roles=len(ROLES)):
+        return  # the usual case takes no lock
+    await database.transaction(_seed)
 
-    async def work(tx: Transaction) -> None:
-        fresh = await tx.value(_FRESH, application_id=CENTRAL_APPLICATION_ID)
-        known: dict[str, RoleRecord] = await role_store.read_roles(tx, CENTRAL_APPLICATION_ID)
-        for role in ROLES:
-            if role.name not in known:
-                await role_store.put_role(tx, CENTRAL_APPLICATION_ID, role)
-        if fresh:
-            await tx.value(_NAME, application_id=CENTRAL_APPLICATION_ID, name=NAME)
-            sections = {name: getattr(SCHEMA, name) for name in ("login", "public_data", "private_data", "secret_data")}
-            await role_store.save_schema(tx, CENTRAL_APPLICATION_ID, sections)
 
-    await database.transaction(work)
+async def _seed(tx: Transaction) -> None:
+    is_new = await tx.value(_LOCK_IS_NEW, application_id=CENTRAL_APPLICATION_ID)
+    stored = await read_roles(tx, CENTRAL_APPLICATION_ID)
+    for role in ROLES:
+        if role.name not in stored:
+            await put_role(tx, CENTRAL_APPLICATION_ID, role)
+    if is_new:
+        await tx.value(_SET_NAME, application_id=CENTRAL_APPLICATION_ID, name=NAME)
+        await put_schema(tx, CENTRAL_APPLICATION_ID, SCHEMA)

@@ -1,4 +1,4 @@
-"""``user_limit`` of generic roles: how many users have one, by assignment or through memberships."""
+"""``user_limit`` of generic roles: the most users that may have a role, by assignment or membership."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _LIMITED = Statement(
     """SELECT name, user_limit FROM roles WHERE application_id = :application_id AND user_limit > 0
     AND name = ANY(CAST(:names AS text[])) ORDER BY name"""
 )
-# Memberships of different projects are saved at the same time; those that give a limited role wait for each other.
+# Memberships of different projects are saved concurrently; saves that give the same limited role run one by one.
 _LOCK = Statement("SELECT pg_advisory_xact_lock(hashtextextended('user_limit:' || :name, 0))")
 
 
@@ -24,19 +24,21 @@ class LimitedRole(NamedTuple):
 
 
 async def count_holders(tx: Transaction, names: Iterable[str]) -> list[LimitedRole]:
-    """The roles among these that have a limit, with their users. The counts hold until the transaction ends: the
-    central application must be locked, at least against changes."""
-    found = []
+    """The roles among ``names`` that have a limit, each with its number of users.
+
+    The counts change only through this transaction. The central application must be locked, at least for sharing.
+    """
+    limited_roles = []
     for row in await tx.rows(_LIMITED, application_id=CENTRAL_APPLICATION_ID, names=list(names)):
         await tx.value(_LOCK, name=row["name"])
-        holders = await role_store.holders(tx, CENTRAL_APPLICATION_ID, row["name"])
-        found.append(LimitedRole(row["name"], row["user_limit"], holders))
-    return found
+        holders = await role_store.count_holders(tx, CENTRAL_APPLICATION_ID, row["name"])
+        limited_roles.append(LimitedRole(row["name"], row["user_limit"], holders))
+    return limited_roles
 
 
-async def require_limits(tx: Transaction, counted: Iterable[LimitedRole]) -> None:
-    """Refuse what added users to a role beyond its limit since they were counted."""
-    for role in counted:
-        holders = await role_store.holders(tx, CENTRAL_APPLICATION_ID, role.name)
+async def require_limits(tx: Transaction, limited_roles: Iterable[LimitedRole]) -> None:
+    """Raise PermissionConflict if a role got users beyond its limit since `count_holders`."""
+    for role in limited_roles:
+        holders = await role_store.count_holders(tx, CENTRAL_APPLICATION_ID, role.name)
         if holders > max(role.user_limit, role.holders):
             raise PermissionConflict(f"roles: {role.name} can have at most {role.user_limit} users")

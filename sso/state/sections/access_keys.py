@@ -1,84 +1,79 @@
-"""``access_keys``: by their value, which the database knows as a digest. They are never exported."""
+"""Section ``access_keys``: records by value; the database stores only a digest. Exports leave them out."""
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
+from sso.core.encryption import Keyring
+from sso.core.jwt import looks_like_jwt
 from sso.db.transaction import Transaction
-from sso.perm.caller import JWT_DOTS
-from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
-from sso.perm.stores import audit
+from sso.perm.stores.access_keys import add_access_key, lock_access_key, set_access_key_comment
 from sso.perm.stores.audit import AuditActor
-from sso.state.location import UniqueKeys, records, said_at
-from sso.state.sections.applications import living
+from sso.state.location import UniqueKeys, error_location, read_records
+from sso.state.sections.applications import lock_active_application
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "access_keys"
 FIELDS = frozenset(("application_id", "hash", "comment"))
 
-_HASH = re.compile(r"[!-~]{32,512}")
+_KEY_VALUE = re.compile(r"[!-~]{32,512}")
 
 
 @dataclass(frozen=True)
 class AccessKeyPart:
-    place: str
+    location: str
     application_id: int
     secret: str
     comment: str | None
 
     def __repr__(self) -> str:
-        return f"AccessKeyPart({self.place})"
+        return f"AccessKeyPart({self.location})"
 
 
 def read(value: object) -> list[AccessKeyPart]:
-    found = []
-    once = UniqueKeys()
-    for place, item in records(SECTION, value, FIELDS):
-        with said_at(place):
+    parts = []
+    unique = UniqueKeys()
+    for location, item in read_records(SECTION, value, FIELDS):
+        with error_location(location):
             part = AccessKeyPart(
-                place,
+                location,
                 read_application_id(item.get("application_id"), "application_id"),
-                _hash(item.get("hash")),
-                validators.text(item["comment"], "comment", 256) if "comment" in item else None,
+                _read_value(item.get("hash")),
+                validators.read_text(item["comment"], "comment", 256) if "comment" in item else None,
             )
-        once(f"{place}.hash", part.secret)
-        found.append(part)
-    return found
+        unique.add(f"{location}.hash", part.secret)
+        parts.append(part)
+    return parts
 
 
-def _hash(value: object) -> str:
-    """It travels as a bearer token, and must not be taken for a JWT there."""
-    if not isinstance(value, str) or not _HASH.fullmatch(value):
+def _read_value(value: object) -> str:
+    """Returns the value of a key. Clients send it as a bearer token, where it must not look like a JWT."""
+    if not isinstance(value, str) or not _KEY_VALUE.fullmatch(value):
         raise InvalidInput("hash: must be 32 to 512 printable ASCII characters without spaces")
-    if value.count(".") == JWT_DOTS:
-        raise InvalidInput("hash: with two dots it would look like a JWT")
+    if looks_like_jwt(value):
+        raise InvalidInput("hash: must not contain exactly two dots, which would make it look like a JWT")
     return value
 
 
 async def apply(
-    tx: Transaction, actor: AuditActor, keys: AccessKeys, tally: ApplySummary, parts: list[AccessKeyPart]
+    tx: Transaction, actor: AuditActor, keyring: Keyring, summary: ApplySummary, parts: list[AccessKeyPart]
 ) -> None:
     for part in parts:
-        with tally.at(part.place):
-            application = await living(tx, part.application_id)
-            about: dict[str, Any] = {
-                "project_id": application["project_id"],
-                "application_id": part.application_id,
-            }
-            old = await keys.find(tx, part.secret)
+        with summary.at(part.location):
+            application = await lock_active_application(tx, part.application_id)
+            project_id = application["project_id"]
+            old = await lock_access_key(tx, part.secret)
             if old is None:
-                key = await keys.add(tx, part.application_id, part.comment or "", part.secret)
-                await audit.write(tx, actor, "access_key.create", key["id"], None, key, **about)
-                tally.note(part.place, CREATED)
+                await add_access_key(
+                    tx, actor, keyring, part.application_id, project_id, part.comment or "", part.secret
+                )
+                summary.record(part.location, CREATED)
                 continue
             if old["application_id"] != part.application_id:
-                raise PermissionConflict("hash: is a key of another application")
+                raise PermissionConflict("hash: this key belongs to another application")
             changed = part.comment not in (None, old["comment"])
             if changed:
-                await keys.describe(tx, old["id"], part.comment or "")
-                before, after = {"comment": old["comment"]}, {"comment": part.comment}
-                await audit.write(tx, actor, "access_key.save", old["id"], before, after, **about)
-            tally.changed(part.place, changed=changed)
+                await set_access_key_comment(tx, actor, old, project_id, part.comment or "")
+            summary.record_change(part.location, changed=changed)

@@ -1,4 +1,4 @@
-"""``applications``, by their ids."""
+"""Section ``applications``: records by application id."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,77 +8,82 @@ from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
+from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.input.service import read_application_fields
-from sso.perm.stores.applications import create_application, lock_row, private_key, save_application
+from sso.perm.stores.applications import create_application, private_key, save_application
 from sso.perm.stores.audit import AuditActor
-from sso.state.location import UniqueKeys, joined, records, said_at
+from sso.perm.stores.locks import lock_application_if_exists
+from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "applications"
 FIELDS = frozenset(("application_id", "name", "description", "project_id", "settings", "service_meta"))
 
-# What is removed, or belongs to a removed project, is no part of the state that is wanted.
-LIVING = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+# Applications that are not removed and do not belong to a removed project.
+ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE NOT a.removed AND p.removed IS NOT TRUE"""
-_ALL = Statement(f"SELECT a.* {LIVING} ORDER BY a.application_id")
+_ALL = Statement(f"SELECT a.* {ACTIVE_APPLICATIONS} ORDER BY a.application_id")
 _PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :id")
 
 
 @dataclass(frozen=True)
 class ApplicationPart:
-    place: str
+    location: str
     id: int
-    given: dict[str, Any]
+    fields: dict[str, Any]
 
 
 def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
-    found = []
-    once = UniqueKeys()
-    for place, item in records(SECTION, value, FIELDS):
-        with said_at(place):
-            wanted = read_application_id(item.get("application_id"), "application_id")
-            given, more = read_application_fields(item)
-        once(f"{place}.application_id", wanted)
-        found.append(ApplicationPart(place, wanted, given))
-        warnings += [joined(place, warning) for warning in more]
-    return found
+    parts = []
+    unique = UniqueKeys()
+    for location, item in read_records(SECTION, value, FIELDS):
+        with error_location(location):
+            application_id = read_application_id(item.get("application_id"), "application_id")
+            fields, more = read_application_fields(item)
+        unique.add(f"{location}.application_id", application_id)
+        parts.append(ApplicationPart(location, application_id, fields))
+        warnings += [with_location(location, warning) for warning in more]
+    return parts
 
 
 async def apply(
-    tx: Transaction, actor: AuditActor, keyring: Keyring, tally: ApplySummary, parts: list[ApplicationPart]
+    tx: Transaction, actor: AuditActor, keyring: Keyring, summary: ApplySummary, parts: list[ApplicationPart]
 ) -> None:
     for part in parts:
-        with tally.at(part.place):
-            old = await lock_row(tx, part.id)
+        with summary.at(part.location):
+            old = await lock_application_if_exists(tx, part.id)
             if old is None:
-                await create_application(tx, actor, keyring, part.given, part.id)
-                tally.note(part.place, CREATED)
+                await create_application(tx, actor, keyring, part.fields, part.id)
+                summary.record(part.location, CREATED)
                 continue
-            changes = _changes(keyring, old, part.given)
+            changes = _changes(keyring, old, part.fields)
             if changes or old["removed"]:
                 await save_application(tx, actor, keyring, part.id, changes)
-            tally.changed(part.place, changed=bool(changes))
+            summary.record_change(part.location, changed=bool(changes))
 
 
-def _changes(keyring: Keyring, old: Row, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields that differ, and of settings and service_meta the members that do. A move ends the keys of an
-    application, so those that the document names are given to it again."""
+def _changes(keyring: Keyring, old: Row, fields: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields that differ; of settings and service_meta only the members that differ.
+
+    Moving an application to another project removes its keys, so keys that the document names are set again.
+    """
     merged = {"settings": old["settings"], "service_meta": old["service_meta"]}
     merged["service_meta"] = merged["service_meta"] | {"private_key": private_key(keyring, old)}
-    changes = {name: value for name, value in given.items() if name not in merged and value != old[name]}
+    changes = {name: value for name, value in fields.items() if name not in merged and value != old[name]}
     if "project_id" in changes:
-        ended = {"public_key", "private_key"}
-        merged["service_meta"] = {name: value for name, value in merged["service_meta"].items() if name not in ended}
-    for field, now in merged.items():
-        members = {name: value for name, value in given.get(field, {}).items() if value != now.get(name)}
+        removed_by_move = {"public_key", "private_key"}
+        merged["service_meta"] = {
+            name: value for name, value in merged["service_meta"].items() if name not in removed_by_move
+        }
+    for field, stored in merged.items():
+        members = {name: value for name, value in fields.get(field, {}).items() if value != stored.get(name)}
         changes |= {field: members} if members else {}
     return changes
 
 
-async def living(tx: Transaction, wanted: int, prefix: str = "application_id: ") -> Row:
-    """The application, locked: it is there and not removed, and neither is its project."""
-    row = await lock_row(tx, wanted)
+async def lock_active_application(tx: Transaction, application_id: int, prefix: str = "application_id: ") -> Row:
+    """Locks and returns the application. Raises an error if it does not exist, or it or its project is removed."""
+    row = await lock_application_if_exists(tx, application_id)
     if row is None:
         raise InvalidInput(f"{prefix}there is no such application")
     if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, id=row["project_id"])):

@@ -1,4 +1,4 @@
-"""``groups``, by their ids."""
+"""Section ``groups``: records by group id."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,16 +7,15 @@ from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
-from sso.perm.groups import create_group, read_group, save_group, set_access, set_tags, shown
 from sso.perm.input import validators
-from sso.perm.input.conditions import read_group_conditions
+from sso.perm.input.groups import read_group_conditions, read_group_users
 from sso.perm.input.names import read_group_id, read_segment, read_title
-from sso.perm.input.project import read_group_users
-from sso.perm.input.service import read_tags
-from sso.perm.projects import read_row
+from sso.perm.input.tags import read_tags
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.project_state import lock_project
-from sso.state.location import UniqueKeys, joined, records, said_at
+from sso.perm.stores.groups import create_group, group_json, read_group, save_group, set_group_access, set_group_tags
+from sso.perm.stores.locks import lock_project
+from sso.perm.stores.projects import read_project
+from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "groups"
@@ -30,70 +29,70 @@ _ALL = Statement(
 
 @dataclass(frozen=True)
 class GroupPart:
-    place: str
+    location: str
     id: str
     project_id: str | None
-    given: dict[str, Any]
+    fields: dict[str, Any]
 
 
 def read(value: object, warnings: list[str]) -> list[GroupPart]:
-    found = []
-    once = UniqueKeys()
-    for place, item in records(SECTION, value, FIELDS):
-        with said_at(place):
-            part, more = _read(place, item)
-        once(f"{place}.group_id", part.id)
-        found.append(part)
-        warnings += [joined(place, warning) for warning in more]
-    return found
+    parts = []
+    unique = UniqueKeys()
+    for location, item in read_records(SECTION, value, FIELDS):
+        with error_location(location):
+            part, more = _read(location, item)
+        unique.add(f"{location}.group_id", part.id)
+        parts.append(part)
+        warnings += [with_location(location, warning) for warning in more]
+    return parts
 
 
-def _read(place: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
-    given: dict[str, Any] = {}
+def _read(location: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
+    fields: dict[str, Any] = {}
     warnings: list[str] = []
-    wanted = read_group_id(item.get("group_id"), "group_id")
+    group_id = read_group_id(item.get("group_id"), "group_id")
     project_id = read_segment(item["project_id"], "project_id") if "project_id" in item else None
     if "title" in item:
-        given["title"] = read_title(item["title"], "title")
+        fields["title"] = read_title(item["title"], "title")
     if "description" in item:
-        given["description"] = validators.text(item["description"] or "", "description")
+        fields["description"] = validators.read_text(item["description"] or "", "description")
     if "users" in item:
-        given["users"] = read_group_users(item["users"])
+        fields["users"] = read_group_users(item["users"])
     if "conditions" in item:
-        given["conditions"], warnings = read_group_conditions(item["conditions"])
+        fields["conditions"], warnings = read_group_conditions(item["conditions"])
     if "tags" in item:
-        given["tags"] = read_tags(item["tags"])
-    return GroupPart(place, wanted, project_id, given), warnings
+        fields["tags"] = read_tags(item["tags"])
+    return GroupPart(location, group_id, project_id, fields), warnings
 
 
-async def apply(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[GroupPart]) -> None:
+async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[GroupPart]) -> None:
     for part in parts:
-        with tally.at(part.place):
+        with summary.at(part.location):
             old = await read_group(tx, part.id)
             await _check_project(tx, part, old)
             if old is None:
-                if "title" not in part.given:
+                if "title" not in part.fields:
                     raise InvalidInput("title: is required")
                 assert part.project_id is not None
-                await create_group(tx, actor, part.project_id, part.id, part.given)
-                tally.note(part.place, CREATED)
+                await create_group(tx, actor, part.project_id, part.id, part.fields)
+                summary.record(part.location, CREATED)
                 continue
-            now = shown(old)
-            changes = {name: value for name, value in part.given.items() if value != now[name]}
+            stored = group_json(old)
+            changes = {name: value for name, value in part.fields.items() if value != stored[name]}
             await _save(tx, actor, old, changes)
-            tally.changed(part.place, changed=bool(changes))
+            summary.record_change(part.location, changed=bool(changes))
 
 
 async def _check_project(tx: Transaction, part: GroupPart, old: Row | None) -> None:
-    """It is there, not removed, and the group stays in it; locked, as for every change of a group."""
-    wanted = part.project_id or (old["project_id"] if old else None)
-    if wanted is None:
+    """Locks the project of the group. Raises an error if it does not exist, is removed or is not the group's."""
+    project_id = part.project_id or (old["project_id"] if old else None)
+    if project_id is None:
         raise InvalidInput("project_id: is required")
-    if old is not None and wanted != old["project_id"]:
-        raise InvalidInput("project_id: a group stays in its project")
-    if await read_row(tx, wanted) is None:
+    if old is not None and project_id != old["project_id"]:
+        raise InvalidInput("project_id: a group cannot move to another project")
+    if await read_project(tx, project_id) is None:
         raise InvalidInput("project_id: there is no such project")
-    if (await lock_project(tx, wanted))["removed"]:
+    if (await lock_project(tx, project_id))["removed"]:
         raise Forbidden("removed")
 
 
@@ -102,11 +101,11 @@ async def _save(tx: Transaction, actor: AuditActor, old: Row, changes: dict[str,
     if changes.keys() & {"title", "description"}:
         row = await save_group(tx, actor, row, changes)
     if "tags" in changes:
-        row = await set_tags(tx, actor, row, changes["tags"])
+        row = await set_group_tags(tx, actor, row, changes["tags"])
     if changes.keys() & {"users", "conditions"}:
-        await set_access(tx, actor, row, changes.get("users"), changes.get("conditions"))
+        await set_group_access(tx, actor, row, changes.get("users"), changes.get("conditions"))
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
-    found = [shown(row) for row in await tx.rows(_ALL)]
-    return [{"group_id": group.pop("id"), **group} for group in found]
+    exported = [group_json(row) for row in await tx.rows(_ALL)]
+    return [{"group_id": group.pop("id"), **group} for group in exported]

@@ -1,22 +1,23 @@
-"""``permissions``: what users have at applications, by user and application."""
+"""Section ``permissions``: data and roles of users at applications, by user and application."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.decode import decode_assignments
-from sso.perm.engine.render import render_assignment
+from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
-from sso.perm.input.schema import read_own_data
-from sso.perm.stores import roles as role_store
+from sso.perm.input.roles import read_assignments
+from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.stores.audit import AuditActor
-from sso.perm.user_data import KNOWN, SECTIONS, read_record, save_record
-from sso.state.location import UniqueKeys, joined, records, said_at
-from sso.state.sections.applications import LIVING, living
-from sso.state.sections.people import user_named
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.user_data import read_record, record_json, save_record
+from sso.state.location import UniqueKeys, error_location, read_records, with_location
+from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
+from sso.state.sections.user_references import find_user_id
 from sso.state.summary import ApplySummary
 
 SECTION = "permissions"
@@ -25,61 +26,61 @@ FIELDS = frozenset(("user_id", "application_id", "data"))
 _ALL = Statement(
     f"""SELECT user_id, application_id FROM (
         SELECT user_id, application_id FROM user_records UNION SELECT user_id, application_id FROM role_assignments) r
-    JOIN users USING (user_id) JOIN (SELECT a.application_id {LIVING}) a USING (application_id)
+    JOIN users USING (user_id) JOIN (SELECT a.application_id {ACTIVE_APPLICATIONS}) a USING (application_id)
     ORDER BY application_id, length(user_id), user_id"""  # noqa: S608 - the parts are ours
 )
 
 
 @dataclass(frozen=True)
 class PermissionPart:
-    place: str
+    location: str
     user: str  # user id or login
     application_id: int
-    given: dict[str, Any]  # the sections
-    roles: list[Any] | None
+    fields: dict[str, Any]  # login, public_data, private_data and so on
+    roles: tuple[Assignment, ...] | None
 
 
 def read(value: object, warnings: list[str]) -> list[PermissionPart]:
-    found = []
-    for place, item in records(SECTION, value, FIELDS):
-        with said_at(place):
-            user = validators.text(item.get("user_id"), "user_id", 320, least=1)
-            wanted = read_application_id(item.get("application_id"), "application_id")
+    parts = []
+    for location, item in read_records(SECTION, value, FIELDS):
+        with error_location(location):
+            user = validators.read_text(item.get("user_id"), "user_id", 320, min_length=1)
+            application_id = read_application_id(item.get("application_id"), "application_id")
             if "data" not in item:
                 raise InvalidInput("data: is required")
-            data = validators.an_object(item["data"], "data")
-        with said_at(f"{place}.data"):
-            given, more = read_own_data({name: data[name] for name in SECTIONS if name in data})
-            roles = validators.an_array(data["roles"], "roles") if "roles" in data else None
-        more = more + validators.unknown(data, KNOWN, "")
-        warnings += [joined(f"{place}.data", warning) for warning in more]
-        found.append(PermissionPart(place, user, wanted, given, roles))
-    return found
+            data = validators.read_object(item["data"], "data")
+        with error_location(f"{location}.data"):
+            fields, more = read_own_data({name: data[name] for name in SECTIONS if name in data})
+            roles = None
+            if "roles" in data:
+                roles, role_warnings = read_assignments(data["roles"])
+                more = more + role_warnings
+        more = more + validators.unknown_field_warnings(data, USER_DATA_FIELDS, "")
+        warnings += [with_location(f"{location}.data", warning) for warning in more]
+        parts.append(PermissionPart(location, user, application_id, fields, roles))
+    return parts
 
 
-async def apply(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[PermissionPart]) -> None:
-    once = UniqueKeys()
+async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[PermissionPart]) -> None:
+    unique = UniqueKeys()
     for part in parts:
-        with tally.at(part.place):
-            user_id = await user_named(tx, part.user, "user_id")
-            row = await living(tx, part.application_id)
-        once(part.place, (user_id, part.application_id))
-        with tally.at(f"{part.place}.data"):
-            known = await role_store.read_roles(tx, part.application_id)
+        with summary.at(part.location):
+            user_id = await find_user_id(tx, part.user, "user_id")
+            row = await lock_active_application(tx, part.application_id)
+        unique.add(part.location, (user_id, part.application_id))
+        with summary.at(f"{part.location}.data"):
+            known = await read_roles(tx, part.application_id)
             before = await read_record(tx, user_id, part.application_id)
-            after = await save_record(tx, actor, user_id, row, known, part.given, part.roles, 0)
-        tally.changed(part.place, changed=after != before)
+            after = await save_record(tx, actor, user_id, row, known, part.fields, part.roles)
+        summary.record_change(part.location, changed=after != before)
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
-    """Only the parts that hold something."""
-    found = []
+    """Exports the records that are not empty."""
+    exported = []
     for row in await tx.rows(_ALL):
         names = {"user_id": row["user_id"], "application_id": row["application_id"]}
-        record = await read_record(tx, **names)
-        data = {name: record[name] for name in SECTIONS if record[name]}
-        if record["roles"]:
-            data["roles"] = [render_assignment(item) for item in decode_assignments(record["roles"])]
+        data = record_json(await read_record(tx, **names))
         if data:
-            found.append({**names, "data": data})
-    return found
+            exported.append({**names, "data": data})
+    return exported

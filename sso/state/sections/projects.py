@@ -1,4 +1,8 @@
-"""``projects``: made before what belongs to them, settled after it, so that their settings may name it."""
+"""Section ``projects``: records by id.
+
+Projects are created before the records that belong to them; their settings, which may name such records, are applied
+afterwards.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +12,16 @@ from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
-from sso.perm.projects import create_project, read_project, read_row, save_project
+from sso.perm.input.project import read_project_fields
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.project_state import lock_project
-from sso.state.location import UniqueKeys, joined, records, said_at
-from sso.state.sections.people import user_named
+from sso.perm.stores.locks import lock_project
+from sso.perm.stores.projects import create_project, read_project, save_project
+from sso.state.location import UniqueKeys, error_location, read_records, with_location
+from sso.state.sections.user_references import find_user_id
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "projects"
-# The id is what the title makes it; it is given only where the title was changed later.
+# The id is derived from the title; a document names it only if the title was changed later.
 FIELDS = frozenset(("id", "title", "description", "admins", "aliases", "settings", "author"))
 
 _ALL = Statement("SELECT * FROM projects WHERE NOT removed ORDER BY created, id")
@@ -24,81 +29,81 @@ _ALL = Statement("SELECT * FROM projects WHERE NOT removed ORDER BY created, id"
 
 @dataclass(frozen=True)
 class ProjectPart:
-    place: str
+    location: str
     id: str
-    given: dict[str, Any]
+    fields: dict[str, Any]
     admins: list[str]  # user ids or logins
     author: str | None
 
 
 def read(value: object, warnings: list[str]) -> list[ProjectPart]:
-    found = []
-    once = UniqueKeys()
-    for place, item in records(SECTION, value, FIELDS):
-        with said_at(place):
-            part, more = _read(place, item)
-        once(f"{place}.title", part.id)
-        found.append(part)
-        warnings += [joined(place, warning) for warning in more]
-    return found
+    parts = []
+    unique = UniqueKeys()
+    for location, item in read_records(SECTION, value, FIELDS):
+        with error_location(location):
+            part, more = _read(location, item)
+        unique.add(f"{location}.title", part.id)
+        parts.append(part)
+        warnings += [with_location(location, warning) for warning in more]
+    return parts
 
 
-def _read(place: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
+def _read(location: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
     if "title" not in item:
         raise InvalidInput("title: is required")
-    made = project_id_from_title(item["title"], "title")
+    project_id = project_id_from_title(item["title"], "title")
     if "id" in item:
-        made = project_id_from_title(item["id"], "id")
-        if made != item["id"]:
-            raise InvalidInput("id: must be what a title makes: small letters, digits, underscores")
+        project_id = project_id_from_title(item["id"], "id")
+        if project_id != item["id"]:
+            raise InvalidInput("id: must be lower-case letters, digits and underscores")
     admins = [
-        validators.text(admin, f"admins[{at}]", 320, least=1)
-        for at, admin in enumerate(validators.an_array(item.get("admins", []), "admins"))
+        validators.read_text(admin, f"admins[{index}]", 320, min_length=1)
+        for index, admin in enumerate(validators.read_array(item.get("admins", []), "admins"))
     ]
-    author = validators.text(item["author"], "author", 320) if "author" in item else None
-    given, warnings = read_project(made, item)
-    return ProjectPart(place, made, given, admins, author), warnings
+    author = validators.read_text(item["author"], "author", 320) if "author" in item else None
+    fields, warnings = read_project_fields(project_id, item)
+    return ProjectPart(location, project_id, fields, admins, author), warnings
 
 
-async def make(
-    tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[ProjectPart]
+async def create_missing(
+    tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[ProjectPart]
 ) -> dict[str, list[str]]:
-    """Those that are missing. Returns the user ids of the administrators that each is to have."""
+    """Creates the projects that do not exist. Returns the user ids of the administrators of each project."""
     admins: dict[str, list[str]] = {}
     for part in parts:
-        with tally.at(part.place):
-            named = [await user_named(tx, name, f"admins[{at}]") for at, name in enumerate(part.admins)]
-            admins[part.id] = list(dict.fromkeys(named))
-            author = await user_named(tx, part.author, "author") if part.author else ""
-            row = await read_row(tx, part.id)
+        with summary.at(part.location):
+            user_ids = [await find_user_id(tx, name, f"admins[{n}]") for n, name in enumerate(part.admins)]
+            admins[part.id] = list(dict.fromkeys(user_ids))
+            author = await find_user_id(tx, part.author, "author") if part.author else ""
+            row = await read_project(tx, part.id)
             if row is None:
-                without = {name: value for name, value in part.given.items() if name != "settings"}
-                await create_project(tx, actor, part.id, without, author, admins[part.id])
-                tally.note(part.place, CREATED)
+                without_settings = {name: value for name, value in part.fields.items() if name != "settings"}
+                await create_project(tx, actor, part.id, without_settings, author, admins[part.id])
+                summary.record(part.location, CREATED)
             elif part.author is not None and row["author"] != author:
-                raise InvalidInput("author: stays who it is")
+                raise InvalidInput("author: cannot be changed")
     return admins
 
 
-async def settle(tx: Transaction, actor: AuditActor, tally: ApplySummary, parts: list[ProjectPart]) -> None:
+async def apply_settings(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[ProjectPart]) -> None:
     for part in parts:
-        with tally.at(part.place):
+        with summary.at(part.location):
             old = await lock_project(tx, part.id)
-            wanted = part.given | {"settings": part.given.get("settings", {})}
-            now = {name: old[name] for name in ("title", "description", "aliases")} | {
-                "settings": {name: old["settings"].get(name) for name in wanted["settings"]}
+            desired = part.fields | {"settings": part.fields.get("settings", {})}
+            stored = {name: old[name] for name in ("title", "description", "aliases")} | {
+                "settings": {name: old["settings"].get(name) for name in desired["settings"]}
             }
-            changed = any(value != now[name] for name, value in wanted.items())
+            changed = any(value != stored[name] for name, value in desired.items())
             if changed or old["removed"]:
-                await save_project(tx, actor, part.id, part.given)
-            tally.changed(part.place, changed=changed)
+                await save_project(tx, actor, part.id, part.fields)
+            summary.record_change(part.location, changed=changed)
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
-    """Administrators stand in the memberships."""
-    found = []
+    """Exports the projects without administrators, which the section ``memberships`` has."""
+    exported = []
     for row in await tx.rows(_ALL):
         project: dict[str, Any] = {"id": row["id"]} if project_id_from_title(row["title"]) != row["id"] else {}
         project |= {name: row[name] for name in ("title", "description", "aliases", "settings")}
-        found.append(project | ({"author": row["author"]} if row["author"] else {}))
-    return found
+        exported.append(project | ({"author": row["author"]} if row["author"] else {}))
+    return exported

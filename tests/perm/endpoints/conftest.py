@@ -10,9 +10,11 @@ import pytest
 import trio
 
 from sso.config import load
-from sso.perm.stores import roles as role_store
+from sso.perm.engine.records import Assignment
 from sso.perm.stores.audit import AuditActor
-from sso.perm.user_data import save_record
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.user_data import save_record
 from sso.services import open_services
 from tests.kit.browser import App
 from tests.kit.builders import PASSWORD, TOTP_SECRET
@@ -76,9 +78,11 @@ class Studio:
             async with open_services(load(None, self.server.settings), self.dsn) as services:
 
                 async def work(tx: Any) -> None:
-                    application = await role_store.lock_application(tx, 1)
-                    known = await role_store.read_roles(tx, 1)
-                    await save_record(tx, AuditActor(), person.user_id, application, known, {}, list(roles), 0)
+                    application = await lock_application(tx, 1)
+                    known = await read_roles(tx, 1)
+                    await save_record(
+                        tx, AuditActor(), person.user_id, application, known, {}, tuple(map(Assignment, roles))
+                    )
 
                 await services.database.transaction(work)
 

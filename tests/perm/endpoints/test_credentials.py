@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from sso.perm.credential_rules import ENDPOINTS
+from sso.perm.credential_rules import ENDPOINT_RULES
 from tests.kit.oauth import Browser, new_site
 from tests.perm.endpoints.conftest import FACTOR, Answer, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers
@@ -172,7 +172,7 @@ CALLER_CALLS = [_call("user/info"), _call("user/info", application_id="$own")]
 
 def test_matrix_covers_every_endpoint() -> None:
     called = {f"/{call.path}" for call in (*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS)}
-    assert called == set(ENDPOINTS)
+    assert called == set(ENDPOINT_RULES)
 
 
 # With the factor, 401 never comes, and 403 does not either: the caller has every right. 400, 404 and 409 are the

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.projects import REMOVED_MAX
+from sso.perm.stores.projects import MAX_REMOVED_PROJECTS
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 from tests.perm.endpoints.wires import Wire, together
 
@@ -97,7 +97,7 @@ def author(studio: Studio) -> Person:
     """Somebody who may have one project, and has removed as many as an author may."""
     author = studio.person()
     studio.give_rules(author, can_create_projects="1")
-    for _ in range(REMOVED_MAX):
+    for _ in range(MAX_REMOVED_PROJECTS):
         made = author.call("publish", project=name()).data["id"]
         assert author.call("project", action="delete", data={"id": made}).status == 200
     return author

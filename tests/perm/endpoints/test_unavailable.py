@@ -1,22 +1,26 @@
-"""A database that is away is said to be away, wherever in a request it is missed."""
+"""A lost database is reported as unavailable, also while the rights of a caller are loaded."""
 
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from sso.db.errors import Unavailable
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.stores.facts import FactsStore
 
 
-class Away:
-    async def load(self, *_: Any) -> None:
+class LostFactsStore(FactsStore):
+    def __init__(self) -> None:
+        pass
+
+    async def load(self, *_: Any) -> NoReturn:
         raise Unavailable("gone")
 
 
-async def test_a_lost_database_is_the_edges_matter() -> None:
+async def test_caller_rights_raise_unavailable_if_the_database_is_lost() -> None:
     caller = Caller("5", ip_address("127.0.0.1"))
-    for wanted in (None, 1, 10):
+    for application_id in (None, 1, 10):
         with pytest.raises(Unavailable):
-            await Authorizer(Away()).standing(caller, wanted)  # type: ignore[arg-type]
+            await Authorizer(LostFactsStore()).caller_rights(caller, application_id)

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import holds
+from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.render import Options
 from sso.perm.engine.rules import rule_nodes
-from sso.perm.input.conditions import read_condition
 from tests.perm.naive import Naive
 from tests.perm.world import user, world
 from tests.perm.worlds import NOTHING, Maker, makers, worlds
@@ -79,7 +79,7 @@ def test_every_missing_rule_has_a_reason(parts: dict[str, Any]) -> None:
 @given(makers())
 def test_the_index_finds_exactly_the_conditions_that_hold(maker: Maker) -> None:
     somebody, first, second = maker.user(), maker.condition(ip=True), maker.condition(ip=True)
-    read = {"first": read_condition(first), "second": read_condition(second)}
+    read = {"first": decode_condition(first), "second": decode_condition(second)}
     naive = Naive({**NOTHING, "user": somebody})
     assert {name: holds(condition, user(somebody)) for name, condition in read.items()} == {
         "first": naive.condition(first),

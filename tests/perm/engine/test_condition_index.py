@@ -7,7 +7,7 @@ import pytest
 
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import Condition
-from sso.perm.input.conditions import read_condition
+from sso.perm.engine.decode import decode_condition
 from tests.perm.world import giving, user, world
 
 SOMEBODY = {"login": "ann@example.com", "tags": ["beta"], "purchases": ["game"], "ip": "10.0.0.1"}
@@ -18,7 +18,7 @@ def looked_at(conditions: dict[str, dict[str, Any]]) -> set[str]:
 
     def read(name: str) -> Condition:
         seen.add(name)
-        return read_condition(conditions[name])
+        return decode_condition(conditions[name])
 
     ConditionIndex(conditions, read).find(user(SOMEBODY))
     return seen

@@ -8,17 +8,17 @@ import pytest
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import compare, holds
+from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.render import as_list
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.input.conditions import read_condition
 from tests.perm.world import giving, user, world
 
 ANN = {"login": "ann@Example.com", "tags": ["beta"], "purchases": ["full_game"], "ip": "10.1.1.1"}
 
 
 def says(condition: dict[str, Any], **somebody: Any) -> bool:
-    read, found = read_condition(condition), user(ANN | somebody)
+    read, found = decode_condition(condition), user(ANN | somebody)
     assert (ConditionIndex({"r": condition}, lambda _: read).find(found) == {"r"}) == holds(read, found)
     return holds(read, found)
 
@@ -104,7 +104,7 @@ def test_mapped_client_address_is_the_ipv4_address() -> None:
 def test_mapped_client_address_that_nobody_has_unmapped_yet() -> None:
     mapped = UserFacts("1", address=IPv6Address("::ffff:10.1.1.1"))
     condition = {"ip": "10.0.0.0/8"}
-    assert ConditionIndex({"r": condition}, lambda _: read_condition(condition)).find(mapped) == {"r"}
+    assert ConditionIndex({"r": condition}, lambda _: decode_condition(condition)).find(mapped) == {"r"}
 
 
 def test_an_answer_follows_the_address_of_its_own_request() -> None:
@@ -129,7 +129,7 @@ def world_again(made: Any) -> list[str]:
 
 
 def test_comparisons_show_the_value_compared() -> None:
-    condition = read_condition({"domain": "other.org", "or": [{"tag": "beta"}, {"ip": "8.8.8.8"}]})
+    condition = decode_condition({"domain": "other.org", "or": [{"tag": "beta"}, {"ip": "8.8.8.8"}]})
     assert [tuple(item) for item in compare(condition, user(ANN))] == [
         ("domain", "other.org", "example.com", False),
         ("or[0].tag", "beta", True, True),

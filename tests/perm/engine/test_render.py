@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from sso.perm.engine.explanation.explain import explain_rule
-from sso.perm.engine.render import TYPES, Options, as_tree, render
+from sso.perm.engine.names import LIST_TYPES
+from sso.perm.engine.render import Options, as_tree, render
 from tests.perm.world import NOW, World, giving, rule, world
 
 GENERIC = giving("dev", "project.can_view_project", rule_params="z")
@@ -251,4 +252,4 @@ def test_types_of_a_get(kind: str, expected: Any) -> None:
 
 
 def test_list_is_the_default_type() -> None:
-    assert TYPES[0] == "list"
+    assert LIST_TYPES[0] == "list"

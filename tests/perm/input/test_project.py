@@ -6,14 +6,9 @@ import pytest
 
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.errors import InvalidInput
-from sso.perm.input.project import (
-    ProjectResources,
-    check_services,
-    read_group_list,
-    read_group_users,
-    read_member_roles,
-    read_project_settings,
-)
+from sso.perm.input.groups import read_group_users
+from sso.perm.input.membership import read_group_list, read_member_roles
+from sso.perm.input.project import ProjectResources, check_services, read_project_settings
 from sso.perm.stores import builtin_roles
 from tests.perm.world import GROUP_A, GROUP_B, application_of, giving, project
 

@@ -6,8 +6,8 @@ import pytest
 
 from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.input.protected import check_role, check_schema, shadows
-from sso.perm.input.roles import read_assignments, read_role, stored
+from sso.perm.input.protected_rules import check_role_protection, check_schema_protection, shadowed_private_rules
+from sso.perm.input.roles import check_roles_exist, encode_assignments, read_assignments, read_role
 from tests.perm.world import NOW, giving, role, rule, schema
 
 PROTECTED = schema({"private_data": rule("ban", False, protected=True) | rule("chat.mute")})
@@ -68,7 +68,9 @@ def test_permissions_outside_the_listed_sections_are_ignored_with_a_warning() ->
 
 
 def read(value: Any, default: int = 0) -> tuple[Assignment, ...]:
-    return read_assignments(value, {"a", "b"}, default)[0]
+    assignments, _ = read_assignments(value, default)
+    check_roles_exist(assignments, {"a", "b"})
+    return assignments
 
 
 def test_assignment_is_a_name_or_an_object() -> None:
@@ -118,7 +120,7 @@ def test_assigning_an_unknown_role_names_it() -> None:
 
 
 def test_stored_assignments_hold_only_what_is_set() -> None:
-    assert stored(read(["a", {"name": "b", "ttl": 5}])) == [{"name": "a"}, {"name": "b", "ttl": 5}]
+    assert encode_assignments(read(["a", {"name": "b", "ttl": 5}])) == [{"name": "a"}, {"name": "b", "ttl": 5}]
 
 
 @pytest.mark.parametrize("value", [True, False])
@@ -126,25 +128,25 @@ def test_stored_assignments_hold_only_what_is_set() -> None:
 def test_only_protected_roles_may_include_protected_rules(section: str, value: bool) -> None:
     data = {"name": "r", "meta": {section: rule("ban", value)}}
     with pytest.raises(InvalidInput, match="ban is a protected rule"):
-        check_role(role(data), PROTECTED)
-    check_role(role(data | {"protected": True}), PROTECTED)
+        check_role_protection(role(data), PROTECTED)
+    check_role_protection(role(data | {"protected": True}), PROTECTED)
 
 
 def test_public_role_may_include_other_rules() -> None:
-    check_role(role(giving("r")), PROTECTED)
-    check_role(role(giving("r", "chat.ban")), PROTECTED)
+    check_role_protection(role(giving("r")), PROTECTED)
+    check_role_protection(role(giving("r", "chat.ban")), PROTECTED)
 
 
 def test_rule_cannot_become_protected_while_a_public_role_holds_it() -> None:
     with pytest.raises(PermissionConflict) as caught:
-        check_schema(PROTECTED, [role(giving("ok")), role(giving("r", "ban"))])
+        check_schema_protection(PROTECTED, [role(giving("ok")), role(giving("r", "ban"))])
     assert caught.value.status == 409
-    check_schema(PROTECTED, [role(giving("r", "ban", protected=True))])
+    check_schema_protection(PROTECTED, [role(giving("r", "ban", protected=True))])
 
 
 def test_public_data_that_would_pass_for_a_private_rule_is_found() -> None:
     roles = [role(giving("r", "kick"))]
     written = rule("ban") | rule("kick") | rule("mine")
-    assert shadows(written, PROTECTED, roles) == ["ban", "kick"]
+    assert shadowed_private_rules(written, PROTECTED, roles) == ["ban", "kick"]
     both = schema({"private_data": rule("ban"), "public_data": rule("ban")})
-    assert shadows(written, both, []) == []
+    assert shadowed_private_rules(written, both, []) == []

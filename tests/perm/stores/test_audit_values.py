@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from sso.perm.stores.audit_values import MAX_BYTES, REDACTED, recorded
+from sso.perm.stores.audit_values import MAX_BYTES, REDACTED, redact_and_truncate
 
 
 @pytest.mark.parametrize(
@@ -22,27 +22,27 @@ from sso.perm.stores.audit_values import MAX_BYTES, REDACTED, recorded
     ],
 )
 def test_secret_fields_of_a_record_are_redacted(operation: str, value: object, expected: object) -> None:
-    assert recorded(operation, value) == expected
+    assert redact_and_truncate(operation, value) == expected
 
 
 @pytest.mark.parametrize("name", ["secret", "hash", "password", "private_key", "client_secret", "totp_secret"])
 def test_rules_named_like_secrets_stay_visible(name: str) -> None:
     rules = {"private_data": {name: {"value": True}}, "roles": [{"name": name}]}
     for operation in ("permissions.save", "schema.save", "role.save", "membership.save"):
-        assert recorded(operation, rules) == rules
+        assert redact_and_truncate(operation, rules) == rules
     configuration = {"service_meta": {"config_schema": {"properties": {name: {"type": "string"}}}}}
-    assert recorded("application.save", configuration) == configuration
+    assert redact_and_truncate("application.save", configuration) == configuration
 
 
 def test_the_recorded_value_does_not_change_the_original() -> None:
     value = {"service_meta": {"private_key": "s3cret"}}
-    recorded("application.save", value)
+    redact_and_truncate("application.save", value)
     assert value == {"service_meta": {"private_key": "s3cret"}}
 
 
 def test_the_largest_members_of_a_large_record_are_truncated() -> None:
     large = {"private_data": {f"rule{at}": {"value": "x" * 100} for at in range(2000)}, "roles": ["guard"], "id": 5}
-    found = recorded("permissions.save", large)
+    found = redact_and_truncate("permissions.save", large)
     assert found["private_data"] == {"truncated": True, "bytes": len(orjson.dumps(large["private_data"]))}
     assert (found["roles"], found["id"]) == (["guard"], 5)
     assert len(orjson.dumps(found)) <= MAX_BYTES
@@ -50,9 +50,11 @@ def test_the_largest_members_of_a_large_record_are_truncated() -> None:
 
 def test_a_record_of_the_largest_size_is_kept_whole() -> None:
     name = {"a": "x" * (MAX_BYTES - len('{"a":""}'))}
-    assert recorded("schema.save", name) == name
-    assert recorded("schema.save", {"a": name["a"] + "x"}) == {"a": {"truncated": True, "bytes": MAX_BYTES - 5}}
+    assert redact_and_truncate("schema.save", name) == name
+    assert redact_and_truncate("schema.save", {"a": name["a"] + "x"}) == {
+        "a": {"truncated": True, "bytes": MAX_BYTES - 5}
+    }
 
 
 def test_a_large_value_that_is_no_object_is_truncated() -> None:
-    assert recorded("schema.save", ["x" * MAX_BYTES]) == {"truncated": True, "bytes": MAX_BYTES + 4}
+    assert redact_and_truncate("schema.save", ["x" * MAX_BYTES]) == {"truncated": True, "bytes": MAX_BYTES + 4}

@@ -1,0 +1,1 @@
+"""The grant types of the token endpoint."""

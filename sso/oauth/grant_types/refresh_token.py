@@ -1,0 +1,116 @@
+"""The grant type refresh_token (RFC 6749 section 6), with rotation of the refresh token (RFC 9700 section 4.14.2)."""
+
+from typing import Any
+
+import structlog
+
+from sso.core.errors import ApiError
+from sso.core.ids import secret_token
+from sso.oauth.client_auth import ClientCredentials
+from sso.oauth.client_cache import ClientCache
+from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
+from sso.oauth.model import Client, Profile
+from sso.oauth.token_request import TokenRequest
+from sso.oauth.token_store import RotationResult, TokenStore
+from sso.oauth.tokens import PresentedRefreshToken, TokenIssuer
+
+log = structlog.get_logger()
+
+
+class RefreshTokenGrant:
+    def __init__(self, clients: ClientCache, token_store: TokenStore, token_issuer: TokenIssuer) -> None:
+        self._clients = clients
+        self._token_store = token_store
+        self._token_issuer = token_issuer
+
+    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> dict[str, Any]:
+        """Rotates the refresh token and returns the token response."""
+        request.require("refresh_token")
+        presented = self._token_issuer.read_refresh_token(request.refresh_token)
+        if presented is None or credentials.client_id not in ("", presented.client_id):
+            raise _invalid_refresh_token(await self._profile(request, credentials))
+        client = self._clients.cached(presented.client_id) or await self._clients.read(presented.client_id)
+        if client is None:
+            raise _invalid_refresh_token("strict")
+        access_token, redirect_uri = secret_token(), request.redirect_uri
+        result = await self._rotate(client, credentials, presented, redirect_uri, redirect_uri, access_token)
+        if result is not None and _must_retry(result, client, redirect_uri):
+            # The bearer is a hash of the redirect URI, which a request of an oidc client may leave out.
+            hashed_uri = redirect_uri or result.grant_redirect_uri or ""
+            result = await self._rotate(result.client, credentials, presented, redirect_uri, hashed_uri, access_token)
+        if result is None:
+            raise _invalid_refresh_token("strict")
+        if result.issued is None:
+            raise await self._refusal(result, request, credentials, presented)
+        return await self._token_issuer.token_response(result.issued, access_token)
+
+    async def _rotate(
+        self,
+        client: Client,
+        credentials: ClientCredentials,
+        presented: PresentedRefreshToken,
+        redirect_uri: str,
+        hashed_uri: str,
+        access_token: str,
+    ) -> RotationResult | None:
+        """Authenticates the client and rotates the token. The statement makes all other checks."""
+        matched_secret = self._clients.authenticate(client, credentials, hashed_uri)
+        result = await self._token_store.rotate(
+            client, presented.grant_id, presented.token_id, redirect_uri, matched_secret, access_token
+        )
+        if result is not None:
+            self._clients.put(result.client)
+        return result
+
+    async def _refusal(
+        self,
+        result: RotationResult,
+        request: TokenRequest,
+        credentials: ClientCredentials,
+        presented: PresentedRefreshToken,
+    ) -> ApiError:
+        """Returns the error of the first check that failed."""
+        client = result.client
+        if not request.redirect_uri and client.profile == "strict":
+            return InvalidRequest("redirect_uri is required")
+        if result.grant_exists and request.redirect_uri and not result.redirect_uri_matches:
+            return InvalidGrant("redirect_uri differs from the one of the authorization request")
+        if not result.authenticated:
+            if result.grant_exists:
+                log.warning("oauth.refresh_not_authenticated", client=client.client_id, grant=presented.grant_id[:8])
+            return InvalidClient(credentials.scheme)
+        if result.grant_exists and result.grant_valid:
+            # The token is an old one of the grant: either the client or a thief has used it before.
+            log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])
+            if client.profile == "oidc":
+                await self._token_store.revoke_grant(presented.grant_id, client.client_id)
+        return _invalid_refresh_token(client.profile)
+
+    async def _profile(self, request: TokenRequest, credentials: ClientCredentials) -> Profile:
+        """Returns the profile of the client that the request names, which decides about the error code.
+
+        The request must authenticate that client. A request that names no client is treated as that of a strict one.
+        """
+        if not credentials.client_id:
+            return "strict"
+        client = await self._clients.read(credentials.client_id)
+        if client is None or self._clients.authenticate(client, credentials, request.redirect_uri) is None:
+            raise InvalidClient(credentials.scheme)
+        return client.profile
+
+
+def _must_retry(result: RotationResult, client: Client, redirect_uri: str) -> bool:
+    """Returns whether a second attempt may succeed.
+
+    It may if another request rotated the token meanwhile (this one may be a retry within the leeway), if the cached
+    client was out of date, or if the redirect URI that the bearer was made with is known only now.
+    """
+    if result.lost_race:
+        return True
+    return not result.authenticated and (result.client != client or not redirect_uri)
+
+
+def _invalid_refresh_token(profile: Profile) -> ApiError:
+    """Returns the error for an invalid refresh token: invalid_request by §4.2, invalid_grant by RFC 6749."""
+    message = "the refresh token is not valid"
+    return InvalidGrant(message) if profile == "oidc" else InvalidRequest(message)

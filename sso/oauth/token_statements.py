@@ -1,0 +1,186 @@
+"""The SQL of the token store.
+
+What may happen only once happens in one statement. The same statement checks that the user and the client may still get
+tokens, so that no token is issued after the right to it has ended.
+"""
+
+from sso.db.batch.statement import BatchStatement
+from sso.db.statement import Statement
+
+MAX_CODE_FAILURES = 20
+
+# The time of the transaction, in whole seconds.
+_CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
+# The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
+# credentials, "" for a public client: it must still be a secret of the client, and the profile must be the same.
+_AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
+                AND (item.matched_secret IN (c.secret_sealed, c.second_sealed)
+                OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc'))"""
+
+# The client is the one that the request names; if it names none, the one that the code was issued to.
+FIND_CODE = BatchStatement(
+    """SELECT item.n, c.*, k.client_id AS code_client_id, k.redirect_uri AS code_redirect_uri, k.challenge,
+        k.redeemed IS NOT NULL AS is_redeemed
+    FROM {items}
+    LEFT JOIN oauth_codes k ON k.digest = item.digest AND k.expires > now()
+    JOIN oauth_clients c ON c.client_id = coalesce(nullif(item.client_id, ''), k.client_id)""",
+    columns={"digest": "bytea", "client_id": "text"},
+)
+COUNT_FAILURE = Statement(
+    "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
+)
+REDEEM = BatchStatement(
+    f"""WITH {_CLOCK}, item AS (
+        SELECT * FROM {{items}}
+    ), locked_codes AS (
+        -- Rows are locked in key order, so that two batches cannot deadlock.
+        SELECT * FROM oauth_codes WHERE digest = ANY (ARRAY(SELECT digest FROM item))
+        ORDER BY digest FOR NO KEY UPDATE
+    ), valid_codes AS (
+        -- The codes whose user, client, redirect URI and PKCE challenge are as the request says, redeemed or not.
+        SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
+            CASE WHEN 'offline_access' = ANY (k.scopes) THEN item.token_id END AS current_token_id,
+            k.client_id, c.profile, c.id_alg, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce,
+            k.auth_time, k.issued
+        FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
+            JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
+        WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
+            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {_AUTHENTICATED}
+            AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
+    ), redeemed AS (
+        -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
+        UPDATE oauth_codes k SET redeemed = now(), grant_id = v.grant_id, expires = now() + interval '1 day'
+        FROM valid_codes v WHERE k.digest = v.digest AND k.redeemed IS NULL
+        RETURNING v.*
+    ), new_grants AS (
+        -- One grant for each redeemed code. It has a current refresh token only with offline_access.
+        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, issued, ends,
+            head, head_issued, head_exp, last_used, expires)
+        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, issued, t + grant_max_s,
+            current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
+            CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
+            to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
+        FROM redeemed, clock
+        RETURNING g.id, g.head_issued, g.head_exp
+    ), new_access_tokens AS (
+        -- The first access token of each grant.
+        INSERT INTO oauth_access_tokens (digest, grant_id, expires)
+        SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)) FROM redeemed, clock
+    )
+    SELECT redeemed.*, t AS now, t + least(access_s, grant_max_s) AS access_exp,
+        new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
+    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock""",  # noqa: S608 - constants only
+    columns={
+        "digest": "bytea",
+        "client_id": "text",
+        "matched_secret": "text",
+        "profile": "text",
+        "client_redirects": "text",
+        "redirect_uri": "text",
+        "challenge": "text",
+        "grant_id": "text",
+        "token_id": "text",
+        "access_digest": "bytea",
+        "access_s": "bigint",
+        "refresh_s": "bigint",
+        "grant_max_s": "bigint",
+    },
+)
+REVOKE_GRANT_OF_CODE = Statement(
+    """DELETE FROM oauth_grants g USING oauth_codes k
+    WHERE k.digest = :digest AND g.id = k.grant_id RETURNING g.id"""
+)
+ROTATE = BatchStatement(
+    f"""WITH {_CLOCK}, item AS (
+        SELECT * FROM {{items}}
+    ), locked_grants AS (
+        -- Rows are locked in key order, so that two batches cannot deadlock.
+        SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item)) ORDER BY id FOR NO KEY UPDATE
+    ), checked AS (
+        -- Each item with the result of every check, as of the statement's snapshot.
+        SELECT item.*, u.login, u.nick, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
+            g.id IS NOT NULL AS grant_exists,
+            coalesce({_AUTHENTICATED}, false) AS authenticated,
+            coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
+                AS redirect_uri_matches,
+            coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t, false)
+                AS grant_valid
+        FROM clock, item JOIN oauth_clients c ON c.client_id = item.client_id
+        LEFT JOIN oauth_grants g ON g.id = item.grant_id AND g.client_id IS NOT DISTINCT FROM item.client_id
+        LEFT JOIN users u ON u.user_id = g.user_id
+    ), rotated_grants AS (
+        -- The grants whose current token was presented: they get a new current token.
+        UPDATE oauth_grants g SET head = s.new_token_id, previous = g.head, rotated = now(), last_used = now(),
+            head_issued = t, head_exp = least(t + s.refresh_s, g.ends),
+            expires = to_timestamp(greatest(least(t + s.refresh_s, g.ends), least(t + s.access_s, g.ends)))
+        FROM clock, locked_grants, checked s
+        WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
+            AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
+        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.ends, g.head, g.head_issued, g.head_exp
+    ), retried_grants AS (
+        -- Retries: the previous token was presented again within the leeway. They get the current token once more.
+        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.ends, g.head, g.head_issued, g.head_exp
+        FROM checked s JOIN locked_grants ON locked_grants.id = s.grant_id
+            JOIN oauth_grants g ON g.id = locked_grants.id
+        -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
+        WHERE g.previous = s.token_id AND s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s)
+            AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
+            AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.id = g.id)
+    ), issued AS (
+        -- The grants that get new tokens.
+        SELECT * FROM rotated_grants UNION ALL SELECT * FROM retried_grants
+    ), new_access_tokens AS (
+        -- One access token for each of them.
+        INSERT INTO oauth_access_tokens (digest, grant_id, expires)
+        SELECT s.access_digest, issued.id, to_timestamp(least(t + s.access_s, issued.ends))
+        FROM clock, issued JOIN checked s ON s.n = issued.n
+    )
+    SELECT c.*, s.n, s.grant_exists, s.authenticated, s.redirect_uri_matches, s.grant_valid, s.grant_redirect_uri,
+        s.snapshot_token_id, s.login, s.nick, issued.id AS grant_id, issued.user_id, issued.scopes, issued.nonce,
+        issued.auth_time, issued.head AS current_token_id, issued.head_issued AS current_token_issued,
+        issued.head_exp AS current_token_exp, t AS now, least(t + s.access_s, issued.ends) AS access_exp
+    FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",  # noqa: S608
+    columns={
+        "client_id": "text",
+        "grant_id": "text",
+        "token_id": "text",
+        "redirect_uri": "text",
+        "matched_secret": "text",
+        "profile": "text",
+        "new_token_id": "text",
+        "access_digest": "bytea",
+        "access_s": "bigint",
+        "refresh_s": "bigint",
+        "leeway_s": "bigint",
+    },
+)
+REVOKE_REFRESH_TOKEN = Statement(
+    """DELETE FROM oauth_grants g USING users u
+    WHERE g.id = :grant_id AND g.client_id = :client_id AND g.head = :token_id
+        AND u.user_id = g.user_id AND NOT u.disabled AND g.issued >= u.valid_from
+        AND g.head_exp > extract(epoch FROM now())
+    RETURNING g.id"""
+)
+REVOKE_GRANT = Statement("DELETE FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id RETURNING id")
+REVOKE_ACCESS_TOKEN = Statement(
+    """DELETE FROM oauth_access_tokens a USING oauth_grants g
+    WHERE a.digest = :digest AND g.id = a.grant_id AND g.client_id = :client_id"""
+)
+FIND_ACCESS_TOKEN = BatchStatement(
+    f"""WITH {_CLOCK}
+    SELECT item.n, u.user_id, u.login, u.nick, u.email_verified, u.phone_verified, u.valid_from, g.scopes,
+        c.client_id, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
+        g.auth_time
+    FROM clock, {{items}}
+    JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
+    JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id
+    WHERE a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled""",  # noqa: S608 - constants only
+    columns={"digest": "bytea"},
+)
+FIND_VALID_ACCESS_TOKEN = BatchStatement(
+    """SELECT item.n, c.first_party FROM {items}
+    JOIN oauth_access_tokens a ON a.digest = item.digest AND a.expires > now() JOIN oauth_grants g ON g.id = a.grant_id
+    JOIN oauth_clients c ON c.client_id = g.client_id AND NOT c.disabled
+    JOIN users u ON u.user_id = g.user_id AND g.issued >= u.valid_from""",
+    columns={"digest": "bytea"},
+)

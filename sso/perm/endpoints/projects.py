@@ -1,0 +1,144 @@
+"""POST /api/permissions/project, /publish and /user/info (§2.4, §4.6)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from sso.core.errors import Forbidden, NotFound
+from sso.db.database import Database
+from sso.db.transaction import Row, Transaction
+from sso.perm.authorization import Authorizer
+from sso.perm.caller import Caller
+from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.project_lookup import ProjectLookup
+from sso.perm.engine.operations import Operation
+from sso.perm.engine.project_quota import project_quota
+from sso.perm.errors import PermissionConflict
+from sso.perm.input import validators
+from sso.perm.input.names import project_id_from_title
+from sso.perm.input.project import read_project_fields
+from sso.perm.request import PermissionRequest
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.projects import (
+    MAX_REMOVED_PROJECTS,
+    count_authored,
+    create_project,
+    project_json,
+    project_name_conflicts,
+    referenced_applications,
+    remove_project,
+    require_author_quota,
+    save_project,
+)
+
+READ_ONLY = frozenset(("id", "tags", "author", "created", "removed"))
+FIELDS = READ_ONLY | {"title", "description", "aliases", "settings"}
+
+
+class TargetUser(Protocol):
+    """The user whom a project is published for."""
+
+    @property
+    def user_id(self) -> str: ...
+
+    @property
+    def totp_sealed(self) -> str | None: ...
+
+    @property
+    def disabled(self) -> bool: ...
+
+
+FindUser = Callable[[str], Awaitable[TargetUser | None]]
+
+
+class ProjectEndpoint:
+    def __init__(
+        self, database: Database, authorizer: Authorizer, projects: ProjectLookup, find_user: FindUser
+    ) -> None:
+        self._database = database
+        self._authorizer = authorizer
+        self._projects = projects
+        self._find_user = find_user
+
+    async def user_info(self, request: PermissionRequest) -> dict[str, Any]:
+        """The number of projects whose author is the caller."""
+        return request.response(projects=await count_authored(self._database, request.caller.user_id))
+
+    async def publish(self, request: PermissionRequest) -> dict[str, Any]:
+        title = request.text("project", 1024)
+        project_id = project_id_from_title(title)
+        target_name = None
+        if "user" in request.fields:
+            target_name = validators.read_text(request.fields["user"], "user", 320, min_length=1)
+        rights = await self._authorizer.caller_rights(request.caller)
+        rights.require(Operation.PUBLISH)
+        target = await self._require_user(target_name) if target_name is not None else None
+        author = request.caller.user_id
+        admins = [author, *([target.user_id] if target else [])]
+        max_projects = None if rights.is_root else project_quota(rights.granted.central)
+        max_removed = None if rights.is_root else MAX_REMOVED_PROJECTS
+        with project_name_conflicts():
+            row = await self._database.transaction(
+                _publish, request.caller.actor, project_id, title, author, admins, max_projects, max_removed
+            )
+        return request.response(data=project_json(row))
+
+    async def get(self, request: PermissionRequest) -> dict[str, Any]:
+        project_id = await self._read_project_id(request)
+        row = await self._authorize(request, project_id, Operation.PROJECT_GET)
+        return request.response(data=project_json(row))
+
+    async def save(self, request: PermissionRequest) -> dict[str, Any]:
+        project_id = await self._read_project_id(request)
+        changes, warnings = read_project_fields(project_id, request.required_data())
+        request.warnings.extend(warnings)
+        project = await self._authorize(request, project_id, Operation.PROJECT_SAVE)
+        if project["removed"]:
+            raise Forbidden("removed")
+        with project_name_conflicts():
+            row = await self._database.transaction(_save, request.caller, project_id, changes)
+        return request.response(data=project_json(row))
+
+    async def delete(self, request: PermissionRequest) -> dict[str, Any]:
+        project_id = await self._read_project_id(request)
+        project = await self._authorize(request, project_id, Operation.PROJECT_DELETE)
+        if project["removed"]:
+            raise Forbidden("removed")
+        await self._database.transaction(remove_project, request.caller.actor, project_id)
+        return request.response()
+
+    async def _read_project_id(self, request: PermissionRequest) -> str:
+        data = request.required_data()
+        project_id = await self._projects.read_project_id(data.get("id"))
+        request.warn_unknown(data, FIELDS)
+        return project_id
+
+    async def _authorize(self, request: PermissionRequest, project_id: str, operation: Operation) -> Row:
+        rights = await self._authorizer.caller_rights(request.caller)
+        return await self._projects.require(rights, project_id, operation)
+
+    async def _require_user(self, name: str) -> TargetUser:
+        user = await self._find_user(name)
+        if user is None or user.disabled:
+            raise NotFound("user not found")
+        if user.totp_sealed is None:
+            raise PermissionConflict("user: has no second factor (codes by e-mail do not count)")
+        return user
+
+
+async def _publish(
+    tx: Transaction,
+    actor: AuditActor,
+    project_id: str,
+    title: str,
+    author: str,
+    admins: list[str],
+    max_projects: int | None,
+    max_removed: int | None,
+) -> Row:
+    await require_author_quota(tx, author, max_projects, max_removed)
+    return await create_project(tx, actor, project_id, {"title": title}, author, admins)
+
+
+async def _save(tx: Transaction, caller: Caller, project_id: str, changes: dict[str, Any]) -> Row:
+    async with delegated_write(tx, caller, project_id, referenced_applications(changes)):
+        return await save_project(tx, caller.actor, project_id, changes)

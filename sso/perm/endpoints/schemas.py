@@ -1,0 +1,85 @@
+"""POST /api/permissions/meta/schema (§2.8, §4.10)."""
+
+import re
+from typing import Any
+
+from sso.db.database import Database
+from sso.db.transaction import Transaction
+from sso.perm.authorization import Authorizer
+from sso.perm.caller import Caller
+from sso.perm.endpoints.roles import require_root_for_root_role
+from sso.perm.engine.operations import Operation
+from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.input.schema import read_schema, read_schema_roles
+from sso.perm.request import PermissionRequest
+from sso.perm.stores.administrators import administration_by_project, require_administrators
+from sso.perm.stores.builtin_roles import complete_schema
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import read_roles, save_role
+from sso.perm.stores.schemas import read_schema_json, save_schema, schema_json
+
+_VERSION = re.compile(r'"?([0-9]{1,18})"?', re.ASCII)
+
+
+class SchemaEndpoint:
+    def __init__(self, database: Database, authorizer: Authorizer) -> None:
+        self._database = database
+        self._authorizer = authorizer
+
+    async def get(self, request: PermissionRequest) -> dict[str, Any]:
+        application_id = request.application_id()
+        rights = await self._authorizer.caller_rights(request.caller, application_id)
+        rights.require_on_target(Operation.SCHEMA_READ)
+        return request.response(data=await self._database.transaction(read_schema_json, application_id))
+
+    async def save(self, request: PermissionRequest) -> dict[str, Any]:
+        application_id = request.application_id()
+        data = request.required_data()
+        changes, warnings = read_schema(data)
+        request.warnings.extend(warnings)
+        roles, warnings = read_schema_roles(data)
+        request.warnings.extend(warnings)
+        expected_version = _read_version(request.if_match)
+        rights = await self._authorizer.caller_rights(request.caller, application_id)
+        rights.require_on_target(Operation.SCHEMA_MODIFY)
+        for role in roles:
+            require_root_for_root_role(rights, application_id, role["name"])
+        if not rights.is_root:
+            changes.pop("secret_data", None)  # only root changes the rules that the service itself reads
+        schema = await self._database.transaction(
+            _save, request.caller, application_id, changes, roles, expected_version
+        )
+        return request.response(data=schema)
+
+
+async def _save(
+    tx: Transaction,
+    caller: Caller,
+    application_id: int,
+    changes: dict[str, Any],
+    role_changes: list[dict[str, Any]],
+    expected_version: int | None,
+) -> dict[str, Any]:
+    old = await lock_application(tx, application_id)
+    if expected_version is not None and old["version"] != expected_version:
+        raise PermissionConflict(f"the schema is at version {old['version']}")
+    schema = complete_schema(old, changes)
+    roles = await read_roles(tx, application_id)
+    administered = await administration_by_project(
+        tx, application_id, [role["name"] for role in role_changes], caller.now
+    )
+    # Roles come first, because the new schema is checked against the roles as they are then.
+    for role in role_changes:
+        await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
+    await require_administrators(tx, administered, caller.now)
+    return schema_json(await save_schema(tx, caller.actor, old, schema, roles), roles)
+
+
+def _read_version(if_match: str | None) -> int | None:
+    """The version in an If-Match header; None if any version matches."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    match = _VERSION.fullmatch(if_match.strip())
+    if match is None:
+        raise InvalidInput("If-Match: must be a version")
+    return int(match[1])

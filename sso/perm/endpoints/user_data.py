@@ -1,0 +1,188 @@
+"""POST /api/permissions/meta/data: a user's permissions and own record at an application (§2.9, §4.5)."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from sso.core.errors import Forbidden, NotFound
+from sso.core.ids import is_user_id
+from sso.db.database import Database
+from sso.db.transaction import Transaction
+from sso.perm.authorization import Authorizer, CallerRights, missing_sections
+from sso.perm.caller import Caller
+from sso.perm.endpoints.explain import explain_json
+from sso.perm.engine.decode import decode_own_record
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
+from sso.perm.engine.records import Assignment, RoleRecord, Schema
+from sso.perm.engine.render import Options, as_tree, earliest_role_end
+from sso.perm.engine.render import render as render
+from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
+from sso.perm.input.protected_rules import shadowed_private_rules
+from sso.perm.input.roles import read_assignments
+from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
+from sso.perm.request import PermissionRequest
+from sso.perm.stores.facts import LoadedFacts
+from sso.perm.stores.locks import ANY_PROJECT, lock_application
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.schemas import schema_of
+from sso.perm.stores.user_data import read_assigned_roles, save_record
+
+FLAGS = ("hide_project_access", "with_exp", "with_roles", "with_apps_data")
+OPTIONS = frozenset(("project_id", "explain", *FLAGS))
+
+
+class UserDataEndpoint:
+    def __init__(self, database: Database, authorizer: Authorizer) -> None:
+        self._database = database
+        self._authorizer = authorizer
+
+    async def get(self, request: PermissionRequest) -> dict[str, Any]:
+        data = request.required_data()
+        request.warn_unknown(data, USER_DATA_FIELDS)
+        list_type = data.get("type", "list")
+        if list_type not in LIST_TYPES:
+            raise InvalidInput(f"data.type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
+        options, explain = _read_options(request)
+        application_id = request.application_id()
+        caller = request.caller
+        user_id = _read_user_id(data.get("user_id", caller.user_id or None))
+        is_own = bool(caller.user_id) and user_id == caller.user_id
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        target = _require_target(rights, "canRead", ())
+        if not caller.user_id and list_type != "roles":
+            raise Forbidden
+        user = target if is_own else await self._load(user_id, application_id, caller)
+        sections = _readable_sections(caller, rights, own=is_own)
+        if not user.user_exists:
+            raise NotFound("user not found")
+        if target.is_removed:
+            raise Forbidden("removed")
+        if list_type == "roles" and "roles" not in sections:
+            raise missing_sections("canRead", ("roles",))
+        options = replace(options, sections=sections)
+        effective = user.effective(caller.now)
+        members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
+        members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
+        return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))
+
+    async def save(self, request: PermissionRequest) -> dict[str, Any]:
+        data = request.required_data()
+        application_id = request.application_id()
+        user_id = _read_user_id(data.get("user_id"))
+        default_expired = validators.read_number(request.fields.get("expired", 0), "expired")
+        sections, warnings = read_own_data({name: data[name] for name in SECTIONS if name in data}, default_expired)
+        request.warnings.extend(warnings)
+        request.warn_unknown(data, USER_DATA_FIELDS)
+        assigned: tuple[Assignment, ...] | None = None
+        if "roles" in data:
+            assigned, warnings = read_assignments(data["roles"], default_expired)
+            request.warnings.extend(warnings)
+        caller = request.caller
+        is_own = user_id == caller.user_id
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        await self._authorize_save(rights, user_id, {*sections, *(["roles"] if "roles" in data else [])}, own=is_own)
+        record = await self._database.transaction(_save, caller, rights, user_id, application_id, sections, assigned)
+        own = decode_own_record(record)
+        user = await self._load(user_id, application_id, caller)
+        effective = compute_permissions(user.application, replace(user.facts, own=own), caller.now)
+        readable = rights.granted.readable_sections(own=is_own)
+        tree = as_tree(user.application.schema, own, readable)
+        return request.response(
+            data=tree, user_id=user_id, expired=earliest_role_end(effective, Options(sections=readable))
+        )
+
+    async def _authorize_save(self, rights: CallerRights, user_id: str, sections: set[str], *, own: bool) -> None:
+        target = _require_target(rights, "canWrite", sections)
+        writable = rights.granted.writable_sections(own=own)
+        if not writable or not sections <= writable:
+            raise missing_sections("canWrite", sections - writable)
+        if not own:
+            central = await self._authorizer.facts.load(user_id, CENTRAL_APPLICATION_ID, None)
+            if central is None or not central.user_exists:
+                raise NotFound("user not found")
+        if target.is_removed:
+            raise Forbidden("removed")
+
+    async def _load(self, user_id: str, application_id: int, caller: Caller) -> LoadedFacts:
+        loaded = await self._authorizer.facts.load(user_id, application_id, caller.address)
+        assert loaded is not None  # applications are never deleted
+        return loaded
+
+
+def _read_options(request: PermissionRequest) -> tuple[Options, bool | str]:
+    """The options for rendering, and ``explain``: a flag, or the name of a rule."""
+    options = request.options
+    request.warn_unknown(options, OPTIONS, "options")
+    flags: dict[str, Any] = {
+        name: validators.read_flag(options[name], f"options.{name}") for name in FLAGS if name in options
+    }
+    project_id = None
+    if "project_id" in options:
+        project_id = validators.read_text(options["project_id"], "options.project_id", 64)
+    explain = options.get("explain", False)
+    if not isinstance(explain, bool | str) or (isinstance(explain, str) and not 0 < len(explain) <= 512):
+        raise InvalidInput("options.explain: must be true, or the name of a rule")
+    return Options(project_id=project_id, **flags), explain
+
+
+def _read_user_id(value: object) -> str:
+    if value is None:
+        raise InvalidInput("data.user_id: is required")
+    if not isinstance(value, str):
+        raise InvalidInput("data.user_id: must be a string")
+    if not is_user_id(value):
+        raise NotFound("user not found")
+    return value
+
+
+def _require_target(rights: CallerRights, right: str, sections: Collection[str]) -> LoadedFacts:
+    """The target application. If it does not exist, the error is the same as for a caller without rights there."""
+    if rights.target_facts is None and not rights.is_root:
+        raise missing_sections(right, sections)
+    return rights.target
+
+
+def _readable_sections(caller: Caller, rights: CallerRights, *, own: bool) -> frozenset[str]:
+    sections = rights.granted.readable_sections(own=own)
+    if not caller.user_id:
+        # Without a user, a service or an access key of the application may read roles there.
+        sections = frozenset(("roles",)) if caller.key or rights.granted.service else frozenset()
+    if not sections:
+        raise missing_sections("canRead", ())
+    return sections
+
+
+async def _save(
+    tx: Transaction,
+    caller: Caller,
+    rights: CallerRights,
+    user_id: str,
+    application_id: int,
+    sections: dict[str, Any],
+    assigned: tuple[Assignment, ...] | None,
+) -> dict[str, Any]:
+    # A service may save because of its project. The rights of other callers do not depend on the project.
+    project_id = rights.target.project_id if rights.granted.service else ANY_PROJECT
+    application = await lock_application(tx, application_id, project_id)
+    roles = await read_roles(tx, application_id)
+    is_own = user_id == caller.user_id
+    if "public_data" in sections and "private_data" not in rights.granted.writable_sections(own=is_own):
+        _refuse_shadows(sections["public_data"], schema_of(application), roles)
+    if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
+        await _refuse_root_change(tx, user_id, assigned)
+    return await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
+
+
+def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
+    hidden = shadowed_private_rules(public_data, schema, roles.values())
+    if hidden:
+        raise InvalidInput(f"public_data: {hidden[0]} is a private rule")
+
+
+async def _refuse_root_change(tx: Transaction, user_id: str, assigned: tuple[Assignment, ...]) -> None:
+    """Only root may give and take the role root, which has every right everywhere."""
+    stored = await read_assigned_roles(tx, user_id, CENTRAL_APPLICATION_ID)
+    if {item for item in stored if item.name == ROOT_ROLE} != {item for item in assigned if item.name == ROOT_ROLE}:
+        raise Forbidden("the role root is required")

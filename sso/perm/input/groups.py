@@ -1,0 +1,43 @@
+"""The members of a group in requests: users that are added, and conditions."""
+
+from typing import Any
+
+from sso.core.ids import is_user_id
+from sso.perm.errors import InvalidInput
+from sso.perm.input.conditions import check_condition
+from sso.perm.input.field_types import Word
+from sso.perm.input.model import InputModel, read_record
+from sso.perm.input.validators import read_array, unique
+from sso.web.request_model import JsonObject
+
+MAX_CONDITIONS = 100
+MAX_GROUP_USERS = 100
+
+
+class GroupConditionFields(InputModel):
+    title: Word
+    condition: JsonObject
+
+
+def read_group_conditions(value: object, where: str = "conditions") -> tuple[list[dict[str, Any]], list[str]]:
+    """The conditions of a group, and warnings. A group's condition must not ask for ``ip``, at any depth."""
+    conditions: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for index, item in enumerate(read_array(value, where, MAX_CONDITIONS)):
+        fields, item_warnings = read_record(GroupConditionFields, item, f"{where}[{index}]")
+        check_condition(fields["condition"], f"{where}[{index}].condition", ip_allowed=False)
+        conditions.append(fields)
+        warnings += item_warnings
+    return conditions, warnings
+
+
+def read_group_users(value: object, where: str = "users") -> list[str]:
+    """The ids of the users that are added to a group, without duplicates. The users need not exist."""
+    user_ids = read_array(value, where)
+    for index, user_id in enumerate(user_ids):
+        if not isinstance(user_id, str) or not is_user_id(user_id):
+            raise InvalidInput(f"{where}[{index}]: must be a user id")
+    distinct = unique(user_ids)
+    if len(distinct) > MAX_GROUP_USERS:
+        raise InvalidInput(f"{where}: must be at most {MAX_GROUP_USERS} users")
+    return distinct

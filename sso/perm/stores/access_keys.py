@@ -1,0 +1,128 @@
+"""Access keys of applications in the database: at most two each; the value is shown once, when a key is created."""
+
+from typing import Any
+
+from sso.core.encryption import Keyring, place
+from sso.core.ids import digest, record_id, secret_token
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
+from sso.perm.errors import PermissionConflict
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.timestamps import rfc3339
+
+MAX_ACCESS_KEYS = 2
+
+_LIST = Statement(
+    """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
+    WHERE application_id = :application_id ORDER BY created, id"""
+)
+_COUNT = Statement("SELECT count(*) FROM access_keys WHERE application_id = :application_id")
+_ADD = Statement(
+    """INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)
+    VALUES (:id, :application_id, :digest, :hash_sealed, :comment)
+    RETURNING id, application_id, comment, created, modified, last_used"""
+)
+_DELETE = Statement(
+    """DELETE FROM access_keys WHERE application_id = :application_id AND id = :id
+    RETURNING id, application_id, comment, created, modified, last_used"""
+)
+_DELETE_ALL = Statement(
+    """DELETE FROM access_keys WHERE application_id = :application_id
+    RETURNING id, application_id, comment, created, modified, last_used"""
+)
+_LOCK_BY_DIGEST = Statement("SELECT id, application_id, comment FROM access_keys WHERE digest = :digest FOR UPDATE")
+_SET_COMMENT = Statement("UPDATE access_keys SET comment = :comment, modified = now() WHERE id = :id")
+
+
+def access_key_place(key_id: str) -> str:
+    """The place that the encrypted value of a key is bound to."""
+    return place("access_keys.hash_sealed", key_id)
+
+
+async def list_access_keys(runner: Runner, application_id: int) -> list[dict[str, Any]]:
+    return [access_key_json(row) for row in await runner.rows(_LIST, application_id=application_id)]
+
+
+async def lock_access_key(tx: Runner, secret: str) -> Row | None:
+    """The key with this value, of any application: its id, application_id and comment."""
+    return await tx.row(_LOCK_BY_DIGEST, digest=digest(secret))
+
+
+async def add_access_key(
+    tx: Transaction,
+    actor: AuditActor,
+    keyring: Keyring,
+    application_id: int,
+    project_id: str | None,
+    comment: str,
+    secret: str = "",
+) -> dict[str, Any]:
+    """Add a key to a locked application; returns it with its value. ``project_id`` is the application's project.
+
+    Raises PermissionConflict if the application has two keys already.
+    """
+    if await tx.value(_COUNT, application_id=application_id) >= MAX_ACCESS_KEYS:
+        raise PermissionConflict(f"an application has at most {MAX_ACCESS_KEYS} access keys")
+    key_id, secret = record_id(), secret or secret_token()
+    row = await tx.row(
+        _ADD,
+        id=key_id,
+        application_id=application_id,
+        digest=digest(secret),
+        hash_sealed=keyring.seal(access_key_place(key_id), secret),
+        comment=comment,
+    )
+    key = {**access_key_json(row), "hash": secret}
+    await _audit(tx, actor, "access_key.create", key_id, None, key, project_id, application_id)
+    return key
+
+
+async def set_access_key_comment(
+    tx: Transaction, actor: AuditActor, key: Row, project_id: str | None, comment: str
+) -> None:
+    await tx.value(_SET_COMMENT, id=key["id"], comment=comment)
+    before, after = {"comment": key["comment"]}, {"comment": comment}
+    await _audit(tx, actor, "access_key.save", key["id"], before, after, project_id, key["application_id"])
+
+
+async def delete_access_key(
+    tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, key_id: str
+) -> bool:
+    """Returns False if the application has no such key."""
+    row = await tx.row(_DELETE, application_id=application_id, id=key_id)
+    if row is None:
+        return False
+    await _audit(tx, actor, "access_key.delete", key_id, access_key_json(row), None, project_id, application_id)
+    return True
+
+
+async def delete_access_keys(tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None) -> None:
+    """Delete all keys of an application."""
+    for row in await tx.rows(_DELETE_ALL, application_id=application_id):
+        key = access_key_json(row)
+        await _audit(tx, actor, "access_key.delete", key["id"], key, None, project_id, application_id)
+
+
+def access_key_json(row: Any) -> dict[str, Any]:
+    key = {
+        "id": row["id"],
+        "application_id": row["application_id"],
+        "comment": row["comment"],
+        "created": rfc3339(row["created"]),
+        "modified": rfc3339(row["modified"]),
+    }
+    return key | ({"last_used": rfc3339(row["last_used"])} if row["last_used"] else {})
+
+
+async def _audit(
+    tx: Transaction,
+    actor: AuditActor,
+    operation: str,
+    key_id: str,
+    before: Any,
+    after: Any,
+    project_id: str | None,
+    application_id: int,
+) -> None:
+    await audit.write(tx, actor, operation, key_id, before, after, project_id=project_id, application_id=application_id)

@@ -1,0 +1,51 @@
+"""The secret by which an application may see login e-mails (``with_email``)."""
+
+import hmac
+
+from sso.core.encryption import Keyring, place
+from sso.core.ids import secret_token
+from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+
+_READ = Statement("SELECT email_secret_sealed FROM applications WHERE application_id = :application_id AND NOT removed")
+_LOCK = Statement(
+    "SELECT email_secret_sealed, project_id FROM applications WHERE application_id = :application_id FOR UPDATE"
+)
+_WRITE = Statement("UPDATE applications SET email_secret_sealed = :sealed WHERE application_id = :application_id")
+
+
+async def get_or_create_email_secret(
+    tx: Transaction, actor: AuditActor, keyring: Keyring, application_id: int
+) -> str | None:
+    """The secret, created if there is none. Returns None if the application does not exist."""
+    row = await tx.row(_LOCK, application_id=application_id)
+    if row is None:
+        return None
+    if row["email_secret_sealed"] is not None:
+        return keyring.open(_place(application_id), row["email_secret_sealed"])
+    secret = secret_token()
+    await tx.value(_WRITE, application_id=application_id, sealed=keyring.seal(_place(application_id), secret))
+    await audit.write(
+        tx,
+        actor,
+        "application.email_secret",
+        str(application_id),
+        None,
+        {"email_secret": secret},
+        project_id=row["project_id"],
+        application_id=application_id,
+    )
+    return secret
+
+
+async def email_secret_matches(runner: Runner, keyring: Keyring, application_id: int, secret: str) -> bool:
+    sealed = await runner.value(_READ, application_id=application_id)
+    if sealed is None:
+        return False
+    return hmac.compare_digest(keyring.open(_place(application_id), sealed).encode(), secret.encode())
+
+
+def _place(application_id: int) -> str:
+    return place("applications.email_secret_sealed", application_id)

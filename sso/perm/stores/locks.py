@@ -1,0 +1,57 @@
+"""Row locks of the permission tables, and their order.
+
+Every transaction locks in this order to avoid deadlocks: applications by id (the central one is the first), then
+projects by id.
+"""
+
+from collections.abc import Iterable
+
+from sso.core.errors import NotFound
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
+from sso.perm.errors import PermissionConflict
+
+ANY_PROJECT = object()
+
+_LOCK_APPLICATION = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
+_SHARE_APPLICATIONS = Statement(
+    """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
+    ORDER BY application_id FOR SHARE"""
+)
+_LOCK_PROJECT = Statement("SELECT * FROM projects WHERE id = :id FOR UPDATE")
+_LOCK_PROJECTS = Statement("SELECT * FROM projects WHERE id = ANY(CAST(:ids AS text[])) ORDER BY id FOR UPDATE")
+
+
+async def lock_application(tx: Runner, application_id: int, project_id: object = ANY_PROJECT) -> Row:
+    """Lock an application that exists, before a change of it, its schema, its roles or its users' records.
+
+    A caller whose rights come from the application's project passes ``project_id``. If the application has moved to
+    another project since the rights were checked, this raises PermissionConflict.
+    """
+    row = await lock_application_if_exists(tx, application_id)
+    assert row is not None  # applications are never deleted
+    if project_id is not ANY_PROJECT and row["project_id"] != project_id:
+        raise PermissionConflict("the application was moved to another project meanwhile: try again")
+    return row
+
+
+async def lock_application_if_exists(tx: Runner, application_id: int) -> Row | None:
+    return await tx.row(_LOCK_APPLICATION, application_id=application_id)
+
+
+async def share_lock_applications(tx: Runner, application_ids: Iterable[int]) -> None:
+    """Keep schemas and roles of these applications unchanged until the transaction ends."""
+    await tx.rows(_SHARE_APPLICATIONS, ids=sorted(application_ids))
+
+
+async def lock_project(tx: Runner, project_id: str) -> Row:
+    row = await tx.row(_LOCK_PROJECT, id=project_id)
+    if row is None:
+        raise NotFound("project not found")
+    return row
+
+
+async def lock_projects(tx: Runner, project_ids: Iterable[str | None]) -> dict[str, Row]:
+    """Lock the projects that exist; returns their rows by id."""
+    ids = sorted({project_id for project_id in project_ids if project_id is not None})
+    return {row["id"]: row for row in await tx.rows(_LOCK_PROJECTS, ids=ids)} if ids else {}

@@ -1,0 +1,123 @@
+"""Memberships of projects in the database: roles of users, and the allow and disallow lists (§4.6)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.errors import InvalidInput
+from sso.perm.input.membership import LEVELS, MemberRole, read_group_list, read_members
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.facts import member_roles, read_application
+from sso.perm.stores.locks import lock_project, share_lock_applications
+from sso.perm.stores.project_state import read_resources
+from sso.perm.stores.user_limits import count_holders, require_limits
+
+_MEMBERS = Statement(
+    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
+    FROM project_members WHERE project_id = :id GROUP BY user_id ORDER BY length(user_id), user_id"""
+)
+_LISTS = Statement("SELECT allow, disallow FROM projects WHERE id = :id")
+_CLEAR_MEMBERS = Statement("DELETE FROM project_members WHERE project_id = :id")
+_PUT_MEMBERS = Statement(
+    """INSERT INTO project_members (project_id, user_id, level, resource, role, expired, ttl, position)
+    SELECT :id, item.* FROM unnest(CAST(:users AS text[]), CAST(:levels AS text[]), CAST(:resources AS text[]),
+        CAST(:roles AS text[]), CAST(:expired AS bigint[]), CAST(:ttl AS bigint[])) WITH ORDINALITY AS item"""
+)
+_FIRST_UNKNOWN_USER = Statement(
+    """SELECT item.user_id FROM unnest(CAST(:user_ids AS text[])) AS item (user_id)
+    LEFT JOIN users u ON u.user_id = item.user_id WHERE u.user_id IS NULL LIMIT 1"""
+)
+_SET_LISTS = Statement("UPDATE projects SET allow = :allow, disallow = :disallow WHERE id = :id")
+
+
+async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
+    """The membership of a project that exists, as JSON that a save accepts."""
+    lists = await runner.row(_LISTS, id=project_id)
+    members = await runner.rows(_MEMBERS, id=project_id)
+    assert lists is not None
+    return {
+        "id": project_id,
+        "users": [_member_json(row["user_id"], row["roles"]) for row in members],
+        "allow": list(lists["allow"]),
+        "disallow": list(lists["disallow"]),
+    }
+
+
+async def save_membership(
+    tx: Transaction, actor: AuditActor, project_id: str, data: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Replace the parts that are in ``data``; returns the new membership and warnings.
+
+    Applications, services and groups in ``data`` must belong to the project.
+    """
+    await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
+    await lock_project(tx, project_id)
+    resources = await read_resources(tx, project_id)
+    before = await read_membership(tx, project_id)
+    warnings: list[str] = []
+    if "users" in data:
+        central = await read_application(tx, CENTRAL_APPLICATION_ID)
+        assert central is not None
+        roles, warnings = read_members(data["users"], resources, central)
+        if _members_json(roles) != before["users"]:
+            await _replace_members(tx, project_id, before["users"], roles)
+    lists = {
+        name: read_group_list(data[name], resources, name) if name in data else before[name]
+        for name in ("allow", "disallow")
+    }
+    if any(lists[name] != before[name] for name in lists):
+        await tx.value(_SET_LISTS, id=project_id, **lists)
+    after = await read_membership(tx, project_id)
+    await audit.write(tx, actor, "membership.save", project_id, before, after, project_id=project_id)
+    return after, warnings
+
+
+async def _replace_members(
+    tx: Transaction, project_id: str, old_users: list[dict[str, Any]], roles: list[MemberRole]
+) -> None:
+    """New members must exist. Users who are members already may stay, even if they were deleted."""
+    new_users = {role.user_id for role in roles} - {user["user_id"] for user in old_users}
+    unknown = await tx.value(_FIRST_UNKNOWN_USER, user_ids=sorted(new_users)) if new_users else None
+    if unknown is not None:
+        raise InvalidInput(f"users: there is no user {unknown}")
+    limited_roles = await count_holders(tx, {role.role for role in roles})
+    await tx.value(_CLEAR_MEMBERS, id=project_id)
+    await tx.value(
+        _PUT_MEMBERS,
+        id=project_id,
+        users=[role.user_id for role in roles],
+        levels=[role.level for role in roles],
+        resources=[role.resource for role in roles],
+        roles=[role.role for role in roles],
+        expired=[role.expired for role in roles],
+        ttl=[role.ttl for role in roles],
+    )
+    await require_limits(tx, limited_roles)
+
+
+def _members_json(roles: Iterable[MemberRole]) -> list[dict[str, Any]]:
+    """The ``users`` that `read_membership` returns once these roles are stored."""
+    by_user: dict[str, list[list[Any]]] = {}
+    for user_id, *columns in roles:
+        by_user.setdefault(user_id, []).append(columns)
+    return [_member_json(user_id, by_user[user_id]) for user_id in sorted(by_user, key=lambda item: (len(item), item))]
+
+
+def _member_json(user_id: str, rows: list[list[Any]]) -> dict[str, Any]:
+    """Only the levels with roles, and roles without limits as plain names."""
+    roles = member_roles(rows)
+    levels: dict[str, Any] = {}
+    if roles["project"]:
+        levels["project"] = [_role_json(role) for role in roles["project"]]
+    for level in LEVELS:
+        if roles[level]:
+            levels[level] = {resource: [_role_json(role) for role in items] for resource, items in roles[level].items()}
+    return {"user_id": user_id, "roles": levels}
+
+
+def _role_json(role: dict[str, Any]) -> str | dict[str, Any]:
+    limits = {name: role[name] for name in ("expired", "ttl") if role.get(name)}
+    return {"name": role["name"], **limits} if limits else str(role["name"])

@@ -1,0 +1,179 @@
+"""Projects in the database (§2.4). Every change is written to the audit trail."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sso.core.errors import Forbidden
+from sso.db.errors import UniqueViolation
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, project_key
+from sso.perm.errors import PermissionConflict
+from sso.perm.input.names import project_id_from_title
+from sso.perm.input.project import check_services
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.builtin_roles import ADMIN_ROLE
+from sso.perm.stores.facts import read_application
+from sso.perm.stores.locks import lock_project, share_lock_applications
+from sso.perm.stores.project_state import read_resources
+from sso.perm.stores.timestamps import rfc3339
+from sso.perm.stores.user_limits import count_holders, require_limits
+
+MAX_REMOVED_PROJECTS = 100  # of one author: the names of each stay taken
+
+_GET = Statement("SELECT * FROM projects WHERE id = :id")
+# project_names also holds the id that a changed title would have, so that titles stay unique; the join to the aliases
+# tells such a row from a name of the project.
+_BY_NAME = Statement(
+    "SELECT p.id, p.aliases FROM project_names n JOIN projects p ON p.id = n.project_id WHERE n.name = :key"
+)
+_LOCK_AUTHOR = Statement("SELECT pg_advisory_xact_lock(hashtextextended('author:' || :user_id, 0))")
+_COUNT_AUTHORED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND NOT removed")
+_COUNT_REMOVED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND removed")
+_CREATE = Statement(
+    """INSERT INTO projects (id, title, description, aliases, settings, author)
+    VALUES (:id, :title, :description, :aliases, :settings, :author) RETURNING *"""
+)
+_ADD_NAMES = Statement("INSERT INTO project_names (name, project_id) SELECT unnest(CAST(:names AS text[])), :id")
+_DELETE_NAMES = Statement("DELETE FROM project_names WHERE project_id = :id AND name <> :id")
+_ADD_MEMBER = Statement(
+    """INSERT INTO project_members (project_id, user_id, level, role) VALUES (:id, :user_id, 'project', :role)
+    ON CONFLICT DO NOTHING"""
+)
+_SAVE = Statement(
+    """UPDATE projects SET title = :title, description = :description, aliases = :aliases, settings = :settings
+    WHERE id = :id RETURNING *"""
+)
+_REMOVE = Statement("UPDATE projects SET removed = true WHERE id = :id RETURNING *")
+
+
+async def read_project(runner: Runner, project_id: str) -> Row | None:
+    return await runner.row(_GET, id=project_id)
+
+
+async def resolve_project_id(runner: Runner, name: str) -> str:
+    """The id of the project with this id or alias. Returns ``name`` itself if there is no such project."""
+    key = project_key(name)
+    row = await runner.row(_BY_NAME, key=key)
+    if row is None or key not in map(project_key, (row["id"], *row["aliases"])):
+        return name
+    return str(row["id"])
+
+
+async def count_authored(runner: Runner, user_id: str) -> int:
+    """How many projects, not counting removed ones, have this author."""
+    count: int = await runner.value(_COUNT_AUTHORED, user_id=user_id)
+    return count
+
+
+@contextmanager
+def project_name_conflicts() -> Iterator[None]:
+    """Turn the violation of a unique name inside this block into PermissionConflict."""
+    try:
+        yield
+    except UniqueViolation:
+        raise PermissionConflict("this title, or one of the aliases, is taken") from None
+
+
+async def require_author_quota(
+    tx: Transaction, author: str, max_projects: int | None, max_removed: int | None = MAX_REMOVED_PROJECTS
+) -> None:
+    """Refuse another project of an author with too many projects or removed projects; None means no limit.
+
+    The author is locked, so the counts stay the same until the transaction ends.
+    """
+    await tx.value(_LOCK_AUTHOR, user_id=author)
+    if max_projects is not None and await count_authored(tx, author) >= max_projects:
+        raise PermissionConflict(f"at most {max_projects} projects can be created")
+    if max_removed is not None and await tx.value(_COUNT_REMOVED, user_id=author) >= max_removed:
+        raise PermissionConflict(
+            f"an author with {max_removed} removed projects cannot create more: their names are kept"
+        )
+
+
+async def create_project(
+    tx: Transaction, actor: AuditActor, project_id: str, fields: dict[str, Any], author: str, admins: list[str]
+) -> Row:
+    """Create a project with its administrators."""
+    await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
+    row = await tx.row(
+        _CREATE,
+        id=project_id,
+        title=fields["title"],
+        description=fields.get("description", ""),
+        aliases=fields.get("aliases", []),
+        settings=fields.get("settings", {}),
+        author=author,
+    )
+    assert row is not None
+    names = sorted({project_id, *map(project_key, fields.get("aliases", ()))})
+    await tx.value(_ADD_NAMES, names=names, id=project_id)
+    limited_roles = await count_holders(tx, [ADMIN_ROLE])
+    for user_id in dict.fromkeys(filter(None, admins)):
+        await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
+    await require_limits(tx, limited_roles)
+    after = project_json(row) | {"admins": admins}
+    await audit.write(tx, actor, "project.publish", project_id, None, after, project_id=project_id)
+    return row
+
+
+async def save_project(tx: Transaction, actor: AuditActor, project_id: str, changes: dict[str, Any]) -> Row:
+    """Save the fields in ``changes``, and of ``settings`` the members in it; everything else stays."""
+    await share_lock_applications(tx, referenced_applications(changes))
+    old = await lock_project(tx, project_id)
+    if old["removed"]:
+        raise Forbidden("removed")
+    new = {name: changes.get(name, old[name]) for name in ("title", "description", "aliases")}
+    new["settings"] = old["settings"] | changes.get("settings", {})
+    if "services" in changes.get("settings", {}):
+        await _check_services(tx, project_id, changes["settings"]["services"])
+    if "aliases" in changes or "title" in changes:
+        names = {*map(project_key, new["aliases"]), project_id_from_title(new["title"])} - {project_id}
+        await tx.value(_DELETE_NAMES, id=project_id)
+        await tx.value(_ADD_NAMES, names=sorted(names), id=project_id)
+    row = await tx.row(_SAVE, id=project_id, **new)
+    assert row is not None
+    await audit.write(
+        tx, actor, "project.save", project_id, project_json(old), project_json(row), project_id=project_id
+    )
+    return row
+
+
+def referenced_applications(changes: dict[str, Any]) -> list[int]:
+    """The applications that changes of a project name in ``settings.services``."""
+    return [int(key) for key in changes.get("settings", {}).get("services", ())]
+
+
+async def remove_project(tx: Transaction, actor: AuditActor, project_id: str) -> None:
+    """Mark a project as removed. Its records stay; the rights that it gives end."""
+    old = await lock_project(tx, project_id)
+    new = await tx.row(_REMOVE, id=project_id)
+    await audit.write(
+        tx, actor, "project.delete", project_id, project_json(old), project_json(new), project_id=project_id
+    )
+
+
+async def _check_services(tx: Transaction, project_id: str, services: dict[str, Any]) -> None:
+    resources = await read_resources(tx, project_id)
+    applications = {}
+    for key in services:
+        application = await read_application(tx, int(key)) if int(key) in resources.applications else None
+        if application is not None:
+            applications[int(key)] = application
+    check_services(services, resources, applications)
+
+
+def project_json(row: Any) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "title": row["title"],
+        "description": row["description"],
+        "aliases": list(row["aliases"]),
+        "tags": list(row["tags"]),
+        "settings": row["settings"],
+        "author": row["author"],
+        "created": rfc3339(row["created"]),
+        "removed": row["removed"],
+    }

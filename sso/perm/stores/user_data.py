@@ -1,0 +1,129 @@
+"""A user's record at an application in the database: own sections and assigned roles (§2.9)."""
+
+import time
+from typing import Any
+
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
+from sso.perm.engine.decode import decode_assignments
+from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.records import Assignment, RoleRecord
+from sso.perm.engine.render import render_assignment
+from sso.perm.errors import PermissionConflict
+from sso.perm.input.roles import check_roles_exist, encode_assignments
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.roles import count_holders
+
+_READ = Statement(
+    """SELECT r.login, r.public_data, r.private_data, r.secret_data FROM user_records r
+    WHERE r.user_id = :user_id AND r.application_id = :application_id"""
+)
+_ROLES = Statement(
+    """SELECT name, expired, ttl FROM role_assignments
+    WHERE user_id = :user_id AND application_id = :application_id ORDER BY position"""
+)
+_WRITE = Statement(
+    """INSERT INTO user_records (user_id, application_id, login, public_data, private_data, secret_data)
+    VALUES (:user_id, :application_id, :login, :public_data, :private_data, :secret_data)
+    ON CONFLICT (user_id, application_id) DO UPDATE SET login = excluded.login, public_data = excluded.public_data,
+        private_data = excluded.private_data, secret_data = excluded.secret_data"""
+)
+_CLEAR_ROLES = Statement("DELETE FROM role_assignments WHERE user_id = :user_id AND application_id = :application_id")
+_PUT_ROLES = Statement(
+    """INSERT INTO role_assignments (user_id, application_id, name, expired, ttl, position)
+    SELECT :user_id, :application_id, item.name, item.expired, item.ttl, item.n
+    FROM unnest(CAST(:names AS text[]), CAST(:expired AS bigint[]), CAST(:ttl AS bigint[]))
+        WITH ORDINALITY AS item (name, expired, ttl, n)"""
+)
+
+
+async def read_record(runner: Runner, user_id: str, application_id: int) -> dict[str, Any]:
+    """The stored record; empty sections and no roles if there is none."""
+    row = await runner.row(_READ, user_id=user_id, application_id=application_id)
+    roles = await read_assigned_roles(runner, user_id, application_id)
+    record = dict(row) if row else {name: {} for name in SECTIONS}
+    return record | {"roles": encode_assignments(roles)}
+
+
+def record_json(record: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a stored record that are not empty, as a save accepts them."""
+    data = {name: record[name] for name in SECTIONS if record[name]}
+    if record["roles"]:
+        data["roles"] = [render_assignment(item) for item in decode_assignments(record["roles"])]
+    return data
+
+
+async def read_assigned_roles(runner: Runner, user_id: str, application_id: int) -> tuple[Assignment, ...]:
+    rows = await runner.rows(_ROLES, user_id=user_id, application_id=application_id)
+    return decode_assignments([dict(row) for row in rows])
+
+
+async def save_record(
+    tx: Transaction,
+    actor: AuditActor,
+    user_id: str,
+    application: Row,
+    roles: dict[str, RoleRecord],
+    sections: dict[str, Any],
+    assigned: tuple[Assignment, ...] | None,
+) -> dict[str, Any]:
+    """Save a user's record at a locked application; returns the new record.
+
+    Each section in ``sections`` replaces the stored one, ``assigned`` replaces the assigned roles; None keeps them.
+    ``roles`` are the roles of the application.
+    """
+    application_id: int = application["application_id"]
+    old = await read_record(tx, user_id, application_id)
+    new = old | sections
+    if assigned is not None:
+        check_roles_exist(assigned, roles)
+        await _check_user_limits(tx, application_id, user_id, roles, decode_assignments(old["roles"]), assigned)
+        new["roles"] = encode_assignments(assigned)
+    if new == old:
+        return new
+    if assigned is not None:
+        await _replace_roles(tx, user_id, application_id, assigned)
+    await tx.value(_WRITE, user_id=user_id, application_id=application_id, **{name: new[name] for name in SECTIONS})
+    await audit.write(
+        tx,
+        actor,
+        "permissions.save",
+        f"{application_id}/{user_id}",
+        old,
+        new,
+        project_id=application["project_id"],
+        application_id=application_id,
+    )
+    return new
+
+
+async def _replace_roles(tx: Transaction, user_id: str, application_id: int, assigned: tuple[Assignment, ...]) -> None:
+    await tx.value(_CLEAR_ROLES, user_id=user_id, application_id=application_id)
+    await tx.value(
+        _PUT_ROLES,
+        user_id=user_id,
+        application_id=application_id,
+        names=[item.name for item in assigned],
+        expired=[item.expired for item in assigned],
+        ttl=[item.ttl for item in assigned],
+    )
+
+
+async def _check_user_limits(
+    tx: Transaction,
+    application_id: int,
+    user_id: str,
+    roles: dict[str, RoleRecord],
+    old: tuple[Assignment, ...],
+    assigned: tuple[Assignment, ...],
+) -> None:
+    """Refuse a role that has its ``user_limit`` of users. The application is locked, so the count does not change."""
+    now = int(time.time())
+    held = {item.name for item in old if not item.ended(now)}
+    for item in assigned:
+        role = roles[item.name]
+        if role.user_limit and role.name not in held:
+            others = await count_holders(tx, application_id, role.name, except_user=user_id)
+            if others >= role.user_limit:
+                raise PermissionConflict(f"roles: {role.name} has {role.user_limit} users, which is its limit")

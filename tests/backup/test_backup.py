@@ -1,0 +1,258 @@
+"""``sso backup`` and ``sso restore`` with real servers and databases."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sso.backup.postgres_tools import _without_password
+from sso.db.migrate import HEAD
+from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.builders import PASSWORD
+from tests.kit.postgres import Postgres, execute
+from tests.kit.server import QUICK, Server, clean_environment, running
+
+PASSPHRASE = "correct horse battery"
+TOTP = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
+    with running(tmp_path_factory.mktemp("backup"), **settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def passphrase(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("passphrase") / "file"
+    path.write_text(f"{PASSPHRASE}\n")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def backup(server: Server, passphrase: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("backups") / "one.backup"
+    new_user(server, login="ann@example.com", totp_secret=TOTP)
+    server.sso("backup", str(path), "--passphrase-file", passphrase)
+    return path
+
+
+def sso(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sso", *arguments],
+        env=clean_environment(**QUICK, **settings),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+
+
+def test_user_with_a_second_factor_signs_in_after_restore_into_an_empty_database(
+    backup: Path, passphrase: str, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """The second factor shows that the master key was restored: its secret is encrypted."""
+    dsn = postgres_server.empty()
+    settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(tmp_path / "data")}
+    restored = sso(tmp_path, "restore", str(backup), "--passphrase-file", passphrase, **settings)
+    assert restored.returncode == 0, restored.stderr
+    assert f"at schema {HEAD}" in restored.stdout
+    with running(tmp_path, **QUICK, **settings) as server, Browser(server) as browser:
+        browser.get("/login")
+        browser.follow(browser.sign_in("ann@example.com"))
+        assert not browser.is_signed_in
+        browser.submit("/login/code", otp=App(TOTP).code())
+        assert browser.is_signed_in
+
+
+def test_backup_under_load_is_one_consistent_snapshot(
+    server: Server, passphrase: str, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """Each login writes a session token and the device that belongs to it: a backup has both or neither."""
+    login = new_user(server)
+    stopping = threading.Event()
+    done: list[int] = []
+
+    def sign_in() -> None:
+        with server.client() as client:
+            while not stopping.is_set():
+                factor = f"device-{threading.get_ident()}-{len(done)}"
+                answer = client.post("/proxy/api/login", json={"login": login, "password": PASSWORD, "factor": factor})
+                done.append(answer.status_code)
+
+    threads = [threading.Thread(target=sign_in) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        path = tmp_path / "loaded.backup"
+        server.sso("backup", str(path), "--passphrase-file", passphrase)
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join()
+    assert set(done) == {200}
+    dsn = postgres_server.empty()
+    settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(tmp_path / "data")}
+    assert sso(tmp_path, "restore", str(path), "--passphrase-file", passphrase, **settings).returncode == 0
+    restored = Server(tmp_path, settings)
+    (counts,) = query(
+        restored,
+        """SELECT count(*) AS tokens,
+                  count(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = t.user_id)) AS orphans
+           FROM session_tokens t""",
+    )
+    assert counts["orphans"] == 0
+    assert counts["tokens"] <= 2 * len(done)
+
+
+def test_backup_of_the_embedded_database_is_restored_by_an_embedded_database(passphrase: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o711)
+    first, second = {"SSO_DATA_DIR": str(tmp_path / "first")}, {"SSO_DATA_DIR": str(tmp_path / "second")}
+    document = tmp_path / "document.json"
+    document.write_text('{"users": [{"login": "bob@example.com", "password": "secret-of-bob"}]}')
+    assert sso(tmp_path, "apply", str(document), **first).returncode == 0
+    (tmp_path / "first" / "keys").mkdir()
+    (tmp_path / "first" / "keys" / "7.pem").write_text("a public key\n")
+    path = str(tmp_path / "embedded.backup")
+    assert sso(tmp_path, "backup", path, "--passphrase-file", passphrase, **first).returncode == 0
+    restored = sso(tmp_path, "restore", path, "--passphrase-file", passphrase, **second)
+    assert restored.returncode == 0, restored.stderr
+    for name in ("secret.key", "keys/7.pem"):
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
+    assert (tmp_path / "second" / "secret.key").stat().st_mode & 0o777 == 0o600
+    with running(tmp_path, **QUICK, **second) as server:
+        answer = httpx.post(
+            f"{server.base_url}/proxy/api/login", json={"login": "bob@example.com", "password": "secret-of-bob"}
+        )
+        assert answer.status_code == 200
+
+
+def test_backup_file_belongs_to_its_owner_and_contains_no_readable_key(backup: Path, server: Server) -> None:
+    assert backup.stat().st_mode & 0o777 == 0o600
+    key = (Path(server.settings["SSO_DATA_DIR"]) / "secret.key").read_text().strip()
+    assert key.encode() not in backup.read_bytes()
+    with tarfile.open(backup) as tar:
+        assert tar.getnames() == ["manifest.json", "secrets.enc", "database.dump", "database.sha256"]
+
+
+def test_backup_never_replaces_a_file(backup: Path, server: Server, passphrase: str) -> None:
+    before = backup.read_bytes()
+    again = server.sso("backup", str(backup), "--passphrase-file", passphrase, check=False)
+    assert again.returncode == 1
+    assert "exists: choose another name" in again.stderr
+    assert backup.read_bytes() == before
+
+
+def test_failed_backup_leaves_no_file(server: Server, passphrase: str, tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "x.backup"
+    answer = server.sso("backup", str(missing), "--passphrase-file", passphrase, check=False)
+    assert answer.returncode == 1
+    assert "cannot write" in answer.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_passphrase_must_come_from_a_terminal_or_a_file(server: Server, tmp_path: Path) -> None:
+    answer = server.sso("backup", str(tmp_path / "x.backup"), check=False)
+    assert answer.returncode == 1
+    assert "--passphrase-file" in answer.stderr
+
+
+def test_short_passphrase_is_refused(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "short").write_text("1234567\n")
+    answer = server.sso("backup", str(tmp_path / "x.backup"), "--passphrase-file", str(tmp_path / "short"), check=False)
+    assert answer.returncode == 1
+    assert "at least 8 characters" in answer.stderr
+
+
+def damaged(backup: Path, folder: Path, how: str) -> Path:
+    data = bytearray(backup.read_bytes())
+    path = folder / how
+    match how:
+        case "cut":
+            data = data[: len(data) // 2]
+        case "changed":
+            data[len(data) // 2] ^= 1
+        case "other":
+            data = bytearray(b"not a backup at all")
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("how", "message"), [("cut", "incomplete"), ("changed", "damaged"), ("other", "is not a backup")]
+)
+def test_damaged_backup_is_refused_before_anything_is_created(
+    backup: Path, passphrase: str, tmp_path: Path, how: str, message: str
+) -> None:
+    path = damaged(backup, tmp_path, how)
+    data = tmp_path / "data"
+    answer = sso(tmp_path, "restore", str(path), "--passphrase-file", passphrase, SSO_DATA_DIR=str(data))
+    assert answer.returncode == 1
+    assert message in answer.stderr
+    assert not data.exists()
+
+
+def test_wrong_passphrase_is_refused_before_anything_is_created(backup: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text("another passphrase\n")
+    data = tmp_path / "data"
+    answer = sso(tmp_path, "restore", str(backup), "--passphrase-file", str(tmp_path / "wrong"), SSO_DATA_DIR=str(data))
+    assert (answer.returncode, answer.stderr) == (1, "sso: the passphrase is wrong\n")
+    assert not data.exists()
+
+
+def test_restore_refuses_a_database_with_tables(
+    backup: Path, passphrase: str, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    dsn = postgres_server.empty()
+    execute(dsn, "CREATE TABLE precious (id int)")
+    settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(tmp_path / "data")}
+    answer = sso(tmp_path, "restore", str(backup), "--passphrase-file", passphrase, **settings)
+    assert answer.returncode == 1
+    assert "the database is not empty" in answer.stderr
+    assert not (tmp_path / "data" / "secret.key").exists()
+
+
+def test_restore_refuses_a_data_directory_with_another_master_key(
+    backup: Path, passphrase: str, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    other = sso(tmp_path, "key", "master").stdout.strip()
+    settings = {"SSO_DATABASE_URL": postgres_server.empty(), "SSO_SECRET_KEY": other, "SSO_DATA_DIR": str(tmp_path)}
+    answer = sso(tmp_path, "restore", str(backup), "--passphrase-file", passphrase, **settings)
+    assert answer.returncode == 1
+    assert "SSO_SECRET_KEY" in answer.stderr
+
+
+def test_backup_without_keys_needs_no_passphrase_and_says_so(
+    server: Server, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    path = tmp_path / "bare.backup"
+    assert "WITHOUT keys" in server.sso("backup", str(path), "--no-keys").stdout
+    settings = {"SSO_DATABASE_URL": postgres_server.empty(), "SSO_DATA_DIR": str(tmp_path / "data")}
+    answer = sso(tmp_path, "restore", str(path), **settings)
+    assert answer.returncode == 0
+    assert "bring back the master key" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("dsn", "url"),
+    [
+        ("postgresql://ann:p%40ss@db/sso?sslmode=require", "postgresql://ann@db/sso?sslmode=require"),
+        ("postgresql://ann@a:1,b:2/sso?password=p%40ss", "postgresql://ann@a:1,b:2/sso"),
+        ("postgresql://sso@/sso?host=%2Frun%2Fx&port=5432&password=p%40ss", "postgresql://sso@/sso?host=%2Frun%2Fx&port=5432"),
+    ],
+)  # fmt: skip
+def test_password_of_the_database_is_not_among_the_arguments(dsn: str, url: str) -> None:
+    shown, environment = _without_password(dsn)
+    assert shown == url
+    assert environment["PGPASSWORD"] == "p@ss"
+    assert not {name for name in environment if name.startswith("SSO_")}
+    assert os.environ.get("PGPASSWORD") is None
