@@ -37,7 +37,7 @@ class LoginOptionFields(RequestModel):
     @classmethod
     def _one_name_for_fixed_ips(cls, fields: dict[str, Any]) -> dict[str, Any]:
         if "fixed_ips" in fields and "fixed_ips[]" in fields:
-            raise ValueError("fixed_ips and fixed_ips[] are one field, expected once")
+            raise ValueError("expected fixed_ips[] or fixed_ips, not both")
         return fields
 
 

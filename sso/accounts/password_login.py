@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 from sso.accounts.errors import InvalidCredentials, LoginBusy
+from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.second_factor import SecondFactors
-from sso.accounts.throttle import Attempt, Throttle
 from sso.accounts.users import UserStore
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
@@ -18,24 +18,26 @@ BUSY_RETRY_S = 2
 class PasswordLogin:
     """``device`` names a device that has logged in to the account before; its failures are counted separately."""
 
-    def __init__(self, users: UserStore, hasher: Hasher, factors: SecondFactors, throttle: Throttle) -> None:
+    def __init__(
+        self, users: UserStore, hasher: Hasher, factors: SecondFactors, rate_limiter: LoginRateLimiter
+    ) -> None:
         self._users = users
         self._hasher = hasher
         self._factors = factors
-        self._throttle = throttle
+        self._rate_limiter = rate_limiter
 
     async def check_password(
         self, login: str, password: str, address: Address, device: str = ""
     ) -> SignedIn | SecondFactorRequired:
         """Raises InvalidCredentials, with the same duration and text whether or not the user exists."""
-        attempt = Attempt(login_key(login), address, device)
+        attempt = LoginAttempt(login_key(login), address, device)
         async with self._hashing(attempt):
-            user = await self._throttle.admit(attempt)
+            user = await self._rate_limiter.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
             if not matches or user is None or user.disabled:
-                await self._throttle.record_failure(attempt)
+                await self._rate_limiter.record_failure(attempt)
                 raise InvalidCredentials
-            await self._throttle.record_success(attempt, clears=not user.second_factors)
+            await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
         return SecondFactorRequired(user) if user.second_factors else SignedIn(user, "login")
@@ -45,35 +47,35 @@ class PasswordLogin:
 
         Raises InvalidCredentials, TooManyAttempts or SecondFactorBlocked.
         """
-        attempt = Attempt(user.login_key, address, device)
-        await self._throttle.charge(attempt)
+        attempt = LoginAttempt(user.login_key, address, device)
+        await self._rate_limiter.charge(attempt)
         if not await self._factors.check(user, code):
             raise InvalidCredentials
-        await self._throttle.refund(attempt)
+        await self._rate_limiter.refund(attempt)
         return SignedIn(user, "otp")
 
     async def confirm_password(self, user: User, password: str, address: Address, device: str) -> bool:
         """Checks the password of a user who is signed in, before a change to the account."""
-        attempt = Attempt(user.login_key, address, device)
+        attempt = LoginAttempt(user.login_key, address, device)
         async with self._hashing(attempt):
             return await self._confirm(user, password, attempt)
 
     async def new_password_hash(self, user: User, current: str, new: str, address: Address, device: str) -> str | None:
         """Returns the hash of the new password, or None if the current password is wrong."""
-        attempt = Attempt(user.login_key, address, device)
+        attempt = LoginAttempt(user.login_key, address, device)
         async with self._hashing(attempt):
             return await self._hasher.hash(new) if await self._confirm(user, current, attempt) else None
 
-    async def _confirm(self, user: User, password: str, attempt: Attempt) -> bool:
-        await self._throttle.admit(attempt)
+    async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
+        await self._rate_limiter.admit(attempt)
         if await self._hasher.matches(user.password_hash, password):
-            await self._throttle.record_success(attempt, clears=not user.second_factors)
+            await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
             return True
-        await self._throttle.record_failure(attempt)
+        await self._rate_limiter.record_failure(attempt)
         return False
 
     @asynccontextmanager
-    async def _hashing(self, attempt: Attempt) -> AsyncIterator[None]:
+    async def _hashing(self, attempt: LoginAttempt) -> AsyncIterator[None]:
         """Waits for a hashing slot before the counters are read, so that a burst cannot outrun the counters.
 
         Slots are shared fairly between networks and accounts. A known device does not share its account's slots with

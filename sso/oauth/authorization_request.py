@@ -113,10 +113,10 @@ def _check_response_type(parameters: Parameters, client: Client) -> None:
     if response_type is None:
         raise AuthorizationError("invalid_request", "response_type is required")
     if response_type != "code":
-        raise AuthorizationError("unsupported_response_type", "response_type must be code")
+        raise AuthorizationError("unsupported_response_type", "response_type: expected code")
     mode = parameters.text("response_mode")
     if mode != "query" and (mode is not None or client.profile == "strict"):
-        raise AuthorizationError("invalid_request", "response_mode must be query")
+        raise AuthorizationError("invalid_request", "response_mode: expected query")
 
 
 def _scopes(parameters: Parameters) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
     if not scopes <= set(SCOPES):
         raise AuthorizationError("invalid_scope", f"scope: expected some of {', '.join(SCOPES)}")
     if "openid" not in scopes:
-        raise AuthorizationError("invalid_scope", "scope must include openid")
+        raise AuthorizationError("invalid_scope", "scope: expected openid among its values")
     return tuple(scope for scope in SCOPES if scope in scopes)
 
 
@@ -150,9 +150,9 @@ def _challenge(parameters: Parameters, client: Client) -> str | None:
             raise AuthorizationError("invalid_request", "code_challenge is required")
         return None
     if method != "S256":
-        raise AuthorizationError("invalid_request", "code_challenge_method must be S256")
+        raise AuthorizationError("invalid_request", "code_challenge_method: expected S256")
     if challenge is None or not CHALLENGE.fullmatch(challenge):
-        raise AuthorizationError("invalid_request", "code_challenge must be 43 characters of base64url")
+        raise AuthorizationError("invalid_request", "code_challenge: expected 43 characters of base64url")
     return challenge
 
 
@@ -170,7 +170,7 @@ def _max_age(parameters: Parameters) -> int | None:
     if text is None:
         return None
     if not SECONDS.fullmatch(text):
-        raise AuthorizationError("invalid_request", "max_age must be a number of seconds, of at most 9 digits")
+        raise AuthorizationError("invalid_request", "max_age: expected a number of seconds with at most 9 digits")
     return int(text)
 
 

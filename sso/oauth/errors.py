@@ -15,7 +15,7 @@ class InvalidGrant(ApiError):
 
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
-    message = "grant_type must be authorization_code or refresh_token"
+    message = "grant_type: expected authorization_code or refresh_token"
 
 
 class InvalidClient(ApiError):

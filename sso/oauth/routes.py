@@ -5,9 +5,10 @@ from quart import Blueprint, Response, request
 from sso.keys.keyset import KeySet
 from sso.oauth.client_auth import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
-from sso.oauth.revoke import Revocation
-from sso.oauth.token_endpoint import TokenEndpoint, TokenRequest
+from sso.oauth.revocation import Revocation
+from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
+from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import require_access_token, userinfo_claims
 from sso.web.request import client_address, read_model, text_header

@@ -19,7 +19,7 @@ from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
-from sso.oauth.revoke import Revocation
+from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_store import TokenLifetimes, TokenStore

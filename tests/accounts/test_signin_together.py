@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
+from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import LoginOptions, User
-from sso.accounts.throttle import Attempt, Throttle
 from sso.core.ids import digest
 from sso.core.net import parse_address
 from sso.db.batch.statement_batch import MAX_CONCURRENT_BATCHES
@@ -51,8 +51,8 @@ async def together(calls: Sequence[Awaitable[Any]]) -> list[Any]:
 
 
 @pytest.fixture
-def throttle(database: Database) -> Throttle:
-    return Throttle(database, PER_ADDRESS, 0)
+def rate_limiter(database: Database) -> LoginRateLimiter:
+    return LoginRateLimiter(database, PER_ADDRESS, 0)
 
 
 async def has_failed(database: Database, name: str, *, wait: float = -1) -> bytes:
@@ -66,47 +66,53 @@ async def counted(database: Database) -> set[bytes]:
     return {row["key"] for row in await database.rows(_COUNTED)}
 
 
-async def test_successes_of_one_account_do_not_stand_in_each_others_way(throttle: Throttle, database: Database) -> None:
+async def test_successes_of_one_account_do_not_stand_in_each_others_way(
+    rate_limiter: LoginRateLimiter, database: Database
+) -> None:
     await has_failed(database, "account:ann")
-    assert await together([throttle.record_success(Attempt("ann", HERE)) for _ in range(MANY)]) == [None] * MANY
+    assert (
+        await together([rate_limiter.record_success(LoginAttempt("ann", HERE)) for _ in range(MANY)]) == [None] * MANY
+    )
     assert await counted(database) == set()
 
 
-async def test_a_blocked_account_holds_up_no_other(throttle: Throttle, database: Database) -> None:
+async def test_a_blocked_account_holds_up_no_other(rate_limiter: LoginRateLimiter, database: Database) -> None:
     blocked = {await has_failed(database, f"account:blocked{number}", wait=60) for number in range(MANY)}
     for number in range(MANY):
         await has_failed(database, f"account:free{number}")
     accounts = [f"{kind}{number}" for number in range(MANY) for kind in ("blocked", "free", "new")]
-    calls = [throttle.record_success(Attempt(account, HERE)) for account in accounts]
+    calls = [rate_limiter.record_success(LoginAttempt(account, HERE)) for account in accounts]
     assert await together(calls) == [TooManyAttempts, None, None] * MANY
     assert await counted(database) == blocked  # who succeeded starts afresh, the others have succeeded in nothing
 
 
-async def test_a_blocked_address_makes_only_its_own_wait(throttle: Throttle, database: Database) -> None:
+async def test_a_blocked_address_makes_only_its_own_wait(rate_limiter: LoginRateLimiter, database: Database) -> None:
     address = await has_failed(database, f"address:{HERE}", wait=60)
     other = await has_failed(database, f"address:{THERE}")
     kept = {await has_failed(database, f"account:here{number}") for number in range(MANY)}
     for number in range(MANY):
         await has_failed(database, f"account:there{number}")
-    calls = [throttle.record_success(Attempt(f"here{number}", HERE)) for number in range(MANY)]
-    calls += [throttle.record_success(Attempt(f"there{number}", THERE)) for number in range(MANY)]
+    calls = [rate_limiter.record_success(LoginAttempt(f"here{number}", HERE)) for number in range(MANY)]
+    calls += [rate_limiter.record_success(LoginAttempt(f"there{number}", THERE)) for number in range(MANY)]
     assert await together(calls) == [TooManyAttempts] * MANY + [None] * MANY
     assert await counted(database) == kept | {address, other}  # a success clears an account, never an address
 
 
-async def test_the_longer_wait_of_account_and_address_counts(throttle: Throttle, database: Database) -> None:
+async def test_the_longer_wait_of_account_and_address_counts(
+    rate_limiter: LoginRateLimiter, database: Database
+) -> None:
     await has_failed(database, "account:ann", wait=20)
     await has_failed(database, f"address:{HERE}", wait=40)
-    for attempt in (throttle.admit, throttle.record_success):
+    for attempt in (rate_limiter.admit, rate_limiter.record_success):
         for address, least in ((HERE, 38), (THERE, 18)):
             with pytest.raises(TooManyAttempts) as refused:
-                await attempt(Attempt("ann", address))
+                await attempt(LoginAttempt("ann", address))
             assert least <= refused.value.retry_after <= least + 3
 
 
 @pytest.mark.parametrize(("wait", "outcome"), [(60.0, TooManyAttempts), (-1.0, None)])
 async def test_a_success_counts_only_if_the_failure_before_it_has_blocked_nothing(
-    throttle: Throttle, database: Database, wait: float, outcome: object
+    rate_limiter: LoginRateLimiter, database: Database, wait: float, outcome: object
 ) -> None:
     key = await has_failed(database, "account:ann")
     outcomes: list[object] = []
@@ -118,7 +124,7 @@ async def test_a_success_counts_only_if_the_failure_before_it_has_blocked_nothin
 
     async def succeed_meanwhile() -> None:
         await failing.wait()
-        outcomes.extend(await together([throttle.record_success(Attempt("ann", HERE)) for _ in range(MANY)]))
+        outcomes.extend(await together([rate_limiter.record_success(LoginAttempt("ann", HERE)) for _ in range(MANY)]))
 
     failing = trio.Event()
     async with trio.open_nursery() as nursery:
@@ -128,13 +134,13 @@ async def test_a_success_counts_only_if_the_failure_before_it_has_blocked_nothin
     assert await counted(database) == ({key} if outcome else set())
 
 
-async def test_who_tries_is_told_with_whether_they_may(services: Services, throttle: Throttle) -> None:
+async def test_who_tries_is_told_with_whether_they_may(services: Services, rate_limiter: LoginRateLimiter) -> None:
     ann, bob = await add_user(services), await add_user(services)
     await has_failed(services.database, f"account:{bob.login_key}", wait=60)
     await has_failed(services.database, f"account:{ann.login_key}")
     logins = [ann.login_key, "nobody", bob.login_key] * MANY
     assert (
-        await together([throttle.admit(Attempt(login, HERE)) for login in logins])
+        await together([rate_limiter.admit(LoginAttempt(login, HERE)) for login in logins])
         == [ann, None, TooManyAttempts] * MANY
     )
 

@@ -24,5 +24,5 @@ def oidc(server: Server) -> Site:
 
 @pytest.fixture(scope="module")
 def browser(server: Server) -> Browser:
-    """Somebody who is signed in."""
+    """The browser of a user who is signed in."""
     return new_browser(server, email_verified=True).sign_in()

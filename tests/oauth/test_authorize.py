@@ -1,4 +1,4 @@
-"""GET /proxy/oauth/authorize: who may ask, for what, and where the answer goes."""
+"""GET /proxy/oauth/authorize: validation of the request, and the redirect to the client."""
 
 import html
 import socket
@@ -9,129 +9,125 @@ from urllib.parse import quote, urlencode
 import httpx
 import pytest
 
-from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, onward_of, pkce, query_of
+from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, next_path_of, pkce, query_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, until
-from tests.oauth.test_redirects import REFUSED
+from tests.oauth.test_redirect_uris import REFUSED
 
-# The test server has no TLS itself, so http is as good as https there.
-NOT_HERE = {"http://game.example.com/cb"}
+# The test server has no TLS, so it accepts http as well.
+ACCEPTED_WITHOUT_TLS = {"http://game.example.com/cb"}
 
 
-def refused_here(answer: httpx.Response) -> None:
-    """A page, no redirect, no form to type a password into."""
-    assert answer.status_code == 400, answer.headers
-    assert "Location" not in answer.headers
-    assert answer.headers["Content-Type"].startswith("text/html")
-    assert "password" not in answer.text.partition("<footer")[0]
-    assert answer.headers["X-Frame-Options"] == "DENY"
-    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+def assert_error_page(response: httpx.Response) -> None:
+    """Asserts that the response is an error page: no redirect, and no form for a password."""
+    assert response.status_code == 400, response.headers
+    assert "Location" not in response.headers
+    assert response.headers["Content-Type"].startswith("text/html")
+    assert "password" not in response.text.partition("<footer")[0]
+    assert response.headers["X-Frame-Options"] == "DENY"
+    assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
 
 
 @pytest.fixture(scope="module")
-def nobody(server: Server) -> Browser:
+def anonymous(server: Server) -> Browser:
     return new_browser(server)
 
 
-@pytest.mark.parametrize("uri", [uri for uri in REFUSED if uri not in NOT_HERE and len(uri) < 9000])
-def test_a_bad_redirect_uri_never_redirects_signed_in_or_not(
-    site: Site, browser: Browser, nobody: Browser, uri: str
-) -> None:
+@pytest.mark.parametrize("uri", [uri for uri in REFUSED if uri not in ACCEPTED_WITHOUT_TLS and len(uri) < 9000])
+def test_bad_redirect_uri_never_redirects(site: Site, browser: Browser, anonymous: Browser, uri: str) -> None:
     query = {**site.query(redirect_uri=None), "redirect_uri": uri}
-    for who in (browser, nobody):
+    for client in (browser, anonymous):
         for prompt in ({}, {"prompt": "none"}):
-            refused_here(who.http.get(f"{AUTHORIZE}?{urlencode(query | prompt)}"))
+            assert_error_page(client.http.get(f"{AUTHORIZE}?{urlencode(query | prompt)}"))
 
 
-def test_a_redirect_uri_beyond_all_measure_is_refused(site: Site, browser: Browser) -> None:
+def test_very_long_redirect_uri_is_refused(site: Site, browser: Browser) -> None:
     query = site.query(redirect_uri="https://game.example.com/" + "a" * 60_000)
     try:
-        answer = browser.http.get(f"{AUTHORIZE}?{urlencode(query)}")
+        response = browser.http.get(f"{AUTHORIZE}?{urlencode(query)}")
     except httpx.TransportError:
-        return  # the connection was closed on it
-    assert 400 <= answer.status_code < 500
-    assert "Location" not in answer.headers
+        return  # the server closed the connection
+    assert 400 <= response.status_code < 500
+    assert "Location" not in response.headers
 
 
 @pytest.mark.parametrize("name", ["client_id", "redirect_uri"])
-def test_a_missing_or_repeated_client_id_or_redirect_uri_never_redirects(
-    site: Site, browser: Browser, name: str
-) -> None:
+def test_missing_or_repeated_client_id_or_redirect_uri_never_redirects(site: Site, browser: Browser, name: str) -> None:
     query = site.query()
-    refused_here(browser.authorize(site, **{name: None}))
-    refused_here(browser.authorize(site, **{name: ""}))
-    refused_here(browser.http.get(f"{AUTHORIZE}?{urlencode(query)}&{name}={quote(query[name])}"))
-    refused_here(browser.http.get(f"{AUTHORIZE}?{urlencode(query)}&{name}="))
+    assert_error_page(browser.authorize(site, **{name: None}))
+    assert_error_page(browser.authorize(site, **{name: ""}))
+    assert_error_page(browser.http.get(f"{AUTHORIZE}?{urlencode(query)}&{name}={quote(query[name])}"))
+    assert_error_page(browser.http.get(f"{AUTHORIZE}?{urlencode(query)}&{name}="))
 
 
-@pytest.mark.parametrize("client_id", ["nobody", "a" * 65, "a\x00b", "é", "' OR 1=1", "<script>", "%"])
-def test_an_unknown_client_id_never_redirects(site: Site, browser: Browser, client_id: str) -> None:
-    answer = browser.authorize(site, client_id=client_id)
-    refused_here(answer)
-    assert "<script>" not in answer.text
+@pytest.mark.parametrize("client_id", ["unknown", "a" * 65, "a\x00b", "é", "' OR 1=1", "<script>", "%"])
+def test_unknown_client_id_never_redirects(site: Site, browser: Browser, client_id: str) -> None:
+    response = browser.authorize(site, client_id=client_id)
+    assert_error_page(response)
+    assert "<script>" not in response.text
 
 
-def test_the_uri_of_another_client_never_redirects(site: Site, browser: Browser, server: Server) -> None:
+def test_redirect_uri_of_another_client_never_redirects(site: Site, browser: Browser, server: Server) -> None:
     other = new_site(server, redirect_uri="https://b.example.com/cb")
-    refused_here(browser.authorize(other, redirect_uri=site.redirect_uri))
+    assert_error_page(browser.authorize(other, redirect_uri=site.redirect_uri))
 
 
-def test_a_disabled_client_never_redirects(server: Server, browser: Browser) -> None:
+def test_disabled_client_never_redirects(server: Server, browser: Browser) -> None:
     site = new_site(server)
     assert browser.code(site)
     server.apply({"clients": [{"client_id": site.client_id, "disabled": True}]})
-    refused_here(browser.authorize(site))
+    assert_error_page(browser.authorize(site))
 
 
 def test_too_many_parameters_are_refused(site: Site, browser: Browser) -> None:
-    refused_here(browser.http.get(f"{AUTHORIZE}?{urlencode(site.query())}" + "&x=1" * 200))
+    assert_error_page(browser.http.get(f"{AUTHORIZE}?{urlencode(site.query())}" + "&x=1" * 200))
 
 
-def test_success_carries_code_and_state_and_nothing_else(site: Site, browser: Browser) -> None:
-    answer = browser.authorize(site)
-    assert answer.status_code == 302
-    assert answer.headers["Location"].startswith(site.redirect_uri + "?code=")
-    assert set(query_of(answer)) == {"code", "state"}
-    assert query_of(answer)["state"] == "s-1"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert len(query_of(answer)["code"]) >= 43
+def test_success_redirect_has_only_code_and_state(site: Site, browser: Browser) -> None:
+    response = browser.authorize(site)
+    assert response.status_code == 302
+    assert response.headers["Location"].startswith(site.redirect_uri + "?code=")
+    assert set(query_of(response)) == {"code", "state"}
+    assert query_of(response)["state"] == "s-1"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Referrer-Policy"] == "no-referrer"
+    assert len(query_of(response)["code"]) >= 43
 
 
-def test_the_state_is_left_out_when_none_came(site: Site, browser: Browser) -> None:
+def test_redirect_has_no_state_if_the_request_had_none(site: Site, browser: Browser) -> None:
     assert set(query_of(browser.authorize(site, state=None))) == {"code"}
     assert "state" not in query_of(browser.authorize(site, state=None, scope="x"))
 
 
 @pytest.mark.parametrize("state", ['"><script>', "a" * 4096, "🎮 é", "\r\nSet-Cookie: a=b", "a b+c&d=e%41", "\x00"])
-def test_the_state_comes_back_unchanged(site: Site, browser: Browser, state: str) -> None:
-    answer = browser.authorize(site, state=state)
-    assert query_of(answer)["state"] == state
-    assert "Set-Cookie" not in answer.headers
+def test_state_is_returned_unchanged(site: Site, browser: Browser, state: str) -> None:
+    response = browser.authorize(site, state=state)
+    assert query_of(response)["state"] == state
+    assert "Set-Cookie" not in response.headers
 
 
-def test_the_bytes_of_a_state_that_is_no_text_come_back_unchanged(site: Site, browser: Browser) -> None:
-    answer = browser.http.get(f"{AUTHORIZE}?{urlencode(site.query(state=None))}&state=%ff%fe")
-    assert answer.headers["Location"].endswith("&state=%FF%FE")
+def test_state_that_is_not_utf8_is_returned_unchanged(site: Site, browser: Browser) -> None:
+    response = browser.http.get(f"{AUTHORIZE}?{urlencode(site.query(state=None))}&state=%ff%fe")
+    assert response.headers["Location"].endswith("&state=%FF%FE")
 
 
-def test_a_query_of_the_redirect_uri_stays_in_front(server: Server, browser: Browser) -> None:
+def test_query_of_the_redirect_uri_is_kept_before_the_added_parameters(server: Server, browser: Browser) -> None:
     site = new_site(server, redirect_uri="https://game.example.com/cb?b=2&a=1")
     assert browser.authorize(site).headers["Location"].startswith("https://game.example.com/cb?b=2&a=1&code=")
 
 
-def test_the_host_is_compared_without_case_and_answered_as_given(site: Site, browser: Browser) -> None:
-    answer = browser.authorize(site, redirect_uri="https://GAME.EXAMPLE.COM/CB")
-    assert answer.headers["Location"].startswith("https://GAME.EXAMPLE.COM/CB?code=")
+def test_host_is_compared_without_case_and_used_unchanged(site: Site, browser: Browser) -> None:
+    response = browser.authorize(site, redirect_uri="https://GAME.EXAMPLE.COM/CB")
+    assert response.headers["Location"].startswith("https://GAME.EXAMPLE.COM/CB?code=")
 
 
-def denied(answer: httpx.Response, error: str, state: str = "s-1") -> None:
-    assert answer.status_code == 302, answer.text
-    found = query_of(answer)
-    assert set(found) == {"error", "error_description", "state"}
-    assert found["error"] == error, found
-    assert found["state"] == state
-    assert answer.headers["Location"].startswith("https://game.example.com/cb?")
+def assert_error_redirect(response: httpx.Response, error: str, state: str = "s-1") -> None:
+    assert response.status_code == 302, response.text
+    parameters = query_of(response)
+    assert set(parameters) == {"error", "error_description", "state"}
+    assert parameters["error"] == error, parameters
+    assert parameters["state"] == state
+    assert response.headers["Location"].startswith("https://game.example.com/cb?")
 
 
 @pytest.mark.parametrize(
@@ -172,34 +168,33 @@ def denied(answer: httpx.Response, error: str, state: str = "s-1") -> None:
         ({"request_uri": "https://evil.com/"}, "request_uri_not_supported"),
     ],
 )
-def test_every_other_failure_is_told_to_the_client(
-    site: Site, browser: Browser, nobody: Browser, changes: dict[str, str | None], error: str
+def test_invalid_request_is_reported_to_the_client_by_a_redirect(
+    site: Site, browser: Browser, anonymous: Browser, changes: dict[str, str | None], error: str
 ) -> None:
-    denied(browser.authorize(site, **changes), error)
-    denied(nobody.authorize(site, **changes), error)
+    assert_error_redirect(browser.authorize(site, **changes), error)
+    assert_error_redirect(anonymous.authorize(site, **changes), error)
 
 
 @pytest.mark.parametrize("name", ["response_type", "response_mode", "scope", "nonce", "state", "prompt"])
-def test_a_repeated_parameter_is_refused(site: Site, browser: Browser, name: str) -> None:
+def test_repeated_parameter_is_refused(site: Site, browser: Browser, name: str) -> None:
     query = f"{AUTHORIZE}?{urlencode(site.query(prompt='login'))}&{name}=x"
-    found = query_of(browser.http.get(query))
-    assert found["error"] == "invalid_request"
+    assert query_of(browser.http.get(query))["error"] == "invalid_request"
 
 
-def test_a_state_beyond_the_limit_is_refused(site: Site, browser: Browser) -> None:
-    denied(browser.authorize(site, state="a" * 4097), "invalid_request", "a" * 4097)
+def test_too_long_state_is_refused(site: Site, browser: Browser) -> None:
+    assert_error_redirect(browser.authorize(site, state="a" * 4097), "invalid_request", "a" * 4097)
 
 
 def test_unknown_parameters_are_ignored(site: Site, browser: Browser) -> None:
     assert browser.code(site, extra="foobar", display="popup", ui_locales="se", acr_values="x", claims="{}")
 
 
-def test_scopes_are_a_set(site: Site, browser: Browser) -> None:
+def test_repeated_scopes_and_their_order_do_not_matter(site: Site, browser: Browser) -> None:
     data = site.tokens(browser, scope="profile  offline_access openid openid email")
     assert site.claims(data["refresh_token"])["scopes"] == "openid offline_access email profile"
 
 
-def test_standard_clients_may_leave_out_response_mode_and_nonce(oidc: Site, browser: Browser) -> None:
+def test_oidc_client_may_omit_response_mode_and_nonce(oidc: Site, browser: Browser) -> None:
     assert browser.code(oidc, response_mode=None, nonce=None)
     assert query_of(browser.authorize(oidc, response_mode="fragment"))["error"] == "invalid_request"
 
@@ -212,54 +207,54 @@ def test_public_clients_must_use_pkce(server: Server, browser: Browser) -> None:
 
 @pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "POST", "PATCH"])
 def test_only_get_is_allowed(site: Site, browser: Browser, method: str) -> None:
-    answer = browser.http.request(method, f"{AUTHORIZE}?{urlencode(site.query())}")
-    assert answer.status_code == 405
-    assert set(answer.headers["Allow"].split(", ")) == {"GET", "OPTIONS"}
-    assert "Location" not in answer.headers
+    response = browser.http.request(method, f"{AUTHORIZE}?{urlencode(site.query())}")
+    assert response.status_code == 405
+    assert set(response.headers["Allow"].split(", ")) == {"GET", "OPTIONS"}
+    assert "Location" not in response.headers
 
 
 @pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "PATCH"])
-def test_the_answer_to_an_authorization_is_a_get_or_a_post(browser: Browser, method: str) -> None:
-    answer = browser.http.request(method, f"{AUTHORIZE}/{'x' * 43}")
-    assert answer.status_code == 405
-    assert set(answer.headers["Allow"].split(", ")) == {"GET", "POST", "OPTIONS"}
+def test_pending_authorization_allows_only_get_and_post(browser: Browser, method: str) -> None:
+    response = browser.http.request(method, f"{AUTHORIZE}/{'x' * 43}")
+    assert response.status_code == 405
+    assert set(response.headers["Allow"].split(", ")) == {"GET", "POST", "OPTIONS"}
 
 
 @pytest.mark.parametrize("nonce", ["🎮" * 256, '"' * 1024, "n" * 1024])
-def test_the_longest_id_token_is_good_as_a_hint(server: Server, oidc: Site, nonce: str) -> None:
-    """As long as a nonce, a nickname and an address may be."""
+def test_longest_id_token_is_accepted_as_id_token_hint(server: Server, oidc: Site, nonce: str) -> None:
+    """The nonce, the nickname and the login have their maximum length."""
     login = f"{'𠀀' * 56}{len(nonce)}{ord(nonce[0]):x}@{'.'.join(['𠀀' * 45] * 4)}.de"
-    somebody = new_browser(server, login=login, nick="🎮" * 1024)
-    somebody.sign_in()
-    hint = oidc.tokens(somebody, nonce=nonce, scope="openid email profile")["id_token"]
+    browser = new_browser(server, login=login, nick="🎮" * 1024)
+    browser.sign_in()
+    hint = oidc.tokens(browser, nonce=nonce, scope="openid email profile")["id_token"]
     assert oidc.claims(hint)["nickname"] == "🎮" * 1024
     assert oidc.claims(hint)["nonce"] == nonce
     assert len(hint) > 8192 * 0.9
-    assert somebody.code(oidc, id_token_hint=hint, prompt="none")
-    left = somebody.http.get("/proxy/oauth/logout", params={"id_token_hint": hint})
-    assert "You are signed out" in left.text
+    assert browser.code(oidc, id_token_hint=hint, prompt="none")
+    response = browser.http.get("/proxy/oauth/logout", params={"id_token_hint": hint})
+    assert "You are signed out" in response.text
 
 
-def test_what_is_sent_is_never_shown_raw(site: Site, browser: Browser) -> None:
-    answer = browser.authorize(site, client_id='"><img src=x onerror=alert(1)>', state="<script>")
-    assert "<img" not in answer.text
-    assert "onerror" not in answer.text
-    assert "script" not in answer.headers["Content-Security-Policy"]
+def test_parameters_are_never_shown_unescaped(site: Site, browser: Browser) -> None:
+    response = browser.authorize(site, client_id='"><img src=x onerror=alert(1)>', state="<script>")
+    assert "<img" not in response.text
+    assert "onerror" not in response.text
+    assert "script" not in response.headers["Content-Security-Policy"]
 
 
-def test_only_the_configured_address_counts(site: Site, nobody: Browser, server: Server) -> None:
+def test_forwarded_host_headers_do_not_change_urls(site: Site, anonymous: Browser, server: Server) -> None:
     headers = {"Host": "localhost", "X-Forwarded-Host": "evil.com", "X-Forwarded-Proto": "https"}
-    answer = nobody.http.get(f"{AUTHORIZE}?{urlencode(site.query())}", headers=headers)
-    assert onward_of(answer).startswith("/proxy/oauth/authorize/")
-    assert "evil" not in answer.text
-    config = nobody.http.get("/.well-known/openid-configuration", headers=headers)
+    response = anonymous.http.get(f"{AUTHORIZE}?{urlencode(site.query())}", headers=headers)
+    assert next_path_of(response).startswith("/proxy/oauth/authorize/")
+    assert "evil" not in response.text
+    config = anonymous.http.get("/.well-known/openid-configuration", headers=headers)
     assert "evil" not in config.text
     assert config.json()["issuer"] == server.base_url
 
 
 @pytest.fixture
 def behind_tls(postgres_server: Postgres, tmp_path: Path) -> Iterator[httpx.Client]:
-    """A server whose public address is https, as seen from its proxy."""
+    """A client of a server with an https base URL, connected like a reverse proxy."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -280,7 +275,7 @@ def behind_tls(postgres_server: Postgres, tmp_path: Path) -> Iterator[httpx.Clie
         server.stop()
 
 
-def test_with_tls_http_redirects_are_for_loopback_only(behind_tls: httpx.Client) -> None:
+def test_service_with_tls_allows_http_redirects_to_loopback_only(behind_tls: httpx.Client) -> None:
     site = {"client_id": "shop", "response_type": "code", "response_mode": "query", "scope": "openid", "nonce": "n"}
     for uri, status in (
         ("http://game.example.com/cb", 400),
@@ -309,27 +304,27 @@ REASONS = [
 
 @pytest.mark.parametrize(("changes", "reason"), REASONS)
 def test_refused_authorization_logs_its_reason_under_the_reference_on_the_page(
-    server: Server, site: Site, nobody: Browser, changes: dict[str, str | None], reason: str
+    server: Server, site: Site, anonymous: Browser, changes: dict[str, str | None], reason: str
 ) -> None:
     """The base URL of the test server is a loopback address, so the page shows the reason as well."""
-    answer = nobody.authorize(site, **changes)
-    refused_here(answer)
-    assert reason in html.unescape(answer.text)
-    reference = answer.headers["X-Request-Id"]
-    assert reference in answer.text
+    response = anonymous.authorize(site, **changes)
+    assert_error_page(response)
+    assert reason in html.unescape(response.text)
+    reference = response.headers["X-Request-Id"]
+    assert reference in response.text
     (event,) = until(lambda: [e for e in server.log_events("request.refused") if e["request"] == reference])
     assert reason in event["reason"]
 
 
-def test_refused_authorization_of_a_disabled_client_tells_so(server: Server, nobody: Browser) -> None:
+def test_refused_authorization_of_a_disabled_client_shows_the_reason(server: Server, anonymous: Browser) -> None:
     site = new_site(server)
     server.sso("client", "disable", site.client_id)
-    assert "the client is disabled" in nobody.authorize(site).text
+    assert "the client is disabled" in anonymous.authorize(site).text
 
 
 def test_page_of_a_public_service_does_not_show_the_reason(behind_tls: httpx.Client) -> None:
     site = {"client_id": "shop", "response_type": "code", "response_mode": "query", "scope": "openid", "nonce": "n"}
-    answer = behind_tls.get(AUTHORIZE, params={**site, "redirect_uri": "http://game.example.com/cb"})
-    assert answer.status_code == 400
-    assert answer.headers["X-Request-Id"] in answer.text
-    assert "https" not in html.unescape(answer.text).partition("<main")[2].partition("</main")[0]
+    response = behind_tls.get(AUTHORIZE, params={**site, "redirect_uri": "http://game.example.com/cb"})
+    assert response.status_code == 400
+    assert response.headers["X-Request-Id"] in response.text
+    assert "https" not in html.unescape(response.text).partition("<main")[2].partition("</main")[0]

@@ -1,4 +1,4 @@
-"""A login is handed out once, and whatever happens at the same instant, everybody is told the same story."""
+"""Concurrent requests for one game session: the login data is returned once, and all responses are consistent."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from tests.kit.server import Server
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "5"))
 HELD, ARRIVING = 2, 20
-NEARLY_OVER = """UPDATE game_sessions SET created = now() - interval '1199.6 s', ends = now() + interval '1 s'
+EXPIRE_SOON = """UPDATE game_sessions SET created = now() - interval '1199.6 s', ends = now() + interval '1 s'
     WHERE gsid = $1"""
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
 
@@ -33,26 +33,26 @@ async def rows(server: Server) -> AsyncIterator[Rows]:
 
 
 async def together(*work: Callable[[], Awaitable[Any]]) -> list[Any]:
-    """All at the same instant, in any order; what came of each."""
-    found: list[Any] = [None] * len(work)
+    """Runs all at the same time, started in random order, and returns their results."""
+    results: list[Any] = [None] * len(work)
 
     async def one(n: int) -> None:
-        found[n] = await work[n]()
+        results[n] = await work[n]()
 
     async with trio.open_nursery() as nursery:
         for n in random.sample(range(len(work)), len(work)):
             nursery.start_soon(one, n)
-    return found
+    return results
 
 
 def carries_nothing(answer: Answer) -> bool:
     return not {"token", "stoken", "jwt", "user_id"} & set(answer.data)
 
 
-async def test_of_twenty_two_polls_at_the_moment_of_the_login_exactly_one_gets_the_data(
+async def test_one_of_twenty_two_concurrent_polls_gets_the_login_data(
     server: Server, players: list[Player], rows: Rows
 ) -> None:
-    told: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(ROUNDS):
         game = await new_game(server, factor="device")
         body = {"gsid": game.gsid}
@@ -64,23 +64,25 @@ async def test_of_twenty_two_polls_at_the_moment_of_the_login_exactly_one_gets_t
         arriving = [partial(connection.send, POLL, body) for connection in crowd[HELD:]]
         await together(partial(players[0].confirm, game.gsid), *arriving)
         answers = await receive_all(crowd)
-        told.update(answer.told for answer in answers)
-        winners = [answer for answer in answers if answer.told == "OK"]
-        assert len(winners) == 1, Counter(answer.told for answer in answers)
+        outcomes.update(answer.outcome for answer in answers)
+        winners = [answer for answer in answers if answer.outcome == "OK"]
+        assert len(winners) == 1, Counter(answer.outcome for answer in answers)
         assert winners[0].data["token"]
         assert winners[0].data["jwt"]
         assert all(
-            answer.told in ("RETRY", "403") and carries_nothing(answer) for answer in answers if answer.told != "OK"
+            answer.outcome in ("RETRY", "403") and carries_nothing(answer)
+            for answer in answers
+            if answer.outcome != "OK"
         )
         assert await rows.status(game.gsid) == "delivered"
-        # And nobody ever gets it again.
+        # No later poll gets the data again.
         for worker in server.workers():
             assert (await game.poll(worker)).status == 403
-    print(f"{ROUNDS} rounds: {dict(told)}")
+    print(f"{ROUNDS} rounds: {dict(outcomes)}")
 
 
 async def race(game: Game, rows: Rows, player: Player, other: Callable[[], Awaitable[Any]]) -> tuple[Answer, str]:
-    """A poll is held while somebody confirms and something else happens. What the poll was told, and the status."""
+    """Holds a poll while the player confirms and ``other`` runs. Returns the response of the poll, and the status."""
     connection = await game.begin_poll()
     await rows.until_polled(game.gsid)
     await together(partial(player.confirm, game.gsid), other)
@@ -88,107 +90,111 @@ async def race(game: Game, rows: Rows, player: Player, other: Callable[[], Await
     return answer, await rows.status(game.gsid)
 
 
-async def test_a_login_and_a_close_end_in_one_order(server: Server, players: list[Player], rows: Rows) -> None:
-    stories: Counter[str] = Counter()
+async def test_login_and_concurrent_close_have_one_consistent_outcome(
+    server: Server, players: list[Player], rows: Rows
+) -> None:
+    outcomes: Counter[str] = Counter()
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, status = await race(game, rows, players[0], game.close)
-        stories[f"{answer.told} {status}"] += 1
+        outcomes[f"{answer.outcome} {status}"] += 1
         assert (await game.info())["state"] == "Success"
-        if answer.told == "OK":
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
             assert answer.data == {"status": "ERROR", "error": "session closed"}
             assert status == "closed"
             assert (await game.poll()).data == {"status": "ERROR", "error": "session closed"}
-    print(dict(stories))
+    print(dict(outcomes))
 
 
-async def test_a_login_and_a_denial_end_in_one_order(server: Server, players: list[Player], rows: Rows) -> None:
-    stories: Counter[str] = Counter()
+async def test_login_and_concurrent_denial_have_one_consistent_outcome(
+    server: Server, players: list[Player], rows: Rows
+) -> None:
+    outcomes: Counter[str] = Counter()
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, status = await race(game, rows, players[0], partial(players[1].deny, game.gsid))
-        stories[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        outcomes[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
             assert answer.data == {"status": "ERROR", "error": "session denied"}
             assert status == "denied"
             assert (await game.poll()).data == {"status": "ERROR", "error": "session denied"}
-    print(dict(stories))
+    print(dict(outcomes))
 
 
-async def test_a_login_and_a_socket_that_is_closed_end_in_one_order(
+async def test_login_and_concurrent_socket_close_have_one_consistent_outcome(
     server: Server, players: list[Player], rows: Rows
 ) -> None:
-    stories: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         async with game.socket() as socket:
             await socket.next("refresh")
             answer, status = await race(game, rows, players[0], socket.connection.aclose)
-        stories[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        outcomes[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
-            assert answer.told == "CANCELLED"
+            assert answer.outcome == "CANCELLED"
             assert carries_nothing(answer)
-            assert (await game.poll()).told == "OK", "the session went on"
-    print(dict(stories))
+            assert (await game.poll()).outcome == "OK", "the session stays usable"
+    print(dict(outcomes))
 
 
-async def test_a_login_and_the_end_of_the_session_end_in_one_order(
+async def test_login_and_concurrent_expiry_have_one_consistent_outcome(
     server: Server, players: list[Player], rows: Rows
 ) -> None:
-    stories: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(ROUNDS):
         game = await new_game(server)
-        await rows.run(NEARLY_OVER, game.gsid)
+        await rows.run(EXPIRE_SOON, game.gsid)
         answer, status = await race(game, rows, players[0], partial(trio.sleep, 0))
-        stories[f"{answer.told} {status}"] += 1
-        assert answer.told == "OK", "there was time enough"
+        outcomes[f"{answer.outcome} {status}"] += 1
+        assert answer.outcome == "OK", "the session has not expired yet"
         game = await new_game(server)
-        await rows.run(NEARLY_OVER, game.gsid)
+        await rows.run(EXPIRE_SOON, game.gsid)
         connection = await game.begin_poll()
         await rows.until_polled(game.gsid)
-        await trio.sleep(random.uniform(0.25, 0.4))  # to the very end
+        await trio.sleep(random.uniform(0.25, 0.4))  # until just before the session expires
         assert await players[0].confirm(game.gsid) in (303, 410)
         (answer,) = await receive_all([connection])
         status = await rows.status(game.gsid)
-        stories[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        outcomes[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             continue
-        assert answer.told in ("RETRY", "ERROR")
+        assert answer.outcome in ("RETRY", "ERROR")
         assert carries_nothing(answer)
         assert status in ("pending", "confirmed")
         await trio.sleep(0.1)
         assert (await game.poll()).data == {"status": "ERROR", "error": "session expired"}
         await players[0].confirm(game.gsid)
         assert await rows.status(game.gsid) == status, "too late"
-    print(dict(stories))
+    print(dict(outcomes))
 
 
-async def test_of_two_who_confirm_at_once_one_is_the_one(server: Server, players: list[Player], rows: Rows) -> None:
+async def test_one_of_two_concurrent_confirmations_wins(server: Server, players: list[Player], rows: Rows) -> None:
     winners: Counter[str] = Counter()
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, _ = await race(game, rows, players[0], partial(players[1].confirm, game.gsid))
-        assert answer.told == "OK"
-        assert answer.data["user_id"] == (await rows.of(game.gsid))["user_id"]
+        assert answer.outcome == "OK"
+        assert answer.data["user_id"] == (await rows.get(game.gsid))["user_id"]
         winners[answer.data["user_id"]] += 1
     print(dict(winners))
 
 
-async def test_an_answer_that_a_leaving_client_did_not_get_is_kept_for_its_next_poll(
+async def test_result_that_a_disconnecting_client_missed_is_returned_by_its_next_poll(
     server: Server, players: list[Player], rows: Rows
 ) -> None:
-    """It leaves at the moment of the login, but would still hear what is said: so we know what it was told."""
-    stories: Counter[str] = Counter()
+    """The client closes only its sending side at the time of the login, so the test still receives the response."""
+    outcomes: Counter[str] = Counter()
     for _ in range(ROUNDS * 4):
         game = await new_game(server)
         connection = await game.begin_poll()
@@ -201,6 +207,6 @@ async def test_an_answer_that_a_leaving_client_did_not_get_is_kept_for_its_next_
         await together(partial(players[0].confirm, game.gsid), leave)
         (answer,) = await receive_all([connection])
         after = await game.poll()
-        stories[f"{answer.told} then {after.told}"] += 1
-        assert (answer.told, after.told) in (("OK", "403"), ("0", "OK")), stories
-    print(dict(stories))
+        outcomes[f"{answer.outcome} then {after.outcome}"] += 1
+        assert (answer.outcome, after.outcome) in (("OK", "403"), ("0", "OK")), outcomes
+    print(dict(outcomes))

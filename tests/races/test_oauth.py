@@ -1,6 +1,6 @@
-"""What may happen once happens once, however many ask at the same instant, on whichever worker.
+"""Of many concurrent requests, exactly one redeems a code, rotates a token or finishes an authorization.
 
-A few rounds in every run; RACE_ROUNDS=200 for the long one.
+A usual run has a few rounds; RACE_ROUNDS=200 gives a long one.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.kit.oauth import REVOKE, TOKEN, USERINFO, Browser, Site, close_all, n
 from tests.kit.server import Server
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "3"))
-AT_ONCE = 50
+CONCURRENT = 50
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
 
 
@@ -38,9 +38,9 @@ def sites(server: Server) -> dict[str, Site]:
 
 
 @pytest.fixture
-async def crowd(server: Server) -> AsyncIterator[list[httpx.AsyncClient]]:
-    """Each with a connection of its own, open before it counts; the two workers share them."""
-    clients = [httpx.AsyncClient(base_url=server.base_url, timeout=30) for _ in range(AT_ONCE)]
+async def clients(server: Server) -> AsyncIterator[list[httpx.AsyncClient]]:
+    """Clients with one open connection each, which the two workers share."""
+    clients = [httpx.AsyncClient(base_url=server.base_url, timeout=30) for _ in range(CONCURRENT)]
     async with trio.open_nursery() as nursery:
         for client in clients:
             nursery.start_soon(client.get, "/healthz")
@@ -49,72 +49,72 @@ async def crowd(server: Server) -> AsyncIterator[list[httpx.AsyncClient]]:
         await client.aclose()
 
 
-async def all_at_once(
-    crowd: list[httpx.AsyncClient], form: dict[str, str], headers: dict[str, str]
+async def send_concurrently(
+    clients: list[httpx.AsyncClient], form: dict[str, str], headers: dict[str, str]
 ) -> list[httpx.Response]:
-    answers: list[httpx.Response] = []
+    responses: list[httpx.Response] = []
     go = trio.Event()
 
     async def one(client: httpx.AsyncClient) -> None:
         await go.wait()
-        answers.append(await client.post(TOKEN, data=form, headers=headers))
+        responses.append(await client.post(TOKEN, data=form, headers=headers))
 
     async with trio.open_nursery() as nursery:
-        for client in crowd:
+        for client in clients:
             nursery.start_soon(one, client)
         await trio.testing.wait_all_tasks_blocked()
         go.set()
-    return answers
+    return responses
 
 
-def outcomes(answers: list[httpx.Response]) -> Counter[str]:
-    return Counter("ok" if answer.status_code == 200 else answer.json()["error"] for answer in answers)
+def outcomes(responses: list[httpx.Response]) -> Counter[str]:
+    return Counter("ok" if response.status_code == 200 else response.json()["error"] for response in responses)
 
 
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("with_client_id", [True, False])
 @pytest.mark.parametrize("profile", ["strict", "oidc"])
-async def test_one_of_fifty_redemptions_of_a_code_wins(
-    sites: dict[str, Site], browser: Browser, crowd: list[httpx.AsyncClient], profile: str, named: bool
+async def test_one_of_fifty_concurrent_redemptions_wins(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient], profile: str, with_client_id: bool
 ) -> None:
-    """Whether or not they say who they are, which lets a worker that knows them redeem at once."""
+    """With a client_id in the request, a worker that has cached the client uses the fast path."""
     site = sites[profile]
     for _ in range(ROUNDS):
         form = {
             "grant_type": "authorization_code",
             "code": browser.code(site),
             "redirect_uri": site.redirect_uri,
-        } | ({"client_id": site.client_id} if named else {})
-        answers = await all_at_once(crowd, form, site.bearer())
-        assert outcomes(answers) == {"ok": 1, "invalid_grant": AT_ONCE - 1}
-        # The others were replays: what the winner got is worth nothing any more.
-        (won,) = (answer.json() for answer in answers if answer.status_code == 200)
+        } | ({"client_id": site.client_id} if with_client_id else {})
+        responses = await send_concurrently(clients, form, site.bearer())
+        assert outcomes(responses) == {"ok": 1, "invalid_grant": CONCURRENT - 1}
+        # The other requests were replays, which revoke the tokens of the winner.
+        (won,) = (response.json() for response in responses if response.status_code == 200)
         assert site.userinfo(won["access_token"]).status_code == 401
         assert site.refresh(won["refresh_token"]).status_code == 400
 
 
 @pytest.mark.parametrize("profile", ["strict", "oidc"])
-async def test_one_of_fifty_refreshes_of_a_token_wins(
-    sites: dict[str, Site], browser: Browser, crowd: list[httpx.AsyncClient], profile: str
+async def test_one_of_fifty_concurrent_refreshes_wins(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient], profile: str
 ) -> None:
     site = sites[profile]
     token = site.tokens(browser)["refresh_token"]
     for _ in range(ROUNDS):
         form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": site.redirect_uri}
-        answers = await all_at_once(crowd, form, site.bearer())
+        responses = await send_concurrently(clients, form, site.bearer())
         error = "invalid_request" if profile == "strict" else "invalid_grant"
-        assert outcomes(answers) == {"ok": 1, error: AT_ONCE - 1}
-        (won,) = (answer.json() for answer in answers if answer.status_code == 200)
+        assert outcomes(responses) == {"ok": 1, error: CONCURRENT - 1}
+        (won,) = (response.json() for response in responses if response.status_code == 200)
         after = site.refresh(won["refresh_token"])
         if profile == "strict":
-            token = after.json()["refresh_token"]  # one live head, and this is it
+            token = after.json()["refresh_token"]  # the one valid token
         else:
-            assert after.status_code == 400  # a token that was used twice ends the grant
+            assert after.status_code == 400  # a replayed token revokes the grant
             token = site.tokens(browser)["refresh_token"]
 
 
 @pytest.mark.parametrize("decisions", [("allow", "allow"), ("allow", "deny")])
-async def test_one_of_many_answers_to_an_authorization_wins(
-    server: Server, browser: Browser, crowd: list[httpx.AsyncClient], decisions: tuple[str, str]
+async def test_one_of_many_concurrent_decisions_wins(
+    server: Server, browser: Browser, clients: list[httpx.AsyncClient], decisions: tuple[str, str]
 ) -> None:
     site = await trio.to_thread.run_sync(lambda: new_site(server, consent=True))
     cookies = "; ".join(f"{name}={value}" for name, value in browser.http.cookies.items())
@@ -122,22 +122,22 @@ async def test_one_of_many_answers_to_an_authorization_wins(
         page = browser.authorize(site, prompt="consent").text
         (path,) = set(re.findall(r'action="(/proxy/oauth/authorize/[^"]+)"', page))
         (csrf,) = set(re.findall(r'name="csrf" value="([^"]+)"', page))
-        answers: list[httpx.Response] = []
+        responses: list[httpx.Response] = []
 
         async def one(
-            client: httpx.AsyncClient, decision: str, path: str, csrf: str, answers: list[httpx.Response]
+            client: httpx.AsyncClient, decision: str, path: str, csrf: str, responses: list[httpx.Response]
         ) -> None:
             form = {"csrf": csrf, "decision": decision}
-            answers.append(await client.post(path, data=form, headers={"Cookie": cookies}))
+            responses.append(await client.post(path, data=form, headers={"Cookie": cookies}))
 
         async with trio.open_nursery() as nursery:
-            for number, client in enumerate(crowd):
-                nursery.start_soon(one, client, decisions[number % 2], path, csrf, answers)
-        assert Counter(answer.status_code for answer in answers) == {303: 1, 400: AT_ONCE - 1}
+            for number, client in enumerate(clients):
+                nursery.start_soon(one, client, decisions[number % 2], path, csrf, responses)
+        assert Counter(response.status_code for response in responses) == {303: 1, 400: CONCURRENT - 1}
 
 
-async def test_a_revocation_holds_for_every_request_that_starts_after_its_answer(
-    sites: dict[str, Site], browser: Browser, crowd: list[httpx.AsyncClient]
+async def test_revoked_token_is_refused_by_every_later_request(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient]
 ) -> None:
     site = sites["strict"]
     data = site.tokens(browser)
@@ -147,18 +147,18 @@ async def test_a_revocation_holds_for_every_request_that_starts_after_its_answer
         headers = {"Authorization": f"Bearer {data['access_token']}"}
         assert site.http.get(USERINFO, headers=headers).status_code == 200
         form = {"client_id": site.client_id, "client_secret": site.secret, "refresh_token": data["refresh_token"]}
-        assert (await crowd[0].post(REVOKE, data=form)).status_code == 200
+        assert (await clients[0].post(REVOKE, data=form)).status_code == 200
         statuses: list[int] = []
 
         async def look(client: httpx.AsyncClient, headers: dict[str, str], statuses: list[int]) -> None:
             statuses.append((await client.get(USERINFO, headers=headers)).status_code)
 
         async with trio.open_nursery() as nursery:
-            for client in crowd[:8]:
+            for client in clients[:8]:
                 nursery.start_soon(look, client, headers, statuses)
         assert statuses == [401] * 8
     assert site.refresh(refreshed).status_code == 200
 
 
-def test_both_workers_took_part(server: Server) -> None:
+def test_server_has_two_workers(server: Server) -> None:
     assert len(server.workers()) == 2

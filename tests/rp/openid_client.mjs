@@ -1,30 +1,30 @@
-// A site that uses openid-client, unchanged. Settings come as JSON in the first argument; it prints the address to send
-// the browser to, reads the address that the browser came back to, and prints what it got.
+// A client that uses the unmodified openid-client library. Its settings are JSON in the first argument. It prints the
+// authorization URL, reads the redirect URL from standard input, and prints the results as JSON.
 import { createHash } from "node:crypto";
 import { createInterface } from "node:readline";
 import * as oidc from "openid-client";
 
 const site = JSON.parse(process.argv[2]);
 
-// The strict profile, through the library's own way of adding client authentication.
+// The strict profile, as a custom client authentication method of the library.
 const sha1Bearer = (secret) => (as, client, body, headers) => {
   const hash = createHash("sha1").update(body.get("redirect_uri") + secret).digest("hex");
   headers.set("authorization", `Bearer ${hash}`);
 };
-const ways = {
+const methods = {
   strict: () => sha1Bearer(site.secret),
   basic: () => oidc.ClientSecretBasic(site.secret),
   post: () => oidc.ClientSecretPost(site.secret),
   none: () => oidc.None(),
 };
 
-const config = await oidc.discovery(new URL(site.issuer), site.client_id, undefined, ways[site.way](), {
+const config = await oidc.discovery(new URL(site.issuer), site.client_id, undefined, methods[site.method](), {
   execute: [oidc.allowInsecureRequests],
 });
 const verifier = oidc.randomPKCECodeVerifier();
 const state = oidc.randomState();
 const nonce = oidc.randomNonce();
-const address = oidc.buildAuthorizationUrl(config, {
+const authorizationUrl = oidc.buildAuthorizationUrl(config, {
   redirect_uri: site.redirect_uri,
   scope: "openid offline_access email profile",
   response_mode: "query",
@@ -33,22 +33,22 @@ const address = oidc.buildAuthorizationUrl(config, {
   state,
   nonce,
 });
-console.log(address.href);
+console.log(authorizationUrl.href);
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const back = new URL((await lines.next()).value);
-const tokens = await oidc.authorizationCodeGrant(config, back, {
+const redirectUrl = new URL((await lines.next()).value);
+const tokens = await oidc.authorizationCodeGrant(config, redirectUrl, {
   pkceCodeVerifier: verifier,
   expectedState: state,
   expectedNonce: nonce,
   idTokenExpected: true,
 });
-const told = await oidc.fetchUserInfo(config, tokens.access_token, tokens.claims().sub);
-const again = await oidc.refreshTokenGrant(config, tokens.refresh_token, { redirect_uri: site.redirect_uri });
+const userinfo = await oidc.fetchUserInfo(config, tokens.access_token, tokens.claims().sub);
+const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token, { redirect_uri: site.redirect_uri });
 let revoked = false;
-if (site.way !== "strict") {
-  await oidc.tokenRevocation(config, again.refresh_token);
-  revoked = await oidc.fetchUserInfo(config, again.access_token, told.sub).then(() => false, () => true);
+if (site.method !== "strict") {
+  await oidc.tokenRevocation(config, refreshed.refresh_token);
+  revoked = await oidc.fetchUserInfo(config, refreshed.access_token, userinfo.sub).then(() => false, () => true);
 }
-console.log(JSON.stringify({ claims: tokens.claims(), told, again: again.claims(), revoked }));
+console.log(JSON.stringify({ claims: tokens.claims(), userinfo, refreshed: refreshed.claims(), revoked }));
 process.exit(0);

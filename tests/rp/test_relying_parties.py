@@ -1,4 +1,4 @@
-"""Relying parties that others wrote, unchanged. ``scripts/rp`` installs them; what is not there is left out."""
+"""Tests with unmodified third-party relying parties, which ``scripts/rp`` installs; missing ones are skipped."""
 
 import json
 import os
@@ -38,36 +38,40 @@ def browser(server: Server) -> Browser:
 
 
 @with_openid_client
-@pytest.mark.parametrize("way", ["strict", "basic", "post", "none"])
+@pytest.mark.parametrize("method", ["strict", "basic", "post", "none"])
 def test_openid_client_signs_in_refreshes_and_revokes(
-    server: Server, browser: Browser, tmp_path: Path, way: str
+    server: Server, browser: Browser, tmp_path: Path, method: str
 ) -> None:
-    site = new_site(server, profile="strict" if way == "strict" else "oidc", public=way == "none")
+    site = new_site(server, profile="strict" if method == "strict" else "oidc", public=method == "none")
     script = tmp_path / "site.mjs"
     script.write_text((Path(__file__).parent / "openid_client.mjs").read_text())
     (tmp_path / "node_modules").symlink_to(NODE_MODULES)
-    given = {
+    settings = {
         "issuer": server.base_url,
         "client_id": site.client_id,
         "secret": site.secret,
         "redirect_uri": site.redirect_uri,
-        "way": way,
+        "method": method,
     }
     with subprocess.Popen(
-        ["node", str(script), json.dumps(given)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+        ["node", str(script), json.dumps(settings)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
     ) as process:
         assert process.stdin
         assert process.stdout
-        answer = browser.http.get(process.stdout.readline().strip())
-        assert answer.status_code == 302
-        process.stdin.write(answer.headers["Location"] + "\n")
+        response = browser.http.get(process.stdout.readline().strip())
+        assert response.status_code == 302
+        process.stdin.write(response.headers["Location"] + "\n")
         process.stdin.close()
-        got = json.loads(process.stdout.read())
+        output = json.loads(process.stdout.read())
         assert process.wait(20) == 0
-    assert got["claims"]["azp"] == site.client_id
-    assert got["told"]["email"] == browser.login
-    assert got["again"]["sub"] == got["told"]["sub"] == got["claims"]["sub"]
-    assert got["revoked"] is (way != "strict")
+    assert output["claims"]["azp"] == site.client_id
+    assert output["userinfo"]["email"] == browser.login
+    assert output["refreshed"]["sub"] == output["userinfo"]["sub"] == output["claims"]["sub"]
+    assert output["revoked"] is (method != "strict")
 
 
 APACHE = """
@@ -107,7 +111,7 @@ def apache(server: Server, browser: Browser) -> Iterator[tuple[Site, int]]:
     site = new_site(server, profile="oidc", redirect_uri=f"http://127.0.0.1:{port}/protected/callback")
     with tempfile.TemporaryDirectory(prefix="sso-rp-") as name:
         folder = Path(name)
-        folder.chmod(0o777)  # the server's account must get in
+        folder.chmod(0o777)  # Apache runs as another user
         (folder / "pages/protected").mkdir(parents=True)
         (folder / "pages/protected/index.html").write_text("a protected page")
         own = os.getuid() != 0
@@ -141,10 +145,10 @@ def _listens(port: int) -> bool:
 def test_mod_auth_openidc_protects_a_page(server: Server, browser: Browser, apache: tuple[Site, int]) -> None:
     _, port = apache
     page = f"http://127.0.0.1:{port}/protected/index.html"
-    with server.client() as nobody:
-        sent = nobody.get(page)
-        assert sent.status_code == 302
-        assert sent.headers["Location"].startswith(f"{server.base_url}/proxy/oauth/authorize?")
-    answer = browser.http.get(page, follow_redirects=True)
-    assert answer.status_code == 200, answer.text
-    assert answer.text == "a protected page"
+    with server.client() as anonymous:
+        response = anonymous.get(page)
+        assert response.status_code == 302
+        assert response.headers["Location"].startswith(f"{server.base_url}/proxy/oauth/authorize?")
+    response = browser.http.get(page, follow_redirects=True)
+    assert response.status_code == 200, response.text
+    assert response.text == "a protected page"

@@ -10,6 +10,7 @@ from sso.oauth.client_cache import ClientCache
 from sso.oauth.errors import InvalidClient, InvalidGrant
 from sso.oauth.model import IssuedTokens
 from sso.oauth.pkce import code_challenge, verify_code_verifier
+from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_statements import MAX_CODE_FAILURES
 from sso.oauth.token_store import StoredCode, TokenStore
 from sso.oauth.tokens import TokenIssuer
@@ -23,75 +24,78 @@ class AuthorizationCodeGrant:
         self._token_store = token_store
         self._token_issuer = token_issuer
 
-    async def redeem(
-        self, credentials: ClientCredentials, code: str, redirect_uri: str, verifier: str
-    ) -> dict[str, Any]:
+    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> dict[str, Any]:
         """Redeems the code and returns the token response."""
+        request.require("code", "redirect_uri")
         access_token = secret_token()
-        challenge = code_challenge(verifier)
         issued = None
-        # Fast path: the statement checks the code, its redirect URI and its challenge.
-        if challenge or not verifier:
-            authenticated = self._clients.authenticate_cached(credentials, redirect_uri)
+        challenge = code_challenge(request.code_verifier)
+        # Fast path: one statement confirms the client, checks the code with its redirect URI and challenge, and redeems
+        # it. A malformed verifier has no challenge.
+        if challenge or not request.code_verifier:
+            authenticated = self._clients.authenticate_cached(credentials, request.redirect_uri)
             if authenticated:
                 client, matched_secret = authenticated
                 issued = await self._token_store.redeem(
-                    client, matched_secret, code, redirect_uri, challenge, access_token
+                    client, matched_secret, request.code, request.redirect_uri, challenge, access_token
                 )
         if issued is None:
-            issued = await self._redeem_with_current_client(credentials, code, redirect_uri, verifier, access_token)
+            issued = await self._redeem_step_by_step(request, credentials, access_token)
         return await self._token_issuer.token_response(issued, access_token)
 
-    async def _redeem_with_current_client(
-        self, credentials: ClientCredentials, code: str, redirect_uri: str, verifier: str, access_token: str
+    async def _redeem_step_by_step(
+        self, request: TokenRequest, credentials: ClientCredentials, access_token: str
     ) -> IssuedTokens:
-        """Slow path: reads the code and the client, checks the request step by step, and redeems the code."""
+        """Slow path: reads the code and the client, makes the checks one by one, and redeems the code."""
         checked_client = None
         while True:
-            stored = await self._token_store.find_code(code, credentials.client_id)
+            stored = await self._token_store.find_code(request.code, credentials.client_id)
             if stored is None:
                 raise InvalidClient(credentials.scheme) if credentials.client_id else InvalidGrant
             self._clients.put(stored.client)
-            matched_secret = await self._check(stored, credentials, code, redirect_uri, verifier)
+            matched_secret = await self._check(stored, request, credentials)
             if stored.is_redeemed or stored.client == checked_client:
                 break
             issued = await self._token_store.redeem(
-                stored.client, matched_secret, code, redirect_uri, stored.challenge, access_token
+                stored.client, matched_secret, request.code, request.redirect_uri, stored.challenge, access_token
             )
             if issued is not None:
                 return issued
             # The client may have changed since it was read; read it again and retry.
             checked_client = stored.client
         # RFC 6749 section 4.1.2: the code was redeemed before, perhaps by a thief, so its tokens are revoked.
-        if grant_id := await self._token_store.revoke_grant_of_code(code):
+        if grant_id := await self._token_store.revoke_grant_of_code(request.code):
             log.warning("oauth.code_replayed", client=stored.client.client_id, grant=grant_id[:8])
         raise InvalidGrant
 
-    async def _check(
-        self, stored: StoredCode, credentials: ClientCredentials, code: str, redirect_uri: str, verifier: str
-    ) -> str:
-        """Returns the encrypted secret that matched the credentials, or raises an error. The code stays redeemable.
+    async def _check(self, stored: StoredCode, request: TokenRequest, credentials: ClientCredentials) -> str:
+        """Returns the encrypted secret that matched the credentials, or raises an error.
 
-        Failed client authentication and a wrong verifier are counted, because the sender may have stolen the code.
+        The code stays redeemable. Failed client authentication, the code of another client and a wrong verifier are
+        counted, because the sender may have stolen the code.
         """
         code_exists = stored.code_client_id is not None
-        if code_exists and stored.redirect_uri != redirect_uri:
+        # The redirect URI is that of the authorization request.
+        if code_exists and stored.redirect_uri != request.redirect_uri:
             raise InvalidGrant("redirect_uri differs from the one of the authorization request")
-        matched_secret = self._clients.authenticate(stored.client, credentials, redirect_uri)
+        # Authenticate the client.
+        matched_secret = self._clients.authenticate(stored.client, credentials, request.redirect_uri)
         if matched_secret is None:
             if code_exists:
-                await self._count_failure(code, stored)
+                await self._count_failure(stored, request.code)
             raise InvalidClient(credentials.scheme)
+        # The code exists, and its redirect URI still belongs to the client.
         if not code_exists:
             raise InvalidGrant
-        if not self._clients.has_redirect_uri(stored.client, redirect_uri):
+        if not self._clients.has_redirect_uri(stored.client, request.redirect_uri):
             raise InvalidGrant("redirect_uri no longer belongs to the client")
+        # The code was issued to this client, and the verifier matches its challenge.
         is_own_code = stored.code_client_id == stored.client.client_id
-        if not is_own_code or not verify_code_verifier(stored.challenge, verifier):
-            await self._count_failure(code, stored)
+        if not is_own_code or not verify_code_verifier(stored.challenge, request.code_verifier):
+            await self._count_failure(stored, request.code)
             raise InvalidGrant
         return matched_secret
 
-    async def _count_failure(self, code: str, stored: StoredCode) -> None:
+    async def _count_failure(self, stored: StoredCode, code: str) -> None:
         if await self._token_store.count_failure(code) == MAX_CODE_FAILURES:
             log.warning("oauth.code_blocked", client=stored.code_client_id)

@@ -10,6 +10,7 @@ from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
 from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
 from sso.oauth.model import Client, Profile
+from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import RotationResult, TokenStore
 from sso.oauth.tokens import PresentedRefreshToken, TokenIssuer
 
@@ -22,24 +23,25 @@ class RefreshTokenGrant:
         self._token_store = token_store
         self._token_issuer = token_issuer
 
-    async def refresh(self, credentials: ClientCredentials, refresh_token: str, redirect_uri: str) -> dict[str, Any]:
+    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> dict[str, Any]:
         """Rotates the refresh token and returns the token response."""
-        presented = self._token_issuer.read_refresh_token(refresh_token)
+        request.require("refresh_token")
+        presented = self._token_issuer.read_refresh_token(request.refresh_token)
         if presented is None or credentials.client_id not in ("", presented.client_id):
-            raise _invalid_refresh_token(await self._profile(credentials, redirect_uri))
+            raise _invalid_refresh_token(await self._profile(request, credentials))
         client = self._clients.cached(presented.client_id) or await self._clients.read(presented.client_id)
         if client is None:
             raise _invalid_refresh_token("strict")
-        access_token = secret_token()
+        access_token, redirect_uri = secret_token(), request.redirect_uri
         result = await self._rotate(client, credentials, presented, redirect_uri, redirect_uri, access_token)
         if result is not None and _must_retry(result, client, redirect_uri):
             # The bearer is a hash of the redirect URI, which a request of an oidc client may leave out.
-            signed_uri = redirect_uri or result.grant_redirect_uri or ""
-            result = await self._rotate(result.client, credentials, presented, redirect_uri, signed_uri, access_token)
+            hashed_uri = redirect_uri or result.grant_redirect_uri or ""
+            result = await self._rotate(result.client, credentials, presented, redirect_uri, hashed_uri, access_token)
         if result is None:
             raise _invalid_refresh_token("strict")
         if result.issued is None:
-            raise await self._refusal(result, credentials, presented, redirect_uri)
+            raise await self._refusal(result, request, credentials, presented)
         return await self._token_issuer.token_response(result.issued, access_token)
 
     async def _rotate(
@@ -48,11 +50,11 @@ class RefreshTokenGrant:
         credentials: ClientCredentials,
         presented: PresentedRefreshToken,
         redirect_uri: str,
-        signed_uri: str,
+        hashed_uri: str,
         access_token: str,
     ) -> RotationResult | None:
         """Authenticates the client and rotates the token. The statement makes all other checks."""
-        matched_secret = self._clients.authenticate(client, credentials, signed_uri)
+        matched_secret = self._clients.authenticate(client, credentials, hashed_uri)
         result = await self._token_store.rotate(
             client, presented.grant_id, presented.token_id, redirect_uri, matched_secret, access_token
         )
@@ -63,15 +65,15 @@ class RefreshTokenGrant:
     async def _refusal(
         self,
         result: RotationResult,
+        request: TokenRequest,
         credentials: ClientCredentials,
         presented: PresentedRefreshToken,
-        redirect_uri: str,
     ) -> ApiError:
         """Returns the error of the first check that failed."""
         client = result.client
-        if not redirect_uri and client.profile == "strict":
+        if not request.redirect_uri and client.profile == "strict":
             return InvalidRequest("redirect_uri is required")
-        if result.grant_exists and redirect_uri and not result.redirect_uri_matches:
+        if result.grant_exists and request.redirect_uri and not result.redirect_uri_matches:
             return InvalidGrant("redirect_uri differs from the one of the authorization request")
         if not result.authenticated:
             if result.grant_exists:
@@ -84,7 +86,7 @@ class RefreshTokenGrant:
                 await self._token_store.revoke_grant(presented.grant_id, client.client_id)
         return _invalid_refresh_token(client.profile)
 
-    async def _profile(self, credentials: ClientCredentials, redirect_uri: str) -> Profile:
+    async def _profile(self, request: TokenRequest, credentials: ClientCredentials) -> Profile:
         """Returns the profile of the client that the request names, which decides about the error code.
 
         The request must authenticate that client. A request that names no client is treated as that of a strict one.
@@ -92,7 +94,7 @@ class RefreshTokenGrant:
         if not credentials.client_id:
             return "strict"
         client = await self._clients.read(credentials.client_id)
-        if client is None or self._clients.authenticate(client, credentials, redirect_uri) is None:
+        if client is None or self._clients.authenticate(client, credentials, request.redirect_uri) is None:
             raise InvalidClient(credentials.scheme)
         return client.profile
 

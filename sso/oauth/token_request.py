@@ -1,0 +1,20 @@
+"""The body of a request to the token endpoint."""
+
+from sso.oauth.errors import InvalidRequest
+from sso.web.request_model import RequestModel
+
+
+class TokenRequest(RequestModel):
+    grant_type: str = ""
+    code: str = ""
+    redirect_uri: str = ""
+    refresh_token: str = ""
+    code_verifier: str = ""
+    client_id: str = ""
+    client_secret: str = ""
+
+    def require(self, *names: str) -> None:
+        """Raises InvalidRequest if one of the fields is missing or empty."""
+        for name in names:
+            if not getattr(self, name):
+                raise InvalidRequest(f"{name} is required")

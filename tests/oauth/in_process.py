@@ -1,0 +1,59 @@
+"""An OAuth client without a server: it calls the operations in the process of the test."""
+
+from ipaddress import IPv4Address
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from sso.oauth.authorization_request import Parameters
+from sso.oauth.authorize import RedirectTo
+from sso.oauth.client_auth import ClientCredentials, sha1_bearer
+from sso.oauth.token_request import TokenRequest
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+from tests.kit.builders import add_user
+
+SECRET = "a-secret-of-the-shop"
+URI = "https://shop.example.com/cb"
+BEARER_ONLY = ClientCredentials(bearer=sha1_bearer(URI, SECRET).decode())  # the request names no client
+CREDENTIALS = ClientCredentials("shop", bearer=BEARER_ONLY.bearer)
+
+
+async def apply_client(services: Services, **fields: Any) -> None:
+    """Creates or changes the client "shop". A field that is None is left out."""
+    client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]} | fields
+    section = {name: value for name, value in client.items() if value is not None}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [section]}))
+
+
+async def redeem(
+    services: Services, credentials: ClientCredentials, code: str, *, uri: str = URI, verifier: str = ""
+) -> dict[str, Any]:
+    request = TokenRequest(grant_type="authorization_code", code=code, redirect_uri=uri, code_verifier=verifier)
+    return await services.oauth.token_endpoint.respond(request, credentials)
+
+
+async def refresh(services: Services, credentials: ClientCredentials, refresh_token: str) -> dict[str, Any]:
+    request = TokenRequest(grant_type="refresh_token", refresh_token=refresh_token, redirect_uri=URI)
+    return await services.oauth.token_endpoint.respond(request, credentials)
+
+
+async def new_code(services: Services, challenge: str | None = None, **fields: Any) -> str:
+    """Returns a code for a new user who is signed in."""
+    await apply_client(services, **fields)
+    user = await add_user(services)
+    address = IPv4Address("127.0.0.1")
+    session = await services.sessions.start(user, "login", address, "")
+    query = {
+        "response_type": "code", "response_mode": "query", "client_id": fields.get("client_id", "shop"),
+        "redirect_uri": URI, "scope": "openid offline_access", "nonce": "n",
+    }  # fmt: skip
+    if challenge:
+        query |= {"code_challenge": challenge, "code_challenge_method": "S256"}
+    parameters = Parameters.read(urlencode(query).encode())
+    assert parameters
+    authorize = services.oauth.authorize
+    request = authorize.validate(parameters, *await authorize.find_client(parameters))
+    outcome = await authorize.begin(request, session)
+    assert isinstance(outcome, RedirectTo)
+    return parse_qs(urlsplit(outcome.url).query)["code"][0]

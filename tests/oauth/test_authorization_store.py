@@ -1,0 +1,86 @@
+"""Concurrent authorizations share a statement, but do not wait for locks on rows of other clients."""
+
+from dataclasses import replace
+from ipaddress import IPv4Address
+from urllib.parse import urlencode
+
+import trio
+
+from sso.accounts.sessions import Session
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.oauth.authorization_request import Parameters
+from sso.oauth.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
+from sso.oauth.model import AuthorizationRequest
+from sso.services import Services
+from tests.kit.builders import add_user
+from tests.oauth.in_process import apply_client
+
+ADDRESS = IPv4Address("127.0.0.1")
+_HOLD_CLIENT = Statement("SELECT 1 FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
+_SLEEP = Statement("SELECT pg_sleep(1)")
+_CONSENTS = Statement("SELECT user_id FROM oauth_consents")
+
+
+async def new_request(services: Services, client_id: str) -> AuthorizationRequest:
+    await apply_client(services, client_id=client_id, redirect_hosts=[f"{client_id}.example.com"])
+    query = {
+        "response_type": "code", "response_mode": "query", "client_id": client_id, "scope": "openid", "nonce": "n",
+        "redirect_uri": f"https://{client_id}.example.com/cb",
+    }  # fmt: skip
+    parameters = Parameters.read(urlencode(query).encode())
+    assert parameters
+    authorize = services.oauth.authorize
+    return authorize.validate(parameters, *await authorize.find_client(parameters))
+
+
+async def begin_while_held(services: Services, session: Session | None) -> list[tuple[str, Outcome]]:
+    """Begins authorizations of two clients while a transaction holds a lock on one of the clients."""
+    sites = {name: await new_request(services, name) for name in ("held", "free")}
+    began: list[tuple[str, Outcome]] = []
+
+    async def hold(tx: Transaction) -> None:
+        await tx.value(_HOLD_CLIENT, client_id="held")
+        held.set()
+        await tx.value(_SLEEP)
+
+    async def begin(name: str) -> None:
+        began.append((name, await services.oauth.authorize.begin(sites[name], session)))
+
+    held = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(services.database.transaction, hold)
+        await held.wait()
+        with trio.fail_after(0.9):  # before the lock is released
+            async with trio.open_nursery() as together:
+                nursery.start_soon(begin, "held")
+                for _ in range(10):
+                    together.start_soon(begin, "free")
+    return began
+
+
+async def test_saving_a_request_does_not_wait_for_a_lock_on_another_client(services: Services) -> None:
+    began = await begin_while_held(services, None)
+    assert [name for name, _ in began] == ["free"] * 10 + ["held"]
+    assert all(isinstance(outcome, ShowSignIn) for _, outcome in began)
+
+
+async def test_issuing_a_code_does_not_wait_for_a_lock_on_another_client(services: Services) -> None:
+    session = await services.sessions.start(await add_user(services), "login", ADDRESS, "")
+    began = await begin_while_held(services, session)
+    assert [name for name, _ in began] == ["free"] * 10 + ["held"]
+    codes = {outcome.url for _, outcome in began if isinstance(outcome, RedirectTo)}
+    assert len(codes) == 11
+
+
+async def test_consent_of_an_ended_session_is_not_saved(services: Services) -> None:
+    session = await services.sessions.start(await add_user(services), "login", ADDRESS, "")
+    request = replace(await new_request(services, "asking"), prompts=frozenset({"consent"}))
+    outcome = await services.oauth.authorize.begin(request, session)
+    assert isinstance(outcome, AskConsent)
+    await services.sessions.end(session.user.user_id, session.id)
+    assert isinstance(await services.oauth.authorize.decide(outcome.pending, session, "allow"), ShowSignIn)
+    assert await services.database.rows(_CONSENTS) == []
+    new_session = await services.sessions.start(session.user, "login", ADDRESS, "")
+    assert isinstance(await services.oauth.authorize.decide(outcome.pending, new_session, "allow"), RedirectTo)
+    assert len(await services.database.rows(_CONSENTS)) == 1

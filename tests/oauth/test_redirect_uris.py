@@ -1,0 +1,249 @@
+"""Validation of redirect URIs, with strings that have deceived other validators."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sso.oauth.redirect_uris import (
+    Redirect,
+    is_redirect_uri,
+    match_post_logout_redirect_uri,
+    match_redirect_uri,
+)
+
+HOSTS = ["game.example.com"]
+
+REFUSED = [
+    # another host
+    "https://evil.com/cb",
+    "https://game.example.com@evil.com/cb",
+    "https://gameXexample.com/",
+    "https://game.example.com.evil.com/",
+    "https://evilgame.example.com/",
+    "https://evil.com/game.example.com",
+    "https://evil.com?game.example.com",
+    "https://evil.com/?x=https://game.example.com/",
+    "https://game.example.com./cb",
+    "https://xn--gme-example-0za.com/",
+    # subdomains and parent domains
+    "https://sub.game.example.com/cb",
+    "https://example.com/cb",
+    # strings that browsers interpret differently
+    "https://evil.com\\@game.example.com/cb",
+    "https://evil.com%5C@game.example.com/cb",
+    "https://evil.com%5c@game.example.com/cb",
+    "https://evil.com%2f@game.example.com/cb",
+    "https:\\\\game.example.com/cb",
+    "https://game.example.com\\@evil.com/cb",
+    "https://game.example.com\\.evil.com/cb",
+    "https://evil.com;@game.example.com/",
+    "https://evil.com\u2044@game.example.com/",
+    "https://u:p@game.example.com/cb",
+    "https://@game.example.com/cb",
+    "https://game.example.com:80@evil.com/",
+    "https://ｇame.example.com/cb",
+    "https://game。example.com/cb",
+    "https://%67ame.example.com/cb",
+    "https://game.example.com%00.evil.com/",
+    "https://game.example.com%2eevil.com/",
+    # schemes
+    "javascript://game.example.com/%0aalert(1)",
+    "JaVaScRiPt:alert(1)",
+    "data://game.example.com/x",
+    "vbscript:",
+    "file://game.example.com/",
+    "mygame://game.example.com/cb",
+    "ftp://game.example.com/",
+    "blob:https://game.example.com/x",
+    "httpsx://game.example.com/",
+    "http://game.example.com/cb",
+    # not absolute
+    "//game.example.com/cb",
+    "https:game.example.com/cb",
+    "https:/game.example.com/cb",
+    "https:///game.example.com/cb",
+    "https:////game.example.com/cb",
+    "/cb",
+    "game.example.com/cb",
+    "",
+    "https://",
+    "https:///",
+    "https://?",
+    # addresses and ports
+    "https://[game.example.com]/",
+    "https://[::1]/",
+    "https://[::1",
+    "https://0x7f.1/",
+    "https://game.example.com:99999/",
+    "https://game.example.com:65536/",
+    "https://game.example.com:0/",
+    "https://game.example.com:0443/",
+    "https://game.example.com:abc/",
+    "https://game.example.com:/cb",
+    "https://game.example.com:443:443/cb",
+    "https://game.example.com:٤٤٣/",
+    # fragments
+    "https://game.example.com/cb#frag",
+    "https://game.example.com/cb#",
+    "https://game.example.com#@evil.com",
+    # control characters, raw and encoded
+    "https://game.example.com/cb\r\nSet-Cookie:a=b",
+    "https://game.example.com/cb%0d%0aSet-Cookie:a=b",
+    "https://game.example.com/cb%0D",
+    "https://game.example.com/cb%00",
+    "https://game.example.com/cb%7f",
+    "https://game\n.example.com/",
+    "https://game%0a.example.com/",
+    "https://ga\tme.example.com/",
+    "\x00https://game.example.com/cb",
+    " https://game.example.com/cb",
+    "https://game.example.com/cb ",
+    "https://game.example.com/c b",
+    "https://game.example.com/cb\x7f",
+    "https://game.example.com/cb\n",
+    # characters that a URI must not have
+    'https://game.example.com/"',
+    "https://game.example.com/<",
+    "https://game.example.com/>",
+    "https://game.example.com/^",
+    "https://game.example.com/`",
+    "https://game.example.com/{x}",
+    "https://game.example.com/|",
+    "https://game.example.com/é",
+    "https://game.example.com/%zz",
+    "https://game.example.com/%",
+    # parameters of the response
+    "https://game.example.com/cb?code=x",
+    "https://game.example.com/cb?a=1&state=x",
+    "https://game.example.com/cb?error=x",
+    "https://game.example.com/cb?error_description",
+    "https://game.example.com/cb?%63ode=x",
+    "https://game.example.com/cb?a=1;code=x",
+    # too long
+    "https://game.example.com/" + "a" * 2048,
+    "https://game.example.com/" + "a" * 100_000,
+]
+
+
+@pytest.mark.parametrize("uri", REFUSED)
+def test_uri_that_does_not_belong_to_the_client_is_refused(uri: str) -> None:
+    assert not is_redirect_uri(uri, HOSTS)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://game.example.com/cb",
+        "https://game.example.com",
+        "https://game.example.com?",
+        "https://game.example.com:8443/cb",
+        "https://GAME.EXAMPLE.COM/CB",
+        "https://game.example.com/cb/../../x",
+        "https://game.example.com/%2e%2e/",
+        "https://game.example.com/%252e%252e/",
+        "https://game.example.com/cb?a=1&b=2",
+        "https://game.example.com/cb?codes=1&mystate=2",
+        "https://game.example.com/@evil.com",
+        "https://game.example.com//evil.com",
+        "https://game.example.com/cb?to=https://evil.com/",
+        "https://game.example.com/%E2%9C%93",
+        "https://game.example.com/" + "a" * (2048 - 25),
+    ],
+)
+def test_accepted_uri_is_used_unchanged(uri: str) -> None:
+    redirect = match_redirect_uri(uri, HOSTS)
+    assert isinstance(redirect, Redirect)
+    assert redirect.uri == uri
+    assert redirect.with_parameters(code="c").startswith(uri)
+
+
+@pytest.mark.parametrize(
+    "uri", ["http://localhost.evil.com/", "http://localhost:80@evil.com/", "http://127.0.0.1.evil.com/"]
+)
+def test_loopback_host_must_match_the_whole_name(uri: str) -> None:
+    assert not is_redirect_uri(uri, ["localhost", "127.0.0.1"])
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_http_is_allowed_for_loopback_hosts_with_any_port(host: str) -> None:
+    assert is_redirect_uri(f"http://{host}:51004/cb", [host])
+    assert is_redirect_uri(f"http://{host}/cb", [host])
+    assert not is_redirect_uri(f"http://{host}/cb", HOSTS)
+
+
+def test_http_is_allowed_for_a_host_that_is_listed_with_http() -> None:
+    assert is_redirect_uri("http://intra.example.com/cb", ["http://intra.example.com"])
+    assert is_redirect_uri("https://intra.example.com/cb", ["http://intra.example.com"])
+    assert not is_redirect_uri("http://intra.example.com/cb", ["intra.example.com"])
+
+
+def test_http_is_allowed_for_every_host_if_the_service_has_no_tls() -> None:
+    assert is_redirect_uri("http://game.example.com/cb", HOSTS, any_http=True)
+    assert not is_redirect_uri("http://evil.com/cb", HOSTS, any_http=True)
+
+
+def test_idn_host_matches_as_a_label_only() -> None:
+    assert is_redirect_uri("https://xn--bcher-kva.example/cb", ["xn--bcher-kva.example"])
+    assert not is_redirect_uri("https://bücher.example/cb", ["xn--bcher-kva.example"])
+    assert not is_redirect_uri("https://xn--bucher-kva.example/cb", ["xn--bcher-kva.example"])
+
+
+def test_listed_redirect_uris_match_exactly() -> None:
+    uris = ["https://game.example.com/cb"]
+    assert is_redirect_uri(uris[0], HOSTS, uris)
+    for other in ("https://game.example.com/cb/", "https://game.example.com/cb?x", "https://game.example.com:443/cb"):
+        assert not is_redirect_uri(other, HOSTS, uris)
+    assert not is_redirect_uri("https://GAME.example.com/cb", HOSTS, uris)
+
+
+def test_listed_loopback_uri_matches_with_any_port() -> None:
+    uris = ["http://127.0.0.1/cb"]
+    assert is_redirect_uri("http://127.0.0.1:51004/cb", ["127.0.0.1"], uris)
+    assert not is_redirect_uri("http://127.0.0.1:51004/other", ["127.0.0.1"], uris)
+    assert not is_redirect_uri("http://localhost:51004/cb", ["127.0.0.1", "localhost"], uris)
+
+
+def test_client_may_have_redirect_uris_without_hosts() -> None:
+    assert is_redirect_uri("https://game.example.com/cb", [], ["https://game.example.com/cb"])
+    assert not is_redirect_uri("https://game.example.com/x", [], ["https://game.example.com/cb"])
+    assert not is_redirect_uri("https://game.example.com/cb", [])
+
+
+@pytest.mark.parametrize(
+    ("uri", "response"),
+    [
+        ("https://h.example/cb", "https://h.example/cb?code=c&state=s"),
+        ("https://h.example/cb?a=1&b=2", "https://h.example/cb?a=1&b=2&code=c&state=s"),
+        ("https://h.example/cb?", "https://h.example/cb?code=c&state=s"),
+        ("https://h.example/cb?a&", "https://h.example/cb?a&code=c&state=s"),
+        ("https://h.example", "https://h.example?code=c&state=s"),
+    ],
+)
+def test_added_parameters_follow_those_of_the_uri(uri: str, response: str) -> None:
+    assert Redirect(uri, "").with_parameters(code="c", state=b"s", error=None) == response
+
+
+def test_state_is_percent_encoded() -> None:
+    assert Redirect("https://h.example/", "").with_parameters(state=b'"><\r\n\xff&=') == (
+        "https://h.example/?state=%22%3E%3C%0D%0A%FF%26%3D"
+    )
+
+
+@given(st.text(alphabet=st.sampled_from("htps:/@\\.gamexlco?#%0a[]\t evi;"), max_size=60))
+def test_accepted_uri_always_has_the_host_as_authority(tail: str) -> None:
+    for uri in (tail, f"https://{tail}", f"https://game.example.com{tail}"):
+        redirect = match_redirect_uri(uri, HOSTS)
+        if isinstance(redirect, Redirect):
+            rest = redirect.uri.lower().removeprefix("https://game.example.com")
+            assert rest != redirect.uri.lower()
+            assert not rest or rest[0] in "/?:"
+
+
+def test_post_logout_redirect_uri_must_have_an_origin_of_the_client() -> None:
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, [], any_http=False)
+    assert match_post_logout_redirect_uri("https://evil.com/bye", HOSTS, [], any_http=False) is None
+    uris = ["https://game.example.com:8443/cb"]
+    assert match_post_logout_redirect_uri("https://game.example.com:8443/bye", [], uris, any_http=False)
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", [], uris, any_http=False) is None
+    assert match_post_logout_redirect_uri("https://evil.com/bye", [], uris, any_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, uris, any_http=False) is None

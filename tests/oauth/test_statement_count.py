@@ -1,0 +1,66 @@
+"""The frequent requests need a single call of the database."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from sso.db.database import Database
+from sso.oauth.client_auth import ClientCredentials, sha1_bearer
+from sso.services import Services
+from tests.oauth.in_process import BEARER_ONLY, CREDENTIALS, URI, new_code, redeem, refresh
+
+
+@pytest.fixture
+async def code(services: Services) -> str:
+    return await new_code(services)
+
+
+@pytest.fixture
+def count_calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]:
+    calls = 0
+    cross = Database._run
+
+    async def counting(self: Database, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return await cross(self, *arguments)
+
+    monkeypatch.setattr(Database, "_run", counting)
+
+    async def count(work: Awaitable[Any]) -> tuple[Any, int]:
+        nonlocal calls
+        calls = 0
+        return await work, calls
+
+    return count
+
+
+async def test_token_requests_of_a_cached_client_need_one_statement(
+    services: Services, code: str, count_calls: Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]
+) -> None:
+    data, calls = await count_calls(redeem(services, CREDENTIALS, code))  # the client is not cached yet
+    assert calls == 2
+    data, calls = await count_calls(redeem(services, CREDENTIALS, await new_code(services)))
+    assert calls == 1
+    data, calls = await count_calls(redeem(services, BEARER_ONLY, await new_code(services)))
+    assert calls == 2  # the request names no client, so the code must be read first
+    data, calls = await count_calls(refresh(services, BEARER_ONLY, data["refresh_token"]))
+    assert calls == 1
+    access, calls = await count_calls(services.oauth.token_store.find_access_token(data["access_token"]))
+    assert access is not None
+    assert calls == 1
+
+
+async def test_secret_change_takes_effect_at_once_although_the_client_is_cached(services: Services, code: str) -> None:
+    from sso.oauth.errors import InvalidClient
+
+    data = await redeem(services, BEARER_ONLY, code)
+    data = await refresh(services, BEARER_ONLY, data["refresh_token"])
+    new = await services.oauth.clients.rotate_secret("shop")
+    assert new
+    await services.oauth.clients.finish_rotation("shop")
+    with pytest.raises(InvalidClient):
+        await refresh(services, BEARER_ONLY, data["refresh_token"])
+    fresh = ClientCredentials(bearer=sha1_bearer(URI, new).decode())
+    assert await refresh(services, fresh, data["refresh_token"])
