@@ -39,7 +39,7 @@ class Services:
     settings: Settings
     database: Database
     keyring: Keyring
-    wakeups: Notifications
+    notifications: Notifications
     key_store: KeyStore
     keys: KeySet
     users: UserStore
@@ -103,7 +103,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         game_admin=settings.gsid_admin == "allow",
     )
     applications = permissions.login_rules
-    wakeups = Notifications(database)
+    notifications = Notifications(database)
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
@@ -113,7 +113,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         settings=settings,
         database=database,
         keyring=ring,
-        wakeups=wakeups,
+        notifications=notifications,
         key_store=key_store,
         keys=keys,
         users=users,
@@ -130,7 +130,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
-        game=gsid_parts.build(settings, database, wakeups, authentication_data, applications, verifications),
+        game=gsid_parts.build(settings, database, notifications, authentication_data, applications, verifications),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

@@ -35,9 +35,9 @@ async def user(services: Services) -> User:
 async def game(services: Services) -> AsyncIterator[GameLogin]:
     """With its background tasks."""
     async with trio.open_nursery() as nursery:
-        await nursery.start(services.wakeups.run)
+        await nursery.start(services.notifications.run)
         await nursery.start(services.game.held_polls.run)
-        await services.wakeups.connected.wait()
+        await services.notifications.connected.wait()
         yield services.game
         nursery.cancel_scope.cancel()
 
@@ -60,7 +60,7 @@ async def new_turn(services: Services, gsid: str) -> Poll:
 
 async def all_woken(services: Services) -> None:
     """Every notification that was sent until now has arrived: they come in order."""
-    with services.wakeups.watch("all woken") as signals, trio.fail_after(20):
+    with services.notifications.subscribe("all woken") as signals, trio.fail_after(20):
         await notify(services.database, "all woken")
         await signals.receive()
 
@@ -246,7 +246,7 @@ async def test_a_claim_of_which_nobody_knows_is_found_by_the_same_poll(
         nursery.start_soon(one)
         await trio.sleep(0.3)
         assert outcomes == []
-        services.wakeups.wake_all()  # as happens after every loss, and every few seconds
+        services.notifications.rescan()  # as happens after every loss, and every few seconds
     assert isinstance(outcomes[0], LoginReady)
     with pytest.raises(AlreadyDelivered):
         await poll(game, gsid)

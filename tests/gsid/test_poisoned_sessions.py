@@ -56,11 +56,11 @@ async def test_held_polls_of_other_sessions_are_woken(services: Services, monkey
     monkeypatch.setattr(store, "find_changed", changed)
     await services.database.run_sql("UPDATE game_sessions SET status = 'closed' WHERE gsid = $1", [turns[4].gsid])
     woken: list[str] = []
-    monkeypatch.setattr(services.wakeups, "wake", woken.append)
+    monkeypatch.setattr(services.notifications, "signal", woken.append)
     with capture_logs() as logs:
         async with trio.open_nursery() as nursery:
             await nursery.start(holds.run)
-            services.wakeups.wake_all()
+            services.notifications.rescan()
             with trio.fail_after(10):
                 while len(woken) < 2:  # noqa: ASYNC110 - nothing else tells
                     await trio.sleep(0.01)

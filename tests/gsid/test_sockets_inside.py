@@ -53,10 +53,10 @@ async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     app = build_app(services, Health(), Metrics(enabled=False))
     stop, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(services.wakeups.run)
+        await nursery.start(services.notifications.run)
         await nursery.start(services.game.held_polls.run)
         await nursery.start(services.game.socket_registry.run)
-        await services.wakeups.connected.wait()
+        await services.notifications.connected.wait()
         scope = trio.CancelScope()
 
         async def serve() -> None:
