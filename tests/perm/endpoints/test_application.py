@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.config import load
 from sso.core.keys import public_pem
+from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
 from sso.services import Services, open_services
 from tests.perm.endpoints.conftest import Answer, Person, Studio
 from tests.perm.endpoints.tokens import ServiceKey
@@ -299,10 +300,10 @@ def test_a_custom_key_is_published_and_trusted_until_it_is_removed(studio: Studi
         trio.run(run)
 
     assert studio.root.call("user/info", token).status == 401
-    change(lambda s: s.permissions.application_keys.add_custom(s.database, app, key.pem))
+    change(lambda s: add_custom_key(s.database, app, key.pem))
     assert studio.client.get(url).json()["keys"] == [{"id": key.kid, "data": key.pem}]
     assert studio.root.call("user/info", token).status == 200
-    change(lambda s: s.permissions.application_keys.remove_custom(s.database, app, key.kid))
+    change(lambda s: delete_custom_key(s.database, app, key.kid))
     assert studio.client.get(url).json()["keys"] == []
     assert studio.root.call("user/info", token).status == 401
 

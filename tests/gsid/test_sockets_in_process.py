@@ -1,4 +1,4 @@
-"""A server inside the test, whose clock and errors are ours: clients that vanish, and a server that fails."""
+"""WebSockets of a server in the test's own process, so that tests can shorten its limits and make it fail."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ HANDSHAKE = (
 
 
 @dataclass
-class Inside:
+class InProcessServer:
     base_url: str
     services: Services
     stop: trio.Event
@@ -40,14 +40,13 @@ class Inside:
         (row,) = await self.services.database.run_sql("SELECT * FROM game_sessions WHERE gsid = $1", [game.gsid])
         return row
 
-    async def until_polled(self, game: Game) -> None:
-        while not (await self.row(game))["poll"]:  # noqa: ASYNC110 - the database has no events for us
+    async def until_held(self) -> None:
+        while not len(self.services.game.held_polls):  # noqa: ASYNC110 - there is no event to wait for
             await trio.sleep(0.01)
-        await trio.sleep(0.05)
 
 
 @pytest.fixture
-async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Inside]:
+async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcessServer]:
     monkeypatch.setattr(hypercorn_connection, "PING_S", PING_S)
     listener = socket.create_server(("127.0.0.1", 0))
     app = build_app(services, Health(), Metrics(enabled=False))
@@ -65,7 +64,7 @@ async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
         nursery.start_soon(serve)
         await ready.wait()
-        yield Inside(f"http://127.0.0.1:{listener.getsockname()[1]}", services, stop, scope)
+        yield InProcessServer(f"http://127.0.0.1:{listener.getsockname()[1]}", services, stop, scope)
         scope.cancel()
         nursery.cancel_scope.cancel()
     listener.close()
@@ -76,22 +75,22 @@ async def user(services: Services) -> User:
     return await add_user(services)
 
 
-async def test_a_client_that_answers_no_ping_is_gone_and_cancels_its_poll(server: Inside) -> None:
+async def test_client_that_answers_no_ping_is_disconnected_and_its_poll_cancelled(server: InProcessServer) -> None:
     game = await new_game(server)
     async with await connect(server, game.address) as vanished:
         await vanished.stream.send_all(HANDSHAKE.format(path=SOCKET + game.gsid).encode())
         assert (await vanished.receive()).status == 101
         poll = await game.begin_poll()
-        await server.until_polled(game)
+        await server.until_held()
         began = trio.current_time()
         with trio.fail_after(10):
             (answer,) = await receive_all([poll])
-        assert answer.told == "CANCELLED"
+        assert answer.outcome == "CANCELLED"
         assert trio.current_time() - began > PING_S
     assert (await server.row(game))["status"] == "pending"
 
 
-async def test_a_client_that_says_nothing_but_answers_pings_stays(server: Inside) -> None:
+async def test_silent_client_that_answers_pings_stays_connected(server: InProcessServer) -> None:
     game = await new_game(server)
     async with await connect(server, game.address) as quiet:
         await quiet.stream.send_all(HANDSHAKE.format(path=SOCKET + game.gsid).encode())
@@ -108,20 +107,20 @@ async def test_a_client_that_says_nothing_but_answers_pings_stays(server: Inside
         assert (await server.row(game))["cancels"] == 0
 
 
-async def test_after_twenty_seconds_without_a_pong_a_client_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_is_disconnected_after_twenty_seconds_without_a_pong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert hypercorn_connection.PING_S * (hypercorn_connection.MAX_PINGS + 1) == 20
 
 
-async def test_an_error_of_ours_is_1011_and_cancels_nothing(
-    server: Inside, user: User, monkeypatch: pytest.MonkeyPatch
+async def test_server_error_closes_with_1011_and_cancels_no_poll(
+    server: InProcessServer, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await new_game(server)
     poll = await game.begin_poll()
-    await server.until_polled(game)
+    await server.until_held()
 
     async def fail(*_: object) -> None:
-        raise RuntimeError("a mistake")
+        raise RuntimeError("a bug")
 
     async with game.socket() as opened:
         await opened.event()
@@ -132,12 +131,12 @@ async def test_an_error_of_ours_is_1011_and_cancels_nothing(
     assert (await server.row(game))["cancels"] == 0
     assert await server.services.game.sessions.confirm(game.gsid, user)
     (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
-@pytest.mark.parametrize("error", [Unavailable("no connection became free"), RuntimeError("a mistake")], ids=repr)
-async def test_a_socket_that_cannot_be_looked_up_is_1011(
-    server: Inside, monkeypatch: pytest.MonkeyPatch, error: Exception
+@pytest.mark.parametrize("error", [Unavailable("no connection became free"), RuntimeError("a bug")], ids=repr)
+async def test_failed_attach_closes_with_1011(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     game = await new_game(server)
 
@@ -150,11 +149,11 @@ async def test_a_socket_that_cannot_be_looked_up_is_1011(
     assert (code, last["error"]) == (1011, "server error")
 
 
-async def test_a_beat_that_the_database_refuses_is_left_out_and_the_socket_stays(
-    server: Inside, monkeypatch: pytest.MonkeyPatch
+async def test_socket_survives_a_heartbeat_that_the_database_refuses(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await new_game(server)
-    heartbeats = server.services.game.socket_registry
+    registry = server.services.game.socket_registry
 
     async def fail(*_: object) -> None:
         raise Unavailable("no connection became free")
@@ -163,35 +162,25 @@ async def test_a_beat_that_the_database_refuses_is_left_out_and_the_socket_stays
         await opened.event()
         with monkeypatch.context() as broken:
             broken.setattr(server.services.game.socket_store, "heartbeat", fail)
-            await heartbeats._heartbeat()
-        await heartbeats._heartbeat()
+            await registry._heartbeat()
+        await registry._heartbeat()
         assert (await opened.event())["event"] == "refresh"
 
 
-async def test_the_heartbeat_tells_a_replaced_socket_of_the_same_worker_that_it_is(server: Inside) -> None:
-    """When the wake-up was lost."""
-    game = await new_game(server)
-    store = server.services.game.socket_store
-    for name in ("older", "newer"):
-        assert await store.attach(game.gsid, name)
-    seen = await store.heartbeat([(game.gsid, "older"), (game.gsid, "newer")])
-    assert {name: found.socket_id for name, found in seen.items()} == {"older": "newer", "newer": "newer"}
-
-
-async def test_a_worker_that_goes_down_cancels_nobodys_poll(server: Inside) -> None:
+async def test_stopped_worker_cancels_no_poll(server: InProcessServer) -> None:
     game = await new_game(server)
     async with game.socket() as opened:
         await opened.event()
         server.scope.cancel()
-        await trio.sleep(0.3)
+        await opened.closed()
         row = await server.row(game)
         assert (row["cancels"], row["status"]) == (0, "pending")
 
 
-async def test_a_server_that_leaves_says_1012_and_answers_retry_at_once(server: Inside) -> None:
+async def test_draining_server_closes_with_1012_and_answers_polls_with_retry(server: InProcessServer) -> None:
     game = await new_game(server)
     poll = await game.begin_poll()
-    await server.until_polled(game)
+    await server.until_held()
     async with game.socket() as opened:
         await opened.event()
         server.stop.set()
@@ -199,6 +188,6 @@ async def test_a_server_that_leaves_says_1012_and_answers_retry_at_once(server: 
         code, last = await opened.closed(seconds=2)
         (answer,) = await receive_all([poll])
     assert (code, last["status"], last["error"]) == (1012, "ERROR", "server restarting")
-    assert answer.told == "RETRY"
+    assert answer.outcome == "RETRY"
     assert answer.data["delay"] in (0, 1)
     assert (await server.row(game))["cancels"] == 0

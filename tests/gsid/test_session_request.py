@@ -1,4 +1,4 @@
-"""Who may poll and close: address, Location, signature, and that wrong evidence is a violation.
+"""Evidence of requests: address, Location and signature in all their places; invalid evidence is a violation.
 
 A closed session answers a poll at once, so that a refusal and an answer can be told apart without waiting.
 """
@@ -26,7 +26,7 @@ def closed(game: Game, **fields: str) -> Session:
 
 
 def seen_by(session: Session, game: Game) -> Session:
-    """The same session, asked about by another game."""
+    """Returns the same session as used by another game."""
     return Session(game, session.gsid, session.match, session.location)
 
 
@@ -43,13 +43,13 @@ def assert_refused(session: Session, headers: dict[str, str] | None = None, **op
     assert session.row("state, ends") == before
 
 
-def test_the_creating_address_suffices(game: Game, other: Game) -> None:
+def test_registering_address_suffices(game: Game, other: Game) -> None:
     session = closed(game)
     assert_accepted(session)
     assert_refused(seen_by(session, other))
 
 
-def test_the_location_suffices_wherever_it_stands(game: Game, other: Game) -> None:
+def test_location_suffices_in_any_place(game: Game, other: Game) -> None:
     session = seen_by(closed(game), other)
     for said in (session.secret, session.location):
         assert_accepted(session, params={"Location": said})
@@ -57,12 +57,12 @@ def test_the_location_suffices_wherever_it_stands(game: Game, other: Game) -> No
         assert_accepted(session, {"Authorization": f"Location {said}"})
         assert_accepted(session, {"Authorization": f"location  {said}"})
     body = orjson.dumps({"gsid": session.gsid})
-    assert outcome(other.http.post(session.location, content=body)) == OVER  # as it stands, which is what it is for
-    raw = f"{BASE}/getGsidResult?Location={session.location}"  # not encoded, as careless clients do
+    assert outcome(other.http.post(session.location, content=body)) == OVER  # the URL of the Location header as it is
+    raw = f"{BASE}/getGsidResult?Location={session.location}"  # not percent-encoded, as some clients send it
     assert outcome(other.http.post(raw, content=body)) == OVER
 
 
-def test_a_wrong_location_is_refused_even_from_the_creating_address(game: Game) -> None:
+def test_wrong_location_is_a_violation_even_from_the_registering_address(game: Game) -> None:
     session, another = closed(game), closed(game)
     for said in ("", "x", session.secret[:-1], session.secret + "x", another.secret, "é", session.gsid, "*", "%00"):
         assert_refused(session, params={"Location": said})
@@ -70,14 +70,14 @@ def test_a_wrong_location_is_refused_even_from_the_creating_address(game: Game) 
     assert_refused(session, {"Location": another.location})
 
 
-def test_an_authorization_of_another_scheme_says_nothing(game: Game, other: Game) -> None:
+def test_authorization_with_another_scheme_is_ignored(game: Game, other: Game) -> None:
     session = closed(game)
     assert_accepted(session, {"Authorization": "Bearer x"})
     assert_refused(seen_by(session, other), {"Authorization": f"Bearer {session.secret}"})
 
 
 @pytest.mark.parametrize("place", ["Request-Sign: {}", "Sign: {}", "Authorization: Sign {}", "Authorization: sign {}"])
-def test_a_signature_suffices_from_anywhere(game: Game, other: Game, place: str) -> None:
+def test_signature_suffices_from_any_address(game: Game, other: Game, place: str) -> None:
     def header(made: str) -> dict[str, str]:
         name, _, value = place.partition(": ")
         return {name: value.format(made)}
@@ -91,14 +91,14 @@ def test_a_signature_suffices_from_anywhere(game: Game, other: Game, place: str)
     violation(other.send("closeGsid", body, header(sign(rsa_key(1), body))))
 
 
-def test_with_a_key_the_address_no_longer_suffices_but_the_location_does(game: Game) -> None:
+def test_location_suffices_for_a_session_with_a_key_and_the_address_does_not(game: Game) -> None:
     session = closed(game, public_key=public_text(rsa_key()))
     assert_refused(session)
     assert_refused(session, {"Public-Key": public_text(rsa_key())})
     assert_accepted(session, {"Location": session.secret})
 
 
-def test_a_signature_is_over_the_exact_bytes_of_the_body(game: Game) -> None:
+def test_signature_covers_the_exact_bytes_of_the_body(game: Game) -> None:
     session = game.register(public_key=public_text(rsa_key()))
     key, body = rsa_key(), b'{"gsid": "%s", "status": "Error"}' % session.gsid.encode()
     digest = hashes.Hash(hashes.SHA256())
@@ -138,14 +138,14 @@ def test_a_signature_is_over_the_exact_bytes_of_the_body(game: Game) -> None:
     assert game.send("closeGsid", body, {"Request-Sign": text}).status_code == 200
 
 
-def test_a_signature_of_a_form_is_over_its_bytes_too(game: Game, other: Game) -> None:
+def test_signature_of_a_form_covers_its_bytes(game: Game, other: Game) -> None:
     session = game.register(public_key=public_text(rsa_key()))
     body = f"gsid={session.gsid}&status=Success".encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Request-Sign": sign(rsa_key(), body)}
     assert other.send("closeGsid", body, headers).status_code == 200
 
 
-def test_a_signature_without_a_registered_key_is_refused(game: Game) -> None:
+def test_signature_without_a_registered_key_is_a_violation(game: Game) -> None:
     session = closed(game)
     body = orjson.dumps({"gsid": session.gsid})
     violation(game.send("getGsidResult", body, {"Request-Sign": sign(rsa_key(), body)}))
@@ -153,7 +153,7 @@ def test_a_signature_without_a_registered_key_is_refused(game: Game) -> None:
     violation(game.send("getGsidResult", body, both))
 
 
-def test_wrong_evidence_beside_right_one_is_refused(game: Game) -> None:
+def test_invalid_evidence_beside_valid_evidence_is_a_violation(game: Game) -> None:
     session = closed(game, public_key=public_text(rsa_key()))
     body = orjson.dumps({"gsid": session.gsid})
     good, bad = {"Request-Sign": sign(rsa_key(), body)}, {"Request-Sign": sign(rsa_key(1), body)}
@@ -170,7 +170,7 @@ def test_wrong_evidence_beside_right_one_is_refused(game: Game) -> None:
     violation(game.send("getGsidResult", body, {"Location": session.secret, "Authorization": "Sign x"}))
 
 
-def test_the_key_of_a_later_request_is_the_registered_one(game: Game) -> None:
+def test_key_of_a_later_request_must_be_the_registered_one(game: Game) -> None:
     session = closed(game, public_key=public_text(rsa_key()))
     for spelled in (public_text(rsa_key()), base64.b64encode(base64.b64decode(public_text(rsa_key()))).decode()):
         body = orjson.dumps({"gsid": session.gsid, "public_key": spelled})
@@ -183,7 +183,7 @@ def test_the_key_of_a_later_request_is_the_registered_one(game: Game) -> None:
 
 
 @pytest.mark.parametrize("what", ["getGsidResult", "closeGsid", "info"])
-def test_an_unknown_or_malformed_gsid_is_a_violation(game: Game, server: Server, what: str) -> None:
+def test_unknown_or_malformed_gsid_is_a_violation(game: Game, server: Server, what: str) -> None:
     session = game.register()
     with Game(server, "127.0.0.1") as local:
         for gsid in (
@@ -195,7 +195,7 @@ def test_an_unknown_or_malformed_gsid_is_a_violation(game: Game, server: Server,
 
 
 @pytest.mark.parametrize("what", ["getGsidResult", "closeGsid", "info"])
-def test_a_gsid_that_is_no_string_is_a_bad_request(game: Game, what: str) -> None:
+def test_gsid_that_is_not_a_string_is_400(game: Game, what: str) -> None:
     for body in (b"{}", b"", b"[]", b"x", b'{"gsid": null}', b'{"gsid": 1}', b'{"gsid": ["x"]}', b'{"gsid": {}}'):
         answer: httpx.Response = game.send(what, body)
         assert answer.status_code == 400, body
@@ -205,14 +205,14 @@ def test_a_gsid_that_is_no_string_is_a_bad_request(game: Game, what: str) -> Non
 @pytest.mark.parametrize(
     "name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "True-Client-IP", "Client-IP", "X-Client-IP"]
 )
-def test_no_header_of_an_untrusted_peer_makes_an_address(game: Game, other: Game, name: str) -> None:
+def test_forwarding_headers_of_an_untrusted_peer_are_ignored(game: Game, other: Game, name: str) -> None:
     session = closed(game)
     said = f"for={game.address}" if name == "Forwarded" else game.address
     assert_refused(seen_by(session, other), {name: said})
     assert other.register({name: said}).row("address")["address"] == other.address
 
 
-def test_an_ip_that_is_not_signed_is_ignored_if_true_and_refused_if_not(game: Game, other: Game) -> None:
+def test_unsigned_ip_header_is_a_violation_unless_it_is_the_real_address(game: Game, other: Game) -> None:
     session = closed(game)
     for header in ({"Ip": game.address}, {"Authorization": f"Ip {game.address}"}, {"Ip": f"::ffff:{game.address}"}):
         assert_accepted(session, header)

@@ -1,4 +1,4 @@
-"""Parameters of the link to a game's sign-in: they fill fields that getGsid left empty, once somebody has confirmed."""
+"""Parameters of the link to a game login: the confirmation stores them in fields that getGsid left empty."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -82,10 +82,8 @@ def test_link_parameters_never_override_a_field_of_the_session(game: Game, brows
     assert sorted(session.poll().json()["permissions"]) == ["10", "11"]
 
 
-def test_link_of_another_browser_has_no_effect_on_the_confirmation(
-    game: Game, server: Server, browser: Browser
-) -> None:
-    """Anybody who knows the gsid can open the page; only what the confirming person saw is stored."""
+def test_link_opened_in_another_browser_has_no_effect(game: Game, server: Server, browser: Browser) -> None:
+    """Every client that knows the gsid can open the page; only the values that the confirming user saw are stored."""
     session = game.register()
     with Browser(server) as stranger:
         assert stranger.get(link(session, app_id=12, distr="evil")).status_code == 200
@@ -96,7 +94,7 @@ def test_link_of_another_browser_has_no_effect_on_the_confirmation(
     assert stored(session) == EMPTY
 
 
-def test_parameters_of_the_post_address_are_ignored(game: Game, browser: Browser) -> None:
+def test_parameters_in_the_url_of_the_post_are_ignored(game: Game, browser: Browser) -> None:
     session = game.register()
     browser.follow(browser.get(link(session, app_id=10)))
     form = browser.form(f"{session.decision}/continue")
@@ -104,7 +102,7 @@ def test_parameters_of_the_post_address_are_ignored(game: Game, browser: Browser
     assert stored(session) == (10, 0, "", False)
 
 
-def test_login_rules_of_the_filled_application_apply(game: Game, server: Server, browser: Browser) -> None:
+def test_login_rules_of_the_application_from_the_link_apply(game: Game, server: Server, browser: Browser) -> None:
     session = game.register()
     for name in ("app_id", "gapp_id"):
         shown = browser.follow(browser.get(link(session, **{name: 12})))
@@ -127,7 +125,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_value_for_an_empty_field_is_refused_by_name(
+def test_invalid_value_for_an_empty_field_is_an_error_that_names_it(
     game: Game, server: Server, browser: Browser, name: str
 ) -> None:
     session, full = game.register(), game.register(app_id=10, gapp_id=10, distr="x", meta="1")
@@ -142,7 +140,7 @@ def test_a_wrong_value_for_an_empty_field_is_refused_by_name(
     assert stored(session) == EMPTY
 
 
-def test_a_wrong_value_in_the_form_is_refused_and_confirms_nothing(game: Game, browser: Browser) -> None:
+def test_invalid_value_in_the_form_is_refused_and_confirms_nothing(game: Game, browser: Browser) -> None:
     session = game.register()
     browser.follow(browser.get(session.page))
     form = browser.form(f"{session.decision}/continue")
@@ -150,7 +148,7 @@ def test_a_wrong_value_in_the_form_is_refused_and_confirms_nothing(game: Game, b
     assert (session.status, stored(session)) == ("pending", EMPTY)
 
 
-def test_link_language_is_that_of_the_pages(game: Game, server: Server, browser: Browser) -> None:
+def test_lang_sets_the_language_of_the_pages(game: Game, server: Server, browser: Browser) -> None:
     session = game.register()
     with Browser(server) as fresh:
         assert '<html lang="de"' in fresh.get(link(session, lang="de-AT")).text
@@ -161,7 +159,7 @@ def test_link_language_is_that_of_the_pages(game: Game, server: Server, browser:
     assert '<html lang="fr"' in browser.follow(browser.submit(f"{session.decision}/continue")).text
 
 
-def test_using_another_account_keeps_the_parameters(game: Game, server: Server) -> None:
+def test_use_another_account_keeps_the_parameters(game: Game, server: Server) -> None:
     session = game.register()
     with fresh_browser(server, new_user(server)) as bob:
         bob.follow(bob.get(link(session, app_id=10, distr="a b")))
@@ -170,8 +168,8 @@ def test_using_another_account_keeps_the_parameters(game: Game, server: Server) 
         assert "distr=a+b" in bob.page.headers["Location"]
 
 
-def test_a_filled_application_cannot_speak_for_the_client(game: Game, other: Game, browser: Browser) -> None:
-    """An access key vouches for addresses of clients of its application. A link must not make a session one of them."""
+def test_application_from_the_link_cannot_sign_client_addresses(game: Game, other: Game, browser: Browser) -> None:
+    """An access key signs addresses of its application's clients. A link must not add a session to them."""
     secret = "s" * 40
     game.server.apply({"access_keys": [{"application_id": 10, "hash": secret}]})
     key_id = query(game.server, "SELECT id FROM access_keys WHERE application_id = 10")[0]["id"]

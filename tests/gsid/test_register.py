@@ -1,4 +1,4 @@
-"""getGsid: every field, in JSON and as a form; what is wrong is told so and registers nothing."""
+"""getGsid: every field, in JSON and as a form; an invalid request is refused and registers nothing."""
 
 import base64
 import re
@@ -22,7 +22,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 def refused(game: Game, headers: dict[str, str] | None = None, /, **fields: Any) -> str:
-    """400, in the envelope."""
+    """Asserts that the request is refused with 400 and returns the error text."""
     answer = game.get_gsid(headers, **fields)
     assert answer.status_code == 400, answer.text
     assert set(answer.json()) == {"status", "error"}
@@ -32,8 +32,8 @@ def refused(game: Game, headers: dict[str, str] | None = None, /, **fields: Any)
 
 
 @pytest.fixture(autouse=True)
-def nothing_refused_was_registered(game: Game) -> Iterator[None]:
-    """As many sessions of this address as answers that said OK."""
+def refused_requests_register_nothing(game: Game) -> Iterator[None]:
+    """After each test, the address has as many sessions as it got OK responses."""
     answers: list[int] = []
     game.http.event_hooks["response"].append(lambda answer: answers.append(answer.status_code))
     yield
@@ -41,7 +41,7 @@ def nothing_refused_was_registered(game: Game) -> Iterator[None]:
     assert rows[0]["count"] == answers.count(200)
 
 
-def test_the_answer_has_exactly_these_fields(game: Game) -> None:
+def test_response_has_exactly_the_specified_fields(game: Game) -> None:
     answer = game.get_gsid()
     data = answer.json()
     assert answer.status_code == 200
@@ -56,7 +56,7 @@ def test_the_answer_has_exactly_these_fields(game: Game) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_the_location_header_carries_a_secret_that_is_kept_as_a_digest(game: Game) -> None:
+def test_location_header_has_a_secret_that_is_stored_as_a_digest(game: Game) -> None:
     session = game.register()
     assert session.location == f"{game.server.base_url}{BASE}/getGsidResult?Location={session.secret}"
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", session.secret)
@@ -64,7 +64,7 @@ def test_the_location_header_carries_a_secret_that_is_kept_as_a_digest(game: Gam
     assert game.register().secret != session.secret
 
 
-def test_an_empty_body_takes_every_default(game: Game) -> None:
+def test_empty_body_takes_every_default(game: Game) -> None:
     for body, headers in ((b"", {}), (b"{}", {}), (b"", FORM)):
         answer = game.send("getGsid", body, headers)
         row = query(game.server, "SELECT * FROM game_sessions WHERE gsid = $1", answer.json()["gsid"])[0]
@@ -80,7 +80,7 @@ ALL: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("as_form", [False, True])
-def test_json_and_form_say_the_same(game: Game, as_form: bool) -> None:
+def test_json_and_form_are_equivalent(game: Game, as_form: bool) -> None:
     key = public_text(rsa_key())
     fields = ALL | {"public_key": key, "jwt_public_key": key}
     url = f"{BASE}/getGsid"
@@ -106,34 +106,34 @@ FLAGS = ("nojwt", "short_token", "fixed_ip", "meta")
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_text_is_a_string_of_bounded_length(game: Game, name: str) -> None:
+def test_text_that_is_too_long_or_no_string_is_refused(game: Game, name: str) -> None:
     for value in (None, 1, True, 1.5, *EMPTY, ["x"], "x" * 5000):
         assert refused(game, **{name: value}).startswith(f"{name}: must be "), value
 
 
 @pytest.mark.parametrize("name", FLAGS)
-def test_a_switch_is_the_string_0_or_1(game: Game, name: str) -> None:
+def test_flag_other_than_0_or_1_is_refused(game: Game, name: str) -> None:
     for value in (None, 1, True, 1.5, *EMPTY, ["1"], "true", "2", "", " 1", "1 ", "١"):
         assert refused(game, **{name: value}) == f'{name}: must be "0" or "1"', value
 
 
 @pytest.mark.parametrize("name", ["app_id", "gapp_id"])
-def test_an_application_is_one_that_exists(game: Game, name: str) -> None:
+def test_unknown_application_is_refused(game: Game, name: str) -> None:
     for value in (None, -1, 2**31, 2**63 - 1, 1.5, True, *EMPTY, [10], "", "-1", "1.5", "٣", "0x1", 999):
         assert "app_id: " in refused(game, **{name: value}), value
 
 
-def test_an_integer_beyond_64_bits_is_refused(game: Game) -> None:
+def test_integer_beyond_64_bits_is_refused(game: Game) -> None:
     assert game.send("getGsid", b'{"app_id": 9223372036854775808}').status_code == 400
 
 
-def test_a_removed_application_is_refused(game: Game) -> None:
+def test_removed_application_is_refused(game: Game) -> None:
     game.server.apply({"applications": [{"application_id": 19, "name": "Old"}]})
     query(game.server, "UPDATE applications SET removed = true WHERE application_id = 19")
     assert "app_id: " in refused(game, app_id=19)
 
 
-def test_application_0_is_none_and_a_decimal_string_is_a_number(game: Game) -> None:
+def test_application_0_means_none_and_a_decimal_string_is_accepted(game: Game) -> None:
     assert game.register(app_id=0, gapp_id=0).row()["app_id"] == 0
     assert game.register(app_id="10").row()["app_id"] == 10
 
@@ -149,19 +149,19 @@ NO_NETWORK = (
 )  # fmt: skip
 
 
-def test_fixed_ips_are_private_networks_only(game: Game) -> None:
+def test_fixed_ips_outside_private_networks_are_refused(game: Game) -> None:
     for text in (*NOT_PRIVATE, *NO_NETWORK):
         assert refused(game, **{"fixed_ips[]": [text]}).startswith("fixed_ips[]: item 0: "), text
         assert refused(game, **{"fixed_ips[]": ["10.0.0.1", text]}).startswith("fixed_ips[]: item 1: "), text
 
 
 @pytest.mark.parametrize("name", ["fixed_ips[]", "fixed_ips"])
-def test_fixed_ips_are_an_array_of_strings(game: Game, name: str) -> None:
+def test_fixed_ips_other_than_an_array_of_strings_are_refused(game: Game, name: str) -> None:
     for value in ("10.0.0.1", 5, True, None, EMPTY[1], [1], [True], [None], [["10.0.0.1"]], [EMPTY[1]]):
         assert "fixed_ips" in refused(game, **{name: value}), value
 
 
-def test_fixed_ips_are_64_at_most(game: Game) -> None:
+def test_more_than_64_fixed_ips_are_refused(game: Game) -> None:
     networks = [f"10.0.{number}.0/24" for number in range(65)]
     assert len(game.register(fixed_ips=networks[:64]).row()["fixed_ips"]) == 64
     refused(game, fixed_ips=networks)
@@ -180,12 +180,12 @@ def test_fixed_ips_are_64_at_most(game: Game) -> None:
         ("::ffff:10.0.0.1", "10.0.0.1/32"),
     ],
 )
-def test_without_a_mask_it_is_one_address_and_host_bits_are_masked(game: Game, sent: str, kept: str) -> None:
+def test_fixed_ip_without_a_mask_is_one_address_and_host_bits_are_cleared(game: Game, sent: str, kept: str) -> None:
     assert game.register(**{"fixed_ips[]": [sent]}).row()["fixed_ips"] == [kept]
 
 
 @pytest.mark.parametrize("body", [b"fixed_ips=10.0.0.1", b"fixed_ips[]=10.0.0.1", b"fixed_ips%5B%5D=10.0.0.1"])
-def test_a_form_may_name_fixed_ips_either_way(game: Game, body: bytes) -> None:
+def test_form_accepts_both_names_of_fixed_ips(game: Game, body: bytes) -> None:
     assert game.send("getGsid", body, FORM).status_code == 200
     assert query(game.server, "SELECT fixed_ips FROM game_sessions WHERE address = $1", game.address) == [
         (["10.0.0.1/32"],)
@@ -200,7 +200,7 @@ def test_a_form_may_name_fixed_ips_either_way(game: Game, body: bytes) -> None:
         b"fixed_ips=10.0.0.1&distr=x&%66ixed_ips=192.168.0.0/24",
     ],
 )
-def test_a_form_may_repeat_fixed_ips(game: Game, body: bytes) -> None:
+def test_form_accepts_repeated_fixed_ips(game: Game, body: bytes) -> None:
     assert game.send("getGsid", body, FORM).status_code == 200
     rows = query(game.server, "SELECT fixed_ips FROM game_sessions WHERE address = $1", game.address)
     assert rows == [(["10.0.0.1/32", "192.168.0.0/24"],)]
@@ -215,14 +215,14 @@ def test_a_form_may_repeat_fixed_ips(game: Game, body: bytes) -> None:
     ids=["form", "JSON"],
 )
 def test_fixed_ips_under_both_names_are_refused(game: Game, body: bytes, headers: dict[str, str]) -> None:
-    """One of the two restrictions would be lost otherwise."""
+    """Otherwise one of the two restrictions would be lost."""
     answer = game.send("getGsid", body, headers)
     assert answer.status_code == 400
     assert answer.json()["error"] == "body: expected fixed_ips[] or fixed_ips, not both"
 
 
 @pytest.mark.parametrize("name", ["distr", "factor", "app_id", "public_key", "meta"])
-def test_a_form_may_repeat_no_other_field(game: Game, name: str) -> None:
+def test_form_with_another_repeated_field_is_refused(game: Game, name: str) -> None:
     answer = game.send("getGsid", f"{name}=1&{name}=1".encode(), FORM)
     assert (answer.status_code, answer.json()["error"]) == (400, "body has a repeated field")
 
@@ -238,7 +238,7 @@ def encodings(key: rsa.RSAPublicKey) -> dict[str, str]:
     }
 
 
-def test_a_key_in_every_encoding_is_the_same_key(game: Game) -> None:
+def test_key_is_accepted_in_every_encoding(game: Game) -> None:
     key = rsa_key().public_key()
     for name, text in encodings(key).items():
         assert game.register(public_key=text).row()["public_key"] == public_der(key), name
@@ -247,7 +247,7 @@ def test_a_key_in_every_encoding_is_the_same_key(game: Game) -> None:
 
 
 @pytest.mark.parametrize("bits", [3072, 4096])
-def test_longer_keys_are_taken(game: Game, bits: int) -> None:
+def test_longer_keys_are_accepted(game: Game, bits: int) -> None:
     assert game.get_gsid(public_key=public_text(rsa_key(0, bits))).status_code == 200
 
 
@@ -265,7 +265,7 @@ def _tagged(tag: int, body: bytes) -> bytes:
 
 
 def pkcs1(n: int, e: int) -> str:
-    """Whatever the numbers, which no library would put into a key."""
+    """Encodes any numbers as a PKCS #1 key, also those that libraries refuse."""
     return base64.b64encode(_tagged(0x30, _number(n) + _number(e))).decode()
 
 
@@ -306,7 +306,7 @@ UNUSABLE = {
 }  # fmt: skip
 
 
-def test_an_unusable_key_is_refused(game: Game) -> None:
+def test_unusable_key_is_refused(game: Game) -> None:
     for name, text in UNUSABLE.items():
         assert refused(game, public_key=text).startswith("public_key: "), name
         assert refused(game, jwt_public_key=text).startswith("jwt_public_key: "), name
@@ -314,18 +314,18 @@ def test_an_unusable_key_is_refused(game: Game) -> None:
             refused(game, {"Public-Key": text})
 
 
-def test_a_private_key_that_was_sent_is_in_no_log(game: Game) -> None:
+def test_private_key_that_was_sent_is_not_logged(game: Game) -> None:
     for name in ("private PEM", "private DER", "private PEM in base64"):
         assert "PRIVATE" not in refused(game, public_key=UNUSABLE[name])
         assert UNUSABLE[name][40:90] not in game.server.log()
 
 
-def test_a_key_of_a_megabyte_is_too_much(game: Game) -> None:
+def test_key_of_a_megabyte_is_refused(game: Game) -> None:
     assert game.get_gsid(public_key="A" * 1_000_000).status_code == 413
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_a_bad_key_is_refused_at_once(name: str) -> None:
+def test_bad_key_is_refused_quickly(name: str) -> None:
     def look() -> float:
         began = time.perf_counter()
         with pytest.raises(UnusableKey):
@@ -342,11 +342,11 @@ def test_gsids_and_secrets_are_random(game: Game) -> None:
     assert len({session.match for session in made}) > 10
 
 
-def test_only_post_registers(server: Server) -> None:
+def test_methods_other_than_post_are_refused(server: Server) -> None:
     with server.client() as client:
         assert client.get(f"{BASE}/getGsid").status_code == 405
 
 
-def test_the_endpoint_is_not_for_other_origins(game: Game) -> None:
+def test_endpoint_sends_no_cors_headers(game: Game) -> None:
     answer: httpx.Response = game.get_gsid({"Origin": "https://evil.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]

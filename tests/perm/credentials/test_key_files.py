@@ -30,23 +30,23 @@ def store(folder: Path, name: str, key: Any = FIRST) -> Path:
 
 
 async def ids(files: KeyFiles, key: Any) -> list[int]:
-    return [found.application_id for found in await files.with_id(key_id(key))]
+    return [found.application_id for found in await files.find_by_id(key_id(key))]
 
 
 async def test_key_of_an_application_follows_its_file(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
-    assert await files.of(10) is None
+    assert await files.find(10) is None
     file = store(tmp_path, "10.pem")
-    found = await files.of(10)
+    found = await files.find(10)
     assert found is not None
     assert (found.id, found.pem) == (key_id(FIRST), public_pem(FIRST))
     store(tmp_path, "10.pem", SECOND)
     os.utime(file, ns=(1, 1))
-    found = await files.of(10)
+    found = await files.find(10)
     assert found is not None
     assert found.id == key_id(SECOND)
     file.unlink()
-    assert await files.of(10) is None
+    assert await files.find(10) is None
 
 
 async def test_keys_are_found_by_their_id_once_the_folder_changes(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ async def test_unknown_keys_cost_one_scan_per_refresh_and_none_on_the_event_loop
     files = KeyFiles(tmp_path, clock)
     async with trio.open_nursery() as nursery:
         for _ in range(50):
-            nursery.start_soon(files.with_id, "unknown")
+            nursery.start_soon(files.find_by_id, "unknown")
     assert len(scans) == 1
     clock.now += REFRESH_S
-    await files.with_id("unknown")
+    await files.find_by_id("unknown")
     assert len(scans) == 2
     assert threading.get_ident() not in scans
 
@@ -103,8 +103,8 @@ async def test_unchanged_files_are_read_once(tmp_path: Path, monkeypatch: pytest
     clock = Clock()
     files = KeyFiles(tmp_path, clock)
     for _ in range(3):
-        await files.with_id("unknown")
-        assert await files.of(11) is None
+        await files.find_by_id("unknown")
+        assert await files.find(11) is None
         clock.now += REFRESH_S
     assert sorted(path.name for path in reads) == ["10.pem", "11.pem"]
 
@@ -123,7 +123,7 @@ async def test_only_small_regular_files_count(tmp_path: Path) -> None:
     files = KeyFiles(folder)
     assert await ids(files, FIRST) == [15]
     for application_id in range(10, 15):
-        assert await files.of(application_id) is None
+        assert await files.find(application_id) is None
 
 
 @pytest.mark.timeout(30)
@@ -137,5 +137,5 @@ def test_content_of_a_file_that_became_a_fifo_is_not_waited_for(tmp_path: Path) 
 
 async def test_missing_folder_holds_no_keys(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path / "none")
-    assert await files.with_id("x") == []
-    assert await files.of(10) is None
+    assert await files.find_by_id("x") == []
+    assert await files.find(10) is None

@@ -1,4 +1,4 @@
-"""Whatever is sent to the four endpoints, the answer is the envelope with a 4xx: never a 5xx."""
+"""Invalid requests to the four endpoints get the error envelope with a 4xx status, never a 5xx."""
 
 import random
 from typing import Any
@@ -18,7 +18,7 @@ FIELDS = (
 HEADERS = ("Location", "Authorization", "Ip", "Signature", "Sign", "Request-Sign", "Public-Key", "X-Forwarded-For")
 
 
-def assert_told(answer: httpx.Response, what: object = "") -> None:
+def assert_client_error(answer: httpx.Response, what: object = "") -> None:
     assert answer.status_code in (200, 400, 403, 413, 415), what
     if answer.status_code != 200:
         assert set(answer.json()) == {"status", "error"}, what
@@ -27,12 +27,12 @@ def assert_told(answer: httpx.Response, what: object = "") -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_bad_body_is_told_so(game: Game, name: str) -> None:
+def test_invalid_body_is_4xx(game: Game, name: str) -> None:
     kind, content, _ = BODIES[name]
     for endpoint in ENDPOINTS:
         headers = [(b"Content-Type", kind.encode("latin1"))] if kind else []
         answer = game.http.post(f"{BASE}/{endpoint}", content=content, headers=headers)
-        assert_told(answer, endpoint)
+        assert_client_error(answer, endpoint)
         assert answer.status_code != 200 or endpoint == "getGsid"
 
 
@@ -43,13 +43,13 @@ def test_a_bad_body_is_told_so(game: Game, name: str) -> None:
         b'{"gsid": "\\u0000"}', b'{"gsid": "x", "gsid": "y"}', b"null", b"true", b'"x"', b"{", b"\xff", b"{}{}",
     ],
 )  # fmt: skip
-def test_json_that_is_none_is_a_bad_request(game: Game, content: bytes) -> None:
+def test_json_other_than_an_object_is_400(game: Game, content: bytes) -> None:
     for endpoint in ENDPOINTS:
         assert game.send(endpoint, content).status_code == 400
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_odd_headers_break_nothing(game: Game, name: str) -> None:
+def test_malformed_headers_cause_no_server_error(game: Game, name: str) -> None:
     session = game.register(public_key=public_text(rsa_key()))
     session.close(headers={"Location": session.secret})
     for value in (
@@ -67,10 +67,10 @@ def test_odd_headers_break_nothing(game: Game, name: str) -> None:
         for endpoint in ENDPOINTS:
             body = orjson.dumps({"gsid": session.gsid, "status": "Error"})
             answer = game.http.post(f"{BASE}/{endpoint}", content=body, headers=[(name.encode(), value)])
-            assert_told(answer, (endpoint, value))
+            assert_client_error(answer, (endpoint, value))
 
 
-def test_a_seeded_sweep_finds_no_failure(game: Game) -> None:
+def test_random_input_causes_no_server_error(game: Game) -> None:
     chance = random.Random(21)
     session = game.register()
     session.close()
@@ -83,8 +83,8 @@ def test_a_seeded_sweep_finds_no_failure(game: Game) -> None:
         endpoint = chance.choice(ENDPOINTS)
         query = chance.choice(["", "?Location=%ff", "?Location", "?Location=a&Location=b", "?%", "?a=b"])
         answer = game.http.post(f"{BASE}/{endpoint}{query}", content=body, headers=headers)
-        assert_told(answer, (number, endpoint, query, headers, body))
-        if number % 50 == 49:  # a new address, before this one is blocked
+        assert_client_error(answer, (number, endpoint, query, headers, body))
+        if number % 50 == 49:  # a new address before this one is blocked
             game.http.close()
             game = Game(game.server)
     game.http.close()
