@@ -123,7 +123,7 @@ def test_sixth_guess_at_a_mailed_code_is_refused_even_if_right(server: Server) -
 async def _right_code(services: Services, user: User) -> str:
     if user.totp_sealed:
         return App(TOTP_SECRET).code()
-    await services.factors.send_code(user)
+    await services.second_factors.send_code(user)
     (mail,) = await services.database.rows(Statement("SELECT id, body_sealed FROM outbox"))
     body = services.keyring.open(place("outbox.body_sealed", mail["id"]), mail["body_sealed"])
     return body.partition("code is ")[2][:6]

@@ -12,7 +12,7 @@ from tests.gsid.test_poll_store import new_session
 async def test_unreadable_session_does_not_keep_other_polls_from_being_woken(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held_polls, store = services.game.held_polls, services.game.polls._store
+    held_polls, store = services.game_login.held_polls, services.game_login.polls._store
     polls: list[Poll] = []
     for _ in range(5):
         poll = await store.start(await new_session(services))
