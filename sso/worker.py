@@ -12,7 +12,7 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.background import keep_running
 from sso.core.keys import ALGORITHMS, CHEAP
-from sso.db import cleaner
+from sso.db import cleanup
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
@@ -68,7 +68,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
-    await background.start(keep_running, "cleaner", cleaner.run, services.database, services.settings.audit_days)
+    await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 

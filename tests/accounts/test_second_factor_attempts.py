@@ -172,7 +172,7 @@ async def test_guess_that_was_not_counted_in_time_is_never_judged(
                 right_ended.set()
 
         for worker in workers:
-            delay_judgement(worker.factors)
+            delay_judgement(worker.second_factors)
         async with trio.open_nursery() as nursery:
             for code in wrong_codes(right, BURST - 1):
                 nursery.start_soon(guess, random.choice(workers), code)

@@ -61,7 +61,7 @@ async def start_poll(services: Services, gsid: str) -> Poll:
 
 async def until_notified(services: Services) -> None:
     """Returns when every notification that was sent before has arrived; they arrive in order."""
-    with services.notifications.watch("until notified") as signals, trio.fail_after(20):
+    with services.notifications.subscribe("until notified") as signals, trio.fail_after(20):
         await notify(services.database, "until notified")
         await signals.receive()
 
@@ -250,7 +250,7 @@ async def test_uncertain_claim_is_found_by_the_same_poll(
         nursery.start_soon(one)
         await claims.failed.wait()
         assert outcomes == []
-        services.notifications.wake_all()  # as after a lost connection and every few seconds
+        services.notifications.rescan()  # as after a lost connection and every few seconds
     assert isinstance(outcomes[0], LoginReady)
     with pytest.raises(AlreadyDelivered):
         await result(game, gsid)

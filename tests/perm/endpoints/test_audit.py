@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from sso.config import load
-from sso.db.cleaner import sweep
+from sso.db.cleanup import delete_expired
 from sso.db.statement import Statement
 from sso.services import open_services
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
@@ -173,9 +173,9 @@ def test_entries_older_than_the_retention_are_deleted_in_batches(studio: Studio)
             await services.database.value(Statement(statement))
             left = Statement("SELECT count(*) FROM audit WHERE target = 'retention'")
             for days in (0, 400):
-                await sweep(services.database, days)
+                await delete_expired(services.database, days)
                 assert await services.database.value(left) == 2500
-            deleted = await sweep(services.database, 9)
+            deleted = await delete_expired(services.database, 9)
             young: int = await services.database.value(Statement("SELECT count(*) FROM audit"))
             return deleted, await services.database.value(left), young
 
