@@ -207,4 +207,4 @@ def test_only_one_module_reads_the_environment() -> None:
         if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
-    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/places.py"}
+    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}

@@ -51,7 +51,7 @@ def test_a_changed_password_keeps_this_browser_and_ends_the_rest(browser: Browse
     for name in ("token", "stoken"):
         assert browser.http.post("/proxy/api/login", json={"token": tokens[name]}).status_code == 401
     with Browser(server) as thief:
-        thief.plant(before or "")
+        thief.set_cookie(before or "")
         assert not thief.is_signed_in
 
 
@@ -254,5 +254,5 @@ def test_the_page_shows_no_secret_of_a_session(browser: Browser, server: Server,
             assert secret
             assert secret not in browser.page.text
         # What names a session in the list does not open it.
-        other.plant(browser.form("/account/sessions/end")["id"].ljust(43, "A"), SESSION)
+        other.set_cookie(browser.form("/account/sessions/end")["id"].ljust(43, "A"), SESSION)
         assert not other.is_signed_in

@@ -110,12 +110,12 @@ def test_only_the_browser_that_gave_the_password_may_give_the_code(browser: Brow
 
 
 def test_the_second_step_is_over_once_it_was_taken(browser: Browser, server: Server, app: App) -> None:
-    browser.plant("A" * 43, SESSION)  # whatever else the browser had
+    browser.set_cookie("A" * 43, SESSION)  # whatever else the browser had
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
     owing = browser.cookie(VISIT) or ""
     assert browser.submit("/login/code", otp=app.code()).status_code == 303
     with Browser(server) as other:
-        other.plant(owing, VISIT)
+        other.set_cookie(owing, VISIT)
         assert other.get("/login/code").headers["Location"] == "/login"
 
 
@@ -135,7 +135,7 @@ def test_another_account_may_be_used_instead(browser: Browser, server: Server) -
     owing = browser.cookie(VISIT) or ""
     assert browser.submit("/logout").headers["Location"] == "/login"
     assert browser.cookie(VISIT) is None
-    browser.plant(owing, VISIT)
+    browser.set_cookie(owing, VISIT)
     assert browser.get("/login/code").headers["Location"] == "/login"
     assert browser.sign_in(new_user(server)).headers["Location"] == "/account"
 

@@ -123,7 +123,7 @@ def test_sixth_guess_at_a_mailed_code_is_refused_even_if_right(server: Server) -
 async def _right_code(services: Services, user: User) -> str:
     if user.totp_sealed:
         return App(TOTP_SECRET).code()
-    await services.factors.send_code(user)
+    await services.second_factors.send_code(user)
     (mail,) = await services.database.rows(Statement("SELECT id, body_sealed FROM outbox"))
     body = services.keyring.open(place("outbox.body_sealed", mail["id"]), mail["body_sealed"])
     return body.partition("code is ")[2][:6]
@@ -172,7 +172,7 @@ async def test_guess_that_was_not_counted_in_time_is_never_judged(
                 right_ended.set()
 
         for worker in workers:
-            delay_judgement(worker.factors)
+            delay_judgement(worker.second_factors)
         async with trio.open_nursery() as nursery:
             for code in wrong_codes(right, BURST - 1):
                 nursery.start_soon(guess, random.choice(workers), code)

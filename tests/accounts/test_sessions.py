@@ -60,14 +60,14 @@ def test_the_cookie_changes_at_the_second_step(browser: Browser, server: Server)
 
 def test_a_cookie_that_was_set_before_is_worthless_afterwards(browser: Browser, server: Server, login: str) -> None:
     planted = "A" * 43
-    browser.plant(planted)
-    browser.plant(planted, VISIT)
+    browser.set_cookie(planted)
+    browser.set_cookie(planted, VISIT)
     browser.sign_in(login)
     assert browser.cookie() != planted
     assert browser.is_signed_in
     for name in (SESSION, VISIT):
         with Browser(server) as attacker:
-            attacker.plant(planted, name)
+            attacker.set_cookie(planted, name)
             assert not attacker.is_signed_in
             assert attacker.get("/login/code").headers["Location"] == "/login"
 
@@ -78,11 +78,11 @@ def test_the_session_that_was_there_ends_at_the_next_sign_in(browser: Browser, s
     assert before
     browser.http.cookies.delete(SESSION)
     browser.get("/login")
-    browser.plant(before)
+    browser.set_cookie(before)
     assert browser.submit("/login", login=new_user(server), password=PASSWORD).status_code == 303
     assert browser.cookie() != before
     with Browser(server) as other:
-        other.plant(before)
+        other.set_cookie(before)
         assert not other.is_signed_in
 
 

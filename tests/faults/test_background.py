@@ -104,7 +104,7 @@ def test_failing_task_is_started_again_and_its_worker_goes_on_serving(server: Se
 def login_status(server: Server) -> int:
     """0 while nobody answers."""
     try:
-        with Connection(server.base_url, answer_s=2.0) as connection:
+        with Connection(server.base_url, timeout_s=2.0) as connection:
             return connection.ask("POST", LOGIN, PEOPLE[0]._asdict()).status
     except OSError:
         return 0

@@ -82,11 +82,11 @@ async def test_a_key_past_its_publication_is_gone_from_the_set(services: Service
 async def test_a_change_is_seen_by_a_running_set_at_once(
     services: Services, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sso.db.notifications.SCAN_S", 3600.0)  # without the slow look that comes every few seconds
+    monkeypatch.setattr("sso.db.notifications.RESCAN_S", 3600.0)  # no regular signals
     other = KeySet(services.key_store, services.keyring)
-    await nursery.start(services.wakeups.run)
-    await services.wakeups.connected.wait()
-    await nursery.start(other.run, services.wakeups)
+    await nursery.start(services.notifications.run)
+    await services.notifications.connected.wait()
+    await nursery.start(other.run, services.notifications)
     kid = await services.key_store.rotate("ES256", 3600)
     with trio.fail_after(20):
         while other.find(kid) is None:  # noqa: ASYNC110 - it tells nobody
