@@ -1,4 +1,4 @@
-"""The Quart application, built from the services: routes in, answers and errors out."""
+"""Builds the Quart application from the services: routes, middleware and configuration."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any
@@ -38,8 +38,8 @@ from sso.web.security_headers import SecurityHeaders, data_headers
 from sso.web.static_response import StaticResponse
 from sso.web.websocket import WebSocketConnection
 
-BODY_S = 30
-MAX_BODIES_PER_CLIENT = 64  # costly ones that wait to be parsed
+BODY_TIMEOUT_S = 30
+MAX_BODIES_PER_CLIENT = 64  # costly bodies of one client that wait for the parser thread
 MAX_FILE_NAME = 100
 
 
@@ -53,17 +53,17 @@ class OrjsonProvider(JSONProvider):
 
 class App(FastQuart):
     asgi_websocket_class = WebSocketConnection
-    prepared: Mapping[str, StaticResponse] = {}
+    static_responses: Mapping[str, StaticResponse] = {}
     rules: RequestRules
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
-        ready = self.prepared.get(scope.get("path", ""))
-        if ready and ready.answers(scope) and self.rules.problem(scope) is None:
-            return ready.answer(scope, send)
+        static = self.static_responses.get(scope.get("path", ""))
+        if static and static.matches(scope) and self.rules.violation(scope) is None:
+            return static.respond(scope, send)
         return super().__call__(scope, receive, send)
 
     async def send_static_file(self, filename: str) -> Response:
-        if len(filename) > MAX_FILE_NAME:  # the operating system would call it an error
+        if len(filename) > MAX_FILE_NAME:  # the operating system would report an error, which is logged
             raise NotFound
         return await super().send_static_file(filename)
 
@@ -72,25 +72,25 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     settings = services.settings
     app = App("sso", template_folder="web/templates", static_folder="web/static")
     app.json = OrjsonProvider(app)
-    app.url_map.merge_slashes = False  # else it redirects, to whatever host the client has named
+    app.url_map.merge_slashes = False  # otherwise it redirects to the host that the client sent
     app.config.update(
         PROXIES=services.proxies,
         PARSERS=FairThread(MAX_BODIES_PER_CLIENT),
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
-        MAX_CONTENT_LENGTH=1024 * 1024,  # the gate has lower limits for most routes
-        BODY_TIMEOUT=BODY_S,
+        MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
+        BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
     language.install(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
-    told = AccessLog(metrics)
+    access_log = AccessLog(metrics)
     app.rules = RequestRules(AllowedHosts.of(settings))
     security = SecurityHeaders(https=settings.https)
-    Middleware(app.rules, services.forwarding, security, told, show_reasons=settings.is_loopback).register(app)
-    app.prepared = static_key_responses(services.keys, dict(data_headers(https=settings.https)), told)
+    Middleware(app.rules, services.forwarding, security, access_log, show_reasons=settings.is_loopback).register(app)
+    app.static_responses = static_key_responses(services.keys, dict(data_headers(https=settings.https)), access_log)
     return app
 
 
@@ -104,24 +104,26 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
     app.register_blueprint(
         login_routes(
-            s.password_login, s.factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
+            s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
         )
     )
-    login_flows = CombinedLoginFlows(s.game.login_flows, s.oauth.login_flows)
+    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     app.register_blueprint(
-        login_pages(visitor, s.password_login, s.factors, s.sessions, s.known_devices, login_flows, life_s)
+        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, life_s)
     )
     account = AccountView(
         visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.connected_sites, life_s
     )
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
-    app.register_blueprint(second_factor_pages(account, s.factors, s.second_factor_changes, TotpEnrolments(s.keyring)))
+    app.register_blueprint(
+        second_factor_pages(account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring))
+    )
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))
-    app.register_blueprint(game_routes(s.game))
-    app.register_blueprint(game_sockets(s.game))
-    app.register_blueprint(game_pages(s.game.confirmation, visitor))
+    app.register_blueprint(game_routes(s.game_login))
+    app.register_blueprint(game_sockets(s.game_login))
+    app.register_blueprint(game_pages(s.game_login.confirmation, visitor))
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready: for load balancers and the like."""
+"""Health and readiness endpoints, for load balancers and orchestrators."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,12 @@ def health_routes(health: Health, database: Database) -> Blueprint:
 
     @routes.get("/healthz")
     async def healthz() -> Response:
-        """The process answers."""
+        """Returns 200 if the process responds."""
         return reply({"status": "OK"})
 
     @routes.get("/readyz")
     async def readyz() -> Response:
-        """It can do its work: it is not leaving, and the database answers."""
+        """Returns 200 if the worker can serve requests: it is not draining, and the database responds."""
         if health.draining:
             return reply({"status": "ERROR", "error": "draining"}, 503, {"Retry-After": "1"})
         try:

@@ -1,5 +1,7 @@
-"""Log lines: one event per line, JSON for machines or columns for people. Secrets never get here by rule, and what is
-named like one is blanked all the same."""
+"""Configures logging: one event per line, as JSON or in columns for a terminal.
+
+No caller may log a secret; fields with the name of a secret are blanked as a second line of defence.
+"""
 
 import logging
 import sys
@@ -17,7 +19,7 @@ SECRET_NAMES = frozenset({
 })
 # fmt: on
 
-# Of the request that a task answers. To set a variable of our own takes a tenth of what structlog takes, or less.
+# The request that the current task handles. Setting our own variable takes a tenth of the time of structlog's.
 current_request_id: ContextVar[str | None] = ContextVar("current_request_id", default=None)
 
 
@@ -32,7 +34,7 @@ def configure_logging(form: Literal["auto", "json", "console"], level: str) -> N
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            _name_request,
+            _add_request_id,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _blank_secrets,
@@ -44,14 +46,14 @@ def configure_logging(form: Literal["auto", "json", "console"], level: str) -> N
         logger_factory=lambda *_: structlog.WriteLogger(_Stderr()),  # type: ignore[arg-type]
         cache_logger_on_first_use=True,
     )
-    # Libraries: only what is wrong, in the same shape.
-    logging.basicConfig(level=logging.WARNING, handlers=[_ToStructlog()], force=True)
+    # Libraries log warnings and errors only, in the same format.
+    logging.basicConfig(level=logging.WARNING, handlers=[_StructlogHandler()], force=True)
 
 
 class _Stderr:
-    """Standard error, for which a full disk or a closed pipe is no reason to fail a request.
+    """Standard error. A full disk or a closed pipe must not fail a request, so write errors are only counted.
 
-    It is None, and has no ``write``, in a process that was started without one.
+    ``sys.stderr`` is None in a process that was started without it.
     """
 
     lost = 0
@@ -76,35 +78,35 @@ class _Stderr:
             type(self).lost += 1
 
 
-class _ToStructlog(logging.Handler):
+class _StructlogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        # The message only: arguments and exception texts of libraries may quote what was sent.
-        structlog.get_logger().log(record.levelno, "library", logger=record.name, message=str(record.msg)[:200])
+        # The message only: arguments and exception texts of libraries may quote user input.
+        structlog.get_logger().log(record.levelno, "library.logged", logger=record.name, message=str(record.msg)[:200])
 
 
-def _name_request(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    if request := current_request_id.get():
-        event.setdefault("request", request)
+def _add_request_id(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    if request_id := current_request_id.get():
+        event.setdefault("request", request_id)
     return event
 
 
 def printable(text: str) -> str:
-    """Escapes what a terminal would obey or a reader would not see: control characters (C0 and C1), line and paragraph
-    separators, bidirectional controls and other invisible characters."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+    """Escapes characters that control a terminal or are invisible: control characters (C0 and C1), line and paragraph
+    separators, bidirectional controls and others."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
 def _escape_for_terminal(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """The renderer writes texts as they are, and everything else as Python would."""
-    shown = {printable(name): printable(value) if isinstance(value, str) else value for name, value in event.items()}
+    """Escapes strings, which the console renderer would print unchanged; it prints other values with repr()."""
+    escaped = {printable(name): printable(value) if isinstance(value, str) else value for name, value in event.items()}
     if isinstance(exception := event.get("exception"), str):
-        # Indented, so that no line of a message can pass for a log line.
-        shown["exception"] = "\n".join(f"    {printable(line)}" for line in exception.split("\n"))
-    return shown
+        # Indented, so that no line of an exception text can look like a log line.
+        escaped["exception"] = "\n".join(f"    {printable(line)}" for line in exception.split("\n"))
+    return escaped
 
 
 def _blank_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -5,9 +5,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # a client may send any
+
 
 class Metrics:
-    """Counts requests; without Prometheus it does nothing and costs nothing."""
+    """Records the requests of this process; does nothing unless it is enabled."""
 
     def __init__(self, enabled: bool) -> None:
         self._observe: Callable[[str, str, int, float], None] | None = _recorder() if enabled else None
@@ -18,7 +20,10 @@ class Metrics:
 
 
 def prepare_multiprocess_directory() -> Path:
-    """Where the processes leave their counts. To be called before the library is imported anywhere."""
+    """Creates the directory in which the processes share their counts.
+
+    Must be called before the first import of prometheus_client, which reads the variable then.
+    """
     folder = Path(tempfile.mkdtemp(prefix="sso-metrics-"))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
     return folder
@@ -34,16 +39,13 @@ def _recorder() -> Callable[[str, str, int, float], None]:
         buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30),
     )
 
-    known: dict[tuple[str, str, int], Histogram] = {}  # looked up by the library, each takes a lock and three texts
+    children: dict[tuple[str, str, int], Histogram] = {}  # `labels` takes a lock and converts three strings each time
 
-    def observe(method: str, route: str, status: int, took: float) -> None:
-        name = (method if method in METHODS else "other", route, status)
-        child = known.get(name)
+    def observe(method: str, route: str, status: int, duration_s: float) -> None:
+        labels = (method if method in METHODS else "other", route, status)
+        child = children.get(labels)
         if child is None:
-            child = known[name] = seconds.labels(name[0], route, str(status))
-        child.observe(took)
+            child = children[labels] = seconds.labels(labels[0], route, str(status))
+        child.observe(duration_s)
 
     return observe
-
-
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -1,4 +1,4 @@
-"""A worker: open what must be open, in order; serve; close it in reverse."""
+"""A worker process: opens the services, serves requests, and closes the services in reverse order."""
 
 import signal
 import socket
@@ -12,14 +12,14 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.background import keep_running
 from sso.core.keys import ALGORITHMS, CHEAP
-from sso.db import cleaner
+from sso.db import cleanup
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.perm.stores.seed import seed_central_application
-from sso.serve import hypercorn, process_tuning
-from sso.serve.http1 import server as lane
 from sso.serve.http1.balance import WorkerSlot
+from sso.serve.http1.server import serve
+from sso.serve.process_tuning import tune_process
 from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
 from sso.web.security_headers import data_headers
@@ -29,17 +29,17 @@ log = structlog.get_logger()
 
 
 async def run_worker(
-    settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None], place: WorkerSlot
+    settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None], slot: WorkerSlot
 ) -> None:
-    """Serve until SIGTERM. A background task that fails is started again, and the worker goes on serving."""
+    """Serves until SIGTERM. A background task that fails is restarted while the worker goes on serving."""
     health = Health()
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with open_services(settings, dsn) as services, trio.open_nursery() as background:
             background.start_soon(_stop_on_signal, signals, health, stop, services)
-            await _open(services, background)
+            await _start_background_tasks(services, background)
             app = build_app(services, health, Metrics(settings.metrics_bind is not None))
-            await _serve(settings, app, sockets, stop, ready, place)
+            await _serve(settings, app, sockets, stop, ready, slot)
             background.cancel_scope.cancel()
 
 
@@ -49,46 +49,50 @@ async def _serve(
     sockets: Sequence[socket.socket],
     stop: trio.Event,
     ready: Callable[[], None],
-    place: WorkerSlot,
+    slot: WorkerSlot,
 ) -> None:
-    process_tuning.tune_process()
+    tune_process()
     limits = ServerLimits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
-    serve = hypercorn.serve if settings.http == "hypercorn" else lane.serve
-    await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), place)
+    headers = data_headers(https=settings.https)
+    hypercorn_only = settings.http == "hypercorn"
+    await serve(app, sockets, stop, ready, limits, headers, slot, hypercorn_only=hypercorn_only)
 
 
-async def _open(services: Services, background: trio.Nursery) -> None:
+async def _start_background_tasks(services: Services, background: trio.Nursery) -> None:
     services.hasher.prepare()
-    await _when_database_answers(services)
-    background.start_soon(_warm, services)
-    await background.start(keep_running, "wakeups", services.wakeups.run)
-    await background.start(keep_running, "keys", services.keys.run, services.wakeups)
-    await background.start(keep_running, "mail", services.mail_sender.run, services.wakeups)
-    await background.start(keep_running, "held polls", services.game.held_polls.run)
-    await background.start(keep_running, "heartbeats", services.game.socket_registry.run)
-    await background.start(keep_running, "load delay", services.game.backpressure.run)
-    await background.start(keep_running, "cleaner", cleaner.run, services.database, services.settings.audit_days)
+    await _wait_for_database(services)
+    background.start_soon(_open_connections, services)
+    await background.start(keep_running, "notifications", services.notifications.run)
+    await background.start(keep_running, "keys", services.keys.run, services.notifications)
+    await background.start(keep_running, "mail", services.mail_sender.run, services.notifications)
+    await background.start(keep_running, "held polls", services.game_login.held_polls.run)
+    await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
+    await background.start(keep_running, "load delay", services.game_login.backpressure.run)
+    await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 
-async def _warm(services: Services) -> None:
+async def _open_connections(services: Services) -> None:
     try:
         await services.database.open_connections()
-    except* Exception as group:  # they will be opened when they are needed
-        log.warning("connections not opened", reason=str(group.exceptions[0]))
+    except* Exception as group:  # connections are opened again when they are needed
+        log.warning("worker.connections_not_opened", reason=str(group.exceptions[0]))
 
 
-async def _when_database_answers(services: Services) -> None:
-    """A worker may be born while the database is away: it waits, rather than dying again and again."""
-    said = False
+async def _wait_for_database(services: Services) -> None:
+    """Waits until the database responds, and stores what every database must contain.
+
+    A worker that starts while the database is down waits here, rather than failing again and again.
+    """
+    logged = False
     while True:
         try:
             await services.key_store.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
             await seed_central_application(services.database)
         except DatabaseError as error:
-            if not said:
-                log.warning("waiting for the database", reason=str(error))
-            said = True
+            if not logged:
+                log.warning("worker.database_unavailable", reason=str(error))
+            logged = True
             await trio.sleep(RETRY_S)
         else:
             return
@@ -96,7 +100,7 @@ async def _when_database_answers(services: Services) -> None:
 
 async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:
     async for number in signals:
-        log.info("draining", signal=signal.Signals(number).name, polls=len(services.game.held_polls))
+        log.info("worker.drain_started", signal=signal.Signals(number).name, polls=len(services.game_login.held_polls))
         health.draining = True
         stop.set()
-        services.game.drain()
+        services.game_login.drain()

@@ -194,7 +194,7 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--polls", type=int, default=10_000, help="how many are held at once")
     parser.add_argument("--logins", type=int, default=300, help="how many of them are then confirmed")
-    parser.add_argument("--http", default="lane,hypercorn", help="which servers")
+    parser.add_argument("--http", default="builtin,hypercorn", help="which servers")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with postgres.running() as database:

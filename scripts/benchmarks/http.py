@@ -1,5 +1,5 @@
-"""What HTTP costs: a constant JSON answer by a bare ASGI application and through Quart, by the lane and by hypercorn,
-in the same run and by turns; and what a poll that is held costs in memory.
+"""What HTTP costs: a constant JSON answer by a bare ASGI application and through Quart, by the built-in server and by
+hypercorn, in the same run and by turns; and what a poll that is held costs in memory.
 
 The CPU time of the server is the figure to look at: requests per second tell as much of the client and the machine.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from scripts.benchmarks.report import arguments, cpu_seconds, progress, show
 
-SERVERS = ("lane", "hypercorn")
+SERVERS = ("builtin", "hypercorn")
 APPLICATIONS = ("bare", "quart")
 CONNECTIONS = 32
 WARM_S = 0.5
@@ -81,12 +81,12 @@ def answers(rounds: int, seconds: float) -> list[dict[str, Any]]:
                 progress(f"round {number + 1} of {rounds}: {subject.kind}, {subject.what} …")
                 subject.measure(seconds)
         for what in APPLICATIONS:
-            lane, hypercorn = subjects["lane", what], subjects["hypercorn", what]
-            ratios = [theirs / ours for ours, theirs in zip(lane.us, hypercorn.us, strict=True)]
-            for subject in (lane, hypercorn):
+            builtin, hypercorn = subjects["builtin", what], subjects["hypercorn", what]
+            ratios = [theirs / ours for ours, theirs in zip(builtin.us, hypercorn.us, strict=True)]
+            for subject in (builtin, hypercorn):
                 row = {"application": what, "server": subject.kind, "CPU us": statistics.median(subject.us)}
                 row |= {"CPU us, spread": spread(subject.us), "per second": statistics.median(subject.per_second)}
-                if subject is lane:
+                if subject is builtin:
                     row |= {"ratio": statistics.median(ratios), "ratio, spread": spread(ratios)}
                 rows.append(row)
     return rows
@@ -115,10 +115,12 @@ def held(kind: str, count: int) -> dict[str, Any]:
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--held", type=int, default=10_000, help="polls held by the lane; hypercorn gets a tenth")
+    parser.add_argument(
+        "--held", type=int, default=10_000, help="held polls of the built-in server; hypercorn gets a tenth"
+    )
     given = parser.parse_args()
     rows = answers(given.rounds, given.seconds)
-    rows += [held("lane", given.held), held("hypercorn", given.held // 10)]
+    rows += [held("builtin", given.held), held("hypercorn", given.held // 10)]
     names = ("application", "server", "CPU us", "CPU us, spread", "per second", "ratio", "ratio, spread", "held",
              "accepted in s", "kB each")  # fmt: skip
     show([{name: row.get(name) for name in names} for row in rows], given.out)

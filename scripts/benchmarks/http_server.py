@@ -1,4 +1,4 @@
-"""A server to be measured: ``python -m scripts.benchmarks.http_server lane|hypercorn bare|quart``.
+"""A server to be measured: ``python -m scripts.benchmarks.http_server builtin|hypercorn bare|quart``.
 
 Says its port on standard output, and serves until SIGTERM. ``/hold`` waits as a poll does, until ``/release``.
 """
@@ -11,8 +11,8 @@ from typing import Any
 import trio
 from quart import Response, request
 
-from sso.serve import hypercorn, process_tuning
-from sso.serve.http1 import server as lane
+from sso.serve.http1.server import serve
+from sso.serve.process_tuning import tune_process
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred import DeferredResponse
 from sso.web.fast_quart.app import FastQuart
@@ -66,11 +66,10 @@ def quart() -> FastQuart:
 
 
 async def main(kind: str, what: str) -> None:
-    process_tuning.tune_process()
+    tune_process()
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         listener.setblocking(False)
         stop = trio.Event()
-        serve = lane.serve if kind == "lane" else hypercorn.serve
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, stop)
             await serve(
@@ -78,6 +77,7 @@ async def main(kind: str, what: str) -> None:
                 [listener],
                 stop,
                 lambda: print(listener.getsockname()[1], flush=True),
+                hypercorn_only=kind == "hypercorn",
             )
             nursery.cancel_scope.cancel()
 

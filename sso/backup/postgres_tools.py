@@ -7,7 +7,7 @@ from typing import IO
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from sso.backup.errors import BackupError
-from sso.db.embedded.places import environment, newest_install
+from sso.db.embedded.binaries import environment, newest_install
 
 CHUNK_BYTES = 1 << 20
 

@@ -16,6 +16,7 @@ from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import list_access_keys
+from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
 from sso.perm.stores.applications import (
     application_name_conflicts,
     create_application,
@@ -167,7 +168,7 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
     async def work(services: Services) -> str:
         async def add(tx: Transaction) -> str:
             row = await _require_application(tx, app_id)
-            kid = await services.permissions.application_keys.add_custom(tx, app_id, pem)
+            kid = await add_custom_key(tx, app_id, pem)
             await _audit_key_change(tx, "application.key.add", row, None, kid)
             return kid
 
@@ -200,7 +201,7 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
     async def work(services: Services) -> bool:
         async def remove(tx: Transaction) -> bool:
             row = await _require_application(tx, app_id)
-            removed = await services.permissions.application_keys.remove_custom(tx, app_id, kid)
+            removed = await delete_custom_key(tx, app_id, kid)
             if removed:
                 await _audit_key_change(tx, "application.key.remove", row, kid, None)
             return removed

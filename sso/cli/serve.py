@@ -116,7 +116,7 @@ def _supervise(
             _exit_on_sigterm()  # while the worker starts and after it has stopped: the exit code stays 0
             for listener in metrics_sockets:
                 listener.close()
-            slot = slots.place(number, current.workers)
+            slot = slots.slot(number, current.workers)
             try:
                 trio.run(partial(run_worker, current, dsn, sockets, ready, slot))
             except* SealError as group:
@@ -192,7 +192,7 @@ def _restart(embedded: Embedded) -> None:
 
 def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:
     _exit_on_sigterm()
-    metrics_server.serve(sockets, ready)
+    metrics_server.serve_metrics(sockets, ready)
 
 
 def _exit_on_sigterm() -> None:

@@ -144,7 +144,7 @@ class CallerAuthenticator:
         """A JWT has two dots; any other bearer must be a valid access key."""
         if not credentials.bearer or looks_like_jwt(credentials.bearer):
             return None
-        key = await self._keys.presented(credentials.bearer)
+        key = await self._keys.authenticate(credentials.bearer)
         if key is None:
             raise Unauthorized
         return key

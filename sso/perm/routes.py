@@ -10,8 +10,8 @@ from sso.core.errors import NotFound
 from sso.perm.caller import PresentedCredentials
 from sso.perm.credential_rules import ENDPOINT_RULES, EndpointRule, Subject
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
-from sso.perm.credentials.service_jwt import app_id_of
-from sso.perm.credentials.signed_address import SignedAddresses, key_id_of
+from sso.perm.credentials.service_jwt import claimed_application_id
+from sso.perm.credentials.signed_address import SignedAddresses, signing_key_id
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
@@ -127,12 +127,12 @@ async def _credentials(addresses: SignedAddresses, rule: EndpointRule, fields: d
         request.headers.get("Service-Jwt"),
         fields,
     )
-    application_id = rule.application_of(fields, app_id_of(credentials.service_jwt))
+    application_id = rule.application_of(fields, claimed_application_id(credentials.service_jwt))
     signature = request.headers.get("Signature")
     resolved = await addresses.resolve(credentials.address, _claimed_address(), signature, (application_id,))
     if signature is None or resolved == credentials.address:
         return credentials
-    return replace(credentials, address=resolved, vouched_by=key_id_of(signature))
+    return replace(credentials, address=resolved, vouched_by=signing_key_id(signature))
 
 
 def _claimed_address() -> str | None:

@@ -1,1 +1,1 @@
-"""Listening sockets, the processes that share them, and what those processes speak."""
+"""The supervisor and its processes, their listening sockets, and the HTTP servers."""

@@ -1,4 +1,4 @@
-"""A child process of the supervisor: what it is told to run, its life from the inside, and what is known of it."""
+"""A child process of the supervisor: its role, its life inside the child, and its state as the supervisor sees it."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import structlog
 
-# What the supervisor listens to; a child starts with all of it as if nobody had touched it.
+# The signals that the supervisor blocks and waits for; a child starts with their default handlers.
 SUPERVISOR_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
@@ -21,7 +21,7 @@ _log = structlog.get_logger()
 
 
 class ReadyPipe:
-    """Given to a role in its child process; called once it serves. Calling it again does nothing."""
+    """Tells the supervisor that a child process is ready. Only the first call has an effect."""
 
     def __init__(self, fd: int) -> None:
         self._fd: int | None = fd
@@ -29,17 +29,17 @@ class ReadyPipe:
     def __call__(self) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
-            with suppress(BrokenPipeError):  # the supervisor is gone, and SIGTERM on its way
+            with suppress(BrokenPipeError):  # the supervisor has ended, and this process will get SIGTERM
                 os.write(fd, b"\n")
             os.close(fd)
 
 
 @dataclass(frozen=True)
 class ChildRole:
-    """A kind of child process: what it runs and how many of it.
+    """A kind of child process: the function that it runs, and the number of processes.
 
-    `run` is also given its number: those of a role count from 1, and who follows another takes over its number. It
-    leaves by returning or by SystemExit, and answers SIGTERM from the moment it has said it is ready.
+    `run` gets a ReadyPipe and its number within the role, counted from 1; a replacement has the number of the process
+    that it replaces. It ends by returning or with SystemExit, and must handle SIGTERM once it has reported ready.
     """
 
     name: str
@@ -48,76 +48,81 @@ class ChildRole:
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ValueError(f"role {self.name}: at least one process is needed, not {self.count}")
+            raise ValueError(f"role {self.name}: count: expected at least 1, got {self.count}")
 
-    def name_of(self, number: int) -> str:
+    def process_name(self, number: int) -> str:
         return f"{self.name}-{number}"
 
 
 @dataclass(eq=False)
 class ChildProcess:
+    """A child process as the supervisor knows it."""
+
     role: ChildRole
     name: str
     pid: int
-    pipe: int | None  # None once it has spoken
-    born: float = field(default_factory=time.monotonic)
+    ready_fd: int | None  # None once the process has reported ready, or has ended
+    started: float = field(default_factory=time.monotonic)
     ready: bool = False
-    told: bool = False
-    exit: int | None = None  # negative: the signal that ended it
+    signalled: bool = False
+    exit_code: int | None = None  # negative: the number of the signal that ended it
 
     @property
-    def gone(self) -> bool:
-        return self.exit is not None
+    def has_exited(self) -> bool:
+        return self.exit_code is not None
 
     @property
-    def left_well(self) -> bool:
-        # Not yet ready, it may have had no handler yet: SIGTERM then ends it without harm.
-        return self.exit == 0 or (self.exit == -signal.SIGTERM and self.told and not self.ready)
+    def exited_cleanly(self) -> bool:
+        # Before a process is ready it may have no handler for SIGTERM, which then ends it without harm.
+        ended_by_sigterm = self.exit_code == -signal.SIGTERM and self.signalled and not self.ready
+        return self.exit_code == 0 or ended_by_sigterm
 
-    def look(self) -> None:
-        """Has it said that it serves?"""
-        if self.pipe is None:
+    def update_ready(self) -> None:
+        """Reads the pipe without waiting."""
+        if self.ready_fd is None:
             return
         with suppress(BlockingIOError):
-            self.ready = os.read(self.pipe, 1) != b""
-            os.close(self.pipe)
-            self.pipe = None
+            self.ready = os.read(self.ready_fd, 1) != b""
+            os.close(self.ready_fd)
+            self.ready_fd = None
 
-    def tell(self, signum: signal.Signals) -> None:
-        self.told = True
-        if not self.gone:  # until it is reaped its pid cannot be anybody else's
+    def send_signal(self, signum: signal.Signals) -> None:
+        self.signalled = True
+        if not self.has_exited:  # until it is reaped, its pid cannot belong to another process
             os.kill(self.pid, signum)
 
 
-def run_child(role: ChildRole, number: int, supervisor: int, ready: ReadyPipe, not_ours: Sequence[int]) -> NoReturn:
-    """The whole life of a child. It never returns into the supervisor's stack."""
+def run_child(
+    role: ChildRole, number: int, supervisor_pid: int, ready: ReadyPipe, inherited_fds: Sequence[int]
+) -> NoReturn:
+    """Runs the role in the forked process. Never returns into the supervisor's stack."""
     code = 1
-    name = role.name_of(number)
+    name = role.process_name(number)
     try:
-        for fd in not_ours:
+        for fd in inherited_fds:
             os.close(fd)
-        _settle_in(name, supervisor)
+        _set_up_process(name, supervisor_pid)
         role.run(ready, number)
         code = 0
-    except SystemExit as leave:
-        code = _exit_code(leave)
+    except SystemExit as error:
+        code = _exit_code(error)
     except BaseException:
-        _log.exception("process failed", child=name)
+        _log.exception("process.failed", child=name)
     finally:
         flush_output()
         os._exit(code)
 
 
-def _settle_in(name: str, supervisor: int) -> None:
-    # A group of its own: Ctrl-C then reaches the supervisor alone, which stops the roles in order.
+def _set_up_process(name: str, supervisor_pid: int) -> None:
+    # Its own process group gets no Ctrl-C of the terminal: only the supervisor does, and it stops the roles in order.
     os.setpgid(0, 0)
     for signum in SUPERVISOR_SIGNALS:
         signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGTERM))
-    if os.getppid() != supervisor:  # it died before the line above, so no signal will come
+    if os.getppid() != supervisor_pid:  # it ended before the line above, so no signal will come
         raise SystemExit(0)
-    _prctl(_PR_SET_NAME, ctypes.c_char_p(f"sso-{name}".encode()))  # as ps and top show it; the kernel cuts at 15
+    _prctl(_PR_SET_NAME, ctypes.c_char_p(f"sso-{name}".encode()))  # shown by ps and top; the kernel keeps 15 bytes
     structlog.contextvars.bind_contextvars(process=name)
 
 
@@ -126,16 +131,16 @@ def _prctl(option: int, value: object) -> None:
         raise OSError(ctypes.get_errno(), "prctl failed")
 
 
-def _exit_code(leave: SystemExit) -> int:
-    if leave.code is None:
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
         return 0
-    if isinstance(leave.code, int):
-        return leave.code & 0xFF
-    _log.error("process failed", reason=str(leave.code))
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    _log.error("process.failed", reason=str(error.code))
     return 1
 
 
 def flush_output() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # closed, replaced or a broken pipe: nothing to save
+        with suppress(Exception):  # closed, replaced or a broken pipe: the output is lost anyway
             stream.flush()

@@ -1,4 +1,4 @@
-"""How hypercorn is configured, and what stands between it and the application."""
+"""The configuration of hypercorn, and the ASGI wrapper between hypercorn and the application."""
 
 import logging
 import socket
@@ -11,12 +11,13 @@ import structlog
 import trio
 from hypercorn.config import Config
 
-from sso.serve.http1.disconnects import has_left
-from sso.serve.hypercorn_connection import MAX_MESSAGE, HypercornConnection, present
+from sso.serve.http1.disconnects import has_disconnected
+from sso.serve.hypercorn_connection import HypercornConnection, current_connection
 from sso.serve.server_limits import ServerLimits
 from sso.web.client_connection import CONNECTION_EXTENSION
 
 CLOSE = (b"connection", b"close")
+MAX_MESSAGE = 64 * 1024  # of a WebSocket; HypercornWebSocket has a lower limit
 _log = structlog.get_logger()
 
 
@@ -32,90 +33,92 @@ def hypercorn_config(limits: ServerLimits) -> Config:
 
 
 class HypercornClientConnection:
-    """What a handler knows of its client (`sso.web.client_connection`)."""
+    """Implements ``ClientConnection`` of sso.web.client_connection for one request."""
 
     def __init__(self, connection: HypercornConnection) -> None:
         self.on_undelivered: Callable[[], Awaitable[None]] | None = None
-        self.gone = False
+        self.has_left = False
         self._connection = connection
-        self._left: int | None = None
-        self._written = False
+        self._remaining: int | None = None  # bytes of the announced content length that were not written yet
+        self._delivered = False
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
-        return nullcontext()  # Quart hears of a client that left, and cancels its handler
+        return nullcontext()  # hypercorn reports a disconnect to Quart, which cancels the handler
 
-    def has_left(self) -> bool:
+    def check_disconnected(self) -> bool:
         sock: socket.socket = self._connection.stream.socket
-        return self._connection.lost or sock.fileno() < 0 or has_left(sock)
+        return self._connection.lost or sock.fileno() < 0 or has_disconnected(sock)
 
-    def announced(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self._left = next((int(value) for name, value in headers if name == b"content-length"), None)
+    def response_started(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._remaining = next((int(value) for name, value in headers if name == b"content-length"), None)
 
-    def sent(self, size: int, last: bool) -> None:
-        """Handed to the system. A client that has all it waits for may leave before it is told that this was all."""
-        if self._left is not None:
-            self._left -= size
-        self._written = self._written or ((last or self._left == 0) and not self._connection.lost)
+    def body_sent(self, size: int, last: bool) -> None:
+        """Records bytes passed to the kernel. The response counts as delivered when its content length is reached:
+        the client may disconnect before the last message of the application."""
+        if self._remaining is not None:
+            self._remaining -= size
+        complete = last or self._remaining == 0
+        self._delivered = self._delivered or (complete and not self._connection.lost)
 
-    async def end(self, undo_s: float) -> None:
-        if self.on_undelivered is not None and not self._written:
-            with trio.move_on_after(undo_s, shield=True):
+    async def finish(self) -> None:
+        if self.on_undelivered is not None and not self._delivered:
+            with trio.move_on_after(ServerLimits.on_undelivered_s, shield=True):
                 try:
                     await self.on_undelivered()
                 except Exception:
-                    _log.exception("an answer that was not written could not be undone")
+                    _log.exception("http.on_undelivered_failed")
 
 
 def wrap_app(app: Any, stop: trio.Event) -> Any:
-    """The application, such that no connection is left open that nobody reads, nor closed without a word.
+    """Returns the application with corrections for how hypercorn ends requests and connections.
 
-    Hypercorn says "disconnected" to the application while it still sends the end of the answer. Quart then cancels
-    what it is doing, which is sending: a connection that should have been closed after its answer stayed open, and
-    the next request on it got no answer until the drain was over. And after an answer to a request whose body was not
-    awaited, or to a handshake that was refused, it closes the connection; a client that is not told sends its next
-    request there.
+    - Hypercorn sends "disconnected" to the application while it still writes the end of the response. Quart then
+      cancels its task, which is the one that writes, and a connection that should close stays open: its next request
+      would get no response until the drain ends. The last message is therefore sent in a shielded scope.
+    - Hypercorn closes the connection after a response to a request whose body was not read, and after a refused
+      handshake. Without "connection: close" the client would send its next request there.
     """
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
-            await app(scope, receive, partial(_send_refusals_as_last, send))
+            await app(scope, receive, partial(_send_refusal_with_close, send))
             return
-        connection = present.get()
-        wire = HypercornClientConnection(connection)
-        scope["extensions"][CONNECTION_EXTENSION] = wire
+        connection = current_connection.get()
+        client = HypercornClientConnection(connection)
+        scope["extensions"][CONNECTION_EXTENSION] = client
 
-        async def receive_on() -> Any:
+        async def receive_body() -> Any:
             connection.want_body()
             return await receive()
 
-        async def send_on(message: Any) -> None:
+        async def send_response(message: Any) -> None:
             match message["type"]:
-                case _ if wire.gone:
-                    pass  # nobody would get it
-                case "http.response.start" if wire.on_undelivered is not None and wire.has_left():
-                    wire.gone = True
+                case _ if client.has_left:
+                    pass
+                case "http.response.start" if client.on_undelivered is not None and client.check_disconnected():
+                    client.has_left = True
                 case "http.response.start":
-                    wire.announced(message["headers"])
+                    client.response_started(message["headers"])
                     if stop.is_set() or connection.has_unread_body:
                         message = message | {"headers": [*message["headers"], CLOSE]}
                     await send(message)
                 case "http.response.body":
                     last = not message.get("more_body")
-                    with trio.CancelScope(shield=last):  # hypercorn itself does so for what waits on the client
+                    with trio.CancelScope(shield=last):  # hypercorn shields its own waiting for the client as well
                         await send(message)
-                    wire.sent(len(message.get("body", b"")), last)
+                    client.body_sent(len(message.get("body", b"")), last)
                 case _:
                     await send(message)
 
         try:
-            await app(scope, receive_on, send_on)
+            await app(scope, receive_body, send_response)
         finally:
-            await wire.end(ServerLimits.undo_s)
+            await client.finish()
 
     return run
 
 
-async def _send_refusals_as_last(send: Any, message: Any) -> None:
+async def _send_refusal_with_close(send: Any, message: Any) -> None:
     if message["type"] == "websocket.http.response.start":
         message = message | {"headers": [*message["headers"], CLOSE]}
     await send(message)

@@ -1,7 +1,7 @@
-"""A connection of hypercorn's, with what was missing. Imported for its effect too: hypercorn then uses these.
+"""A connection that hypercorn serves, with stricter parsing and limits.
 
-The bytes of a client reach hypercorn only after our own head reader has accepted them: one request at a time, its head
-rebuilt from what was understood, and its body as the application asks for it.
+Hypercorn gets the bytes of a client only after our own parser has accepted them: one request at a time, with a head
+that is rendered again from the parsed one, and the body as the application asks for it.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-import h11 as h11_library
+import h11
 import structlog
 import trio
-from hypercorn import protocol
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.protocol import h11, ws_stream
 from hypercorn.protocol.ws_stream import ASGIWebsocketState, WSStream
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
@@ -24,22 +22,24 @@ from wsproto.events import Ping
 from wsproto.utilities import ProtocolError
 
 from sso.log import current_request_id
+from sso.serve import hypercorn_patches
 from sso.serve.http1.body import request_body
 from sso.serve.http1.head import RequestHead
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import CONTINUE
-from sso.serve.hypercorn_request import RequestReader, request_head
-from sso.serve.hypercorn_websocket import HypercornWebSocket
+from sso.serve.hypercorn_request import RequestReader, render_head
+from sso.serve.hypercorn_websocket import ReadRateLimit
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
 
-MAX_RECEIVE = 64 * 1024
-MAX_MESSAGE = 64 * 1024  # of a WebSocket, whatever its route allows
-PING_S = 5.0  # a WebSocket that says nothing for so long is asked whether it lives
-MAX_PINGS = 3  # and is dead, if it has not answered any of these
-BYTES_A_SECOND = 16 * 1024  # of a WebSocket; who sends more is read more slowly
-_CLIENT_ERRORS = (ProtocolError, h11_library.ProtocolError)
+MAX_READ = 64 * 1024
+PING_S = 5.0  # a WebSocket client that sends nothing for this time gets a ping
+MAX_PINGS = 3  # the connection is closed if none of these is answered
+_CLIENT_ERRORS = (ProtocolError, h11.ProtocolError)
+_WRITE_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError)
 _log = structlog.get_logger()
+
+hypercorn_patches.install()
 
 
 @dataclass(frozen=True)
@@ -47,30 +47,35 @@ class HypercornRules:
     """What all connections of a worker share."""
 
     limits: ServerLimits
-    refusal: Callable[[RequestRejected], bytes]
+    render_rejection: Callable[[RequestRejected], bytes]
     log: RateLimitedLog
 
 
 class HypercornExchange:
-    """The state of the request that is being served."""
+    """The state of the current request."""
 
     def __init__(self) -> None:
-        self.begun = trio.Event()  # part of the answer was written, or never will be
-        self.over = trio.Event()  # the next request may be handed on, unless the connection is closed
-        self.wanted = trio.Event()  # the application waits for more of the body
-        self.reading = trio.CancelScope()  # cancelled when the application has answered without it
+        self.response_started = trio.Event()  # part of the response was written, or none ever will be
+        self.finished = trio.Event()  # the next request may be passed on, unless the connection is closed
+        self.body_wanted = trio.Event()  # the application waits for more of the body
+        self.reading_body = trio.CancelScope()  # cancelled when the application responds without reading the body
         self.has_unread_body = False
 
 
 class HypercornConnection(TCPServer):
-    """Hypercorn's, which kept a connection that its client had closed until it had been idle for its time, waited for
-    ever for a client that does not read, told nobody that an answer was not written, never missed a WebSocket client
-    that had vanished, and took the whole worker down with one that broke the protocol."""
+    """Corrects hypercorn's TCPServer, which otherwise
 
-    write_s = ServerLimits.drain_s  # it is shielded, and must not outlast the drain
+    - keeps a connection that its client has closed until the idle timeout,
+    - waits without limit for a client that does not read,
+    - does not report that a response was not written,
+    - does not notice that a WebSocket client has vanished,
+    - and ends the whole worker if a client violates the protocol.
+    """
+
+    write_s = ServerLimits.drain_s  # a shielded write must not outlast the drain
     lost = False
     _closed = False
-    _muted = False  # the answer is not the application's any more
+    _discards_output = False  # a rejection replaces the response of the application
 
     def __init__(
         self,
@@ -79,17 +84,17 @@ class HypercornConnection(TCPServer):
         context: WorkerContext,
         stream: trio.SocketStream,
         rules: HypercornRules,
-        read: bytes = b"",
+        already_read: bytes = b"",
     ) -> None:
         super().__init__(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]
         self._rules = rules
-        self._reader = RequestReader(self._receive, rules.limits, read)
+        self._reader = RequestReader(self._receive, rules.limits, already_read)
         self._exchange = HypercornExchange()
-        self._exchange.over.set()
+        self._exchange.finished.set()
 
     async def run(self) -> None:
-        present.set(self)
-        current_request_id.set(None)  # of an earlier request on the same connection
+        current_connection.set(self)
+        current_request_id.set(None)  # an earlier request of the same connection may have set it
         try:
             await super().run()
         except* _CLIENT_ERRORS as group:
@@ -97,149 +102,153 @@ class HypercornConnection(TCPServer):
         except* Exception:
             self._rules.log(_log.warning, "http.connection_failed", exc_info=True)
 
+    # What hypercorn sends
+
     async def protocol_send(self, event: Event) -> None:
         match event:
-            case RawData() if not self._muted:
-                self._exchange.begun.set()
+            case RawData() if not self._discards_output:
+                self._exchange.response_started.set()
                 await self._write(event.data)
             case RawData():
                 pass
             case Closed() if self._exchange.has_unread_body:
-                self._end_exchange()  # whoever reads closes the stream
+                self._end_exchange()  # `_pass_on_body` closes the stream
             case Closed():
                 self._end_exchange()
                 await super().protocol_send(event)
             case Updated():
                 await super().protocol_send(event)
                 if event.idle:
-                    self._exchange.over.set()
+                    self._exchange.finished.set()
 
     def _end_exchange(self) -> None:
         self._closed = True
-        for event in (self._exchange.begun, self._exchange.over, self._exchange.wanted):
+        for event in (self._exchange.response_started, self._exchange.finished, self._exchange.body_wanted):
             event.set()
-        self._exchange.reading.cancel()
+        self._exchange.reading_body.cancel()
 
     async def _write(self, data: bytes) -> None:
         async with self.send_lock:
             try:
                 with trio.fail_after(self.write_s, shield=True):
                     await self.stream.send_all(data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError):
+            except _WRITE_ERRORS:
                 self.lost = True
                 self._end_exchange()
                 await self.protocol.handle(Closed())
-                await trio.aclose_forcefully(self.stream)  # the client may still be there, and say nothing
+                await trio.aclose_forcefully(self.stream)  # the client may still be connected without reading
 
-    async def _receive(self, most: int) -> bytes:
-        """Returns nothing at the end of the stream."""
+    # What the client sends
+
+    async def _receive(self, max_bytes: int) -> bytes:
+        """Returns b"" at the end of the stream."""
         try:
-            return bytes(await self.stream.receive_some(most))
+            return bytes(await self.stream.receive_some(max_bytes))
         except (trio.ClosedResourceError, trio.BrokenResourceError):
             return b""
 
     async def _read_data(self) -> None:
         try:
-            while await self._reader.begins():
-                await self._exchange.over.wait()
+            while await self._reader.wait_for_request():
+                await self._exchange.finished.wait()
                 if self._closed:
                     break
                 await self.idle_task.stop()
-                head = await self._reader.head()
+                head = await self._reader.read_head()
                 if head is None or not await self._serve(head):
                     break
-        except RequestRejected as refused:
-            await self._refuse(refused)
+        except RequestRejected as rejection:
+            await self._reject(rejection)
         self._closed = True
         await self.protocol.handle(Closed())
         await self.idle_task.stop()
 
     async def _serve(self, head: RequestHead) -> bool:
-        """Hands on one request. Returns whether another may follow."""
+        """Passes one request on to hypercorn. Returns whether another may follow."""
         exchange = self._exchange = HypercornExchange()
         exchange.has_unread_body = bool(head.length)
-        await self.protocol.handle(RawData(request_head(head)))
+        await self.protocol.handle(RawData(render_head(head)))
         if head.websocket:
-            # Frames are not read before the handshake is done: a refused client must not send any.
-            await exchange.begun.wait()
+            # Frames are read only after a successful handshake: a refused client must not send any.
+            await exchange.response_started.wait()
             if self._websocket and self._websocket.state is ASGIWebsocketState.CONNECTED:
                 await self._read_frames()
             else:
-                await exchange.over.wait()
+                await exchange.finished.wait()
             return False
-        return not head.length or await self._hand_on_body(head, exchange)
+        return not head.length or await self._pass_on_body(head, exchange)
 
-    async def _hand_on_body(self, head: RequestHead, exchange: HypercornExchange) -> bool:
-        """Reads as much of the body as the application asks for. Returns False if the client left, or the
-        application has answered without all of it."""
+    async def _pass_on_body(self, head: RequestHead, exchange: HypercornExchange) -> bool:
+        """Reads as much of the body as the application asks for. Returns whether another request may follow: False if
+        the client left, or the application responded without reading all of the body."""
         body = request_body(head.length, self._rules.limits)
         assert body is not None
-        due = 0.0
+        deadline = 0.0
         while not body.done:
-            await exchange.wanted.wait()
+            await exchange.body_wanted.wait()
             if self._closed:
-                await self._linger()
+                await self._discard_input()
                 return False
-            if not due:
-                due = trio.current_time() + self._rules.limits.body_s
-                if head.expects_continue and not self._reader.has_rest:
+            if not deadline:
+                deadline = trio.current_time() + self._rules.limits.body_s
+                if head.expects_continue and not self._reader.has_buffered:
                     await self._write(CONTINUE)
             piece = b""
-            with exchange.reading:
-                piece = await self._reader.body_piece(body, due)
-            if exchange.reading.cancelled_caught:
-                await self._linger()
+            with exchange.reading_body:
+                piece = await self._reader.read_body_piece(body, deadline)
+            if exchange.reading_body.cancelled_caught:
+                await self._discard_input()
             if not piece:
                 return False
-            exchange.reading = trio.CancelScope()
-            exchange.wanted = trio.Event()
+            exchange.reading_body = trio.CancelScope()
+            exchange.body_wanted = trio.Event()
             exchange.has_unread_body = not body.done
             await self.protocol.handle(RawData(piece))
         return True
 
-    async def _refuse(self, refused: RequestRejected) -> None:
-        self._rules.log(_log.debug, "http.request_refused", status=refused.status, reason=refused.reason)
-        self._muted = True
-        if not self._closed and (self._exchange.over.is_set() or not self._exchange.begun.is_set()):
-            await self._write(self._rules.refusal(refused))
+    async def _reject(self, rejection: RequestRejected) -> None:
+        self._rules.log(_log.debug, "http.request_rejected", status=rejection.status, reason=rejection.reason)
+        self._discards_output = True
+        if not self._closed and (self._exchange.finished.is_set() or not self._exchange.response_started.is_set()):
+            await self._write(self._rules.render_rejection(rejection))
         await self.protocol.handle(Closed())
-        await self._linger()
+        await self._discard_input()
 
-    async def _linger(self) -> None:
-        """A socket that is closed while its client still sends loses the answer on the way."""
-        left = self._rules.limits.max_linger_bytes
+    async def _discard_input(self) -> None:
+        """Reads on until the client stops sending: if the socket closed before that, TCP could discard the response."""
+        remaining = self._rules.limits.max_linger_bytes
         with trio.move_on_after(self._rules.limits.linger_s), suppress(OSError, trio.BrokenResourceError):
             await self.stream.send_eof()
-            while left > 0 and (data := await self._receive(MAX_RECEIVE)):
-                left -= len(data)
+            while remaining > 0 and (data := await self._receive(MAX_READ)):
+                remaining -= len(data)
 
     def want_body(self) -> None:
         """The application waits for more of the body."""
-        self._exchange.wanted.set()
+        self._exchange.body_wanted.set()
 
     @property
     def has_unread_body(self) -> bool:
         return self._exchange.has_unread_body
 
     async def _read_frames(self) -> None:
-        pace, pings = ReadPacing(), 0
-        data = self._reader.take_rest()
+        rate_limit, unanswered_pings = ReadRateLimit(), 0
+        data = self._reader.take_buffered()
         while stream := self._websocket:
             if data:
-                pings = 0
+                unanswered_pings = 0
                 await self.protocol.handle(RawData(data))
-                await pace.keep(len(data))
+                await rate_limit.wait_after(len(data))
                 data = b""
             with trio.move_on_after(PING_S) as silence:
-                data = await self._receive(MAX_RECEIVE)
+                data = await self._receive(MAX_READ)
             if not silence.cancelled_caught:
                 if not data:
                     return
                 continue
-            if pings == MAX_PINGS:
-                await self.stream.aclose()  # first: somebody may be waiting for it to take what it does not read
+            if unanswered_pings == MAX_PINGS:
+                await self.stream.aclose()  # first: a task may be waiting until the client reads
                 return
-            pings += 1
+            unanswered_pings += 1
             self._task_group.spawn(stream._send_wsproto_event, Ping())
 
     @property
@@ -252,31 +261,4 @@ class HypercornConnection(TCPServer):
             await super()._idle_timeout()
 
 
-class Http1Only(h11.H11Protocol):
-    """Hypercorn's, which switched to HTTP/2 for an upgrade to h2c and for its preface."""
-
-    async def _check_protocol(self, event: h11_library.Request) -> None:
-        pass
-
-
-class ReadPacing:
-    """A client that sends a flood of tiny frames is read no faster than this, and so costs no more."""
-
-    def __init__(self) -> None:
-        self._since = trio.current_time()
-        self._bytes = 0
-
-    async def keep(self, count: int) -> None:
-        now = trio.current_time()
-        if now - self._since > 1:
-            self._since, self._bytes = now, 0
-        self._bytes += count
-        if self._bytes > BYTES_A_SECOND:
-            await trio.sleep_until(self._since + self._bytes / BYTES_A_SECOND)
-
-
-protocol.H11Protocol = Http1Only  # type: ignore[attr-defined]  # there is no other way to give it one
-h11.WSStream = HypercornWebSocket  # type: ignore[attr-defined]
-# Compressed frames are not taken: a small one can become a huge one.
-ws_stream.server_extensions_handshake = lambda *_: None  # type: ignore[attr-defined]
-present: ContextVar[HypercornConnection] = ContextVar("connection")  # of the task and those it starts
+current_connection: ContextVar[HypercornConnection] = ContextVar("connection")  # of a task and of those it starts

@@ -1,4 +1,4 @@
-"""Reads requests for hypercorn with the built-in server's head and body readers, and writes them as h11 reads them."""
+"""Reads requests for hypercorn with the parsers of the built-in server, and renders them for h11."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -12,77 +12,79 @@ from sso.serve.server_limits import ServerLimits
 
 MAX_HEAD_READ = 16 * 1024
 MAX_BODY_READ = 64 * 1024
-# No protocol or extension is ever chosen; hypercorn fails where the names of those offered are not ASCII.
-_OF_HANDSHAKES = (b"expect", b"connection", b"upgrade", b"sec-websocket-protocol", b"sec-websocket-extensions")
-_HANDSHAKE = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
-_OF_LAST_REQUESTS = (b"expect", b"connection")
-_LAST_REQUEST = ((b"connection", b"close"),)
-_LATE = "the request did not come in time"
+# No subprotocol or extension is ever negotiated, and hypercorn fails if the offered names are not ASCII.
+_REPLACED_IN_HANDSHAKE = (b"expect", b"connection", b"upgrade", b"sec-websocket-protocol", b"sec-websocket-extensions")
+_HANDSHAKE_HEADERS = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
+_REPLACED_IN_LAST_REQUEST = (b"expect", b"connection")
+_LAST_REQUEST_HEADERS = ((b"connection", b"close"),)
+_TOO_SLOW = "the request did not arrive in time"
 
 
 class RequestReader:
-    """Finds requests in the bytes of one connection. ``receive`` returns nothing at the end of the stream."""
+    """Finds the requests in the bytes of one connection. ``receive`` returns b"" at the end of the stream."""
 
-    def __init__(self, receive: Callable[[int], Awaitable[bytes]], limits: ServerLimits, read: bytes = b"") -> None:
+    def __init__(
+        self, receive: Callable[[int], Awaitable[bytes]], limits: ServerLimits, already_read: bytes = b""
+    ) -> None:
         self._receive = receive
         self._limits = limits
-        self._rest = read
+        self._buffer = already_read
 
     @property
-    def has_rest(self) -> bool:
-        return bool(self._rest)
+    def has_buffered(self) -> bool:
+        return bool(self._buffer)
 
-    async def begins(self) -> bool:
+    async def wait_for_request(self) -> bool:
         """Waits for the first bytes of a request. Returns False if the client has left."""
-        self._rest = self._rest.removeprefix(b"\r\n")  # some end a body with it (RFC 9112 section 2.2)
-        if not self._rest:
-            self._rest = (await self._receive(MAX_HEAD_READ)).removeprefix(b"\r\n")
-        return bool(self._rest) or await self._more(MAX_HEAD_READ)
+        self._buffer = self._buffer.removeprefix(b"\r\n")  # some clients send it after a body (RFC 9112 section 2.2)
+        if not self._buffer:
+            self._buffer = (await self._receive(MAX_HEAD_READ)).removeprefix(b"\r\n")
+        return bool(self._buffer) or await self._receive_more(MAX_HEAD_READ)
 
-    async def head(self) -> RequestHead | None:
+    async def read_head(self) -> RequestHead | None:
         """Returns the head of the request that has begun, or None if the client has left."""
         with trio.move_on_after(self._limits.head_s):
-            return await self._head()
-        raise RequestRejected(408, _LATE)
+            return await self._read_head()
+        raise RequestRejected(408, _TOO_SLOW)
 
-    async def _head(self) -> RequestHead | None:
+    async def _read_head(self) -> RequestHead | None:
         searched = 0
-        while (end := head_end(self._rest, searched, self._limits.max_head_bytes)) < 0:
-            searched = len(self._rest)
-            if not await self._more(MAX_HEAD_READ):
+        while (end := head_end(self._buffer, searched, self._limits.max_head_bytes)) < 0:
+            searched = len(self._buffer)
+            if not await self._receive_more(MAX_HEAD_READ):
                 return None
-        raw, self._rest = self._rest[:end], self._rest[end:]
-        return read_head(raw, self._limits.max_headers)
+        head_bytes, self._buffer = self._buffer[:end], self._buffer[end:]
+        return read_head(head_bytes, self._limits.max_headers)
 
-    async def body_piece(self, body: RequestBody, due: float) -> bytes:
-        """Returns the next piece of a body, framed anew; nothing if the client has left."""
-        data, self._rest = body.take(self._rest)
+    async def read_body_piece(self, body: RequestBody, deadline: float) -> bytes:
+        """Returns the next piece of a body, framed again for h11; b"" if the client has left."""
+        data, self._buffer = body.feed(self._buffer)
         while not data and not body.done:
-            with trio.move_on_at(due) as deadline:
-                if not await self._more(MAX_BODY_READ):
+            with trio.move_on_at(deadline) as timeout:
+                if not await self._receive_more(MAX_BODY_READ):
                     return b""
-            if deadline.cancelled_caught:
-                raise RequestRejected(408, _LATE)
-            data, self._rest = body.take(self._rest)
+            if timeout.cancelled_caught:
+                raise RequestRejected(408, _TOO_SLOW)
+            data, self._buffer = body.feed(self._buffer)
         if not isinstance(body, ChunkedBody):
             return data
         return (chunk(data) if data else b"") + (LAST_CHUNK if body.done else b"")
 
-    async def _more(self, most: int) -> bool:
-        data = await self._receive(most)
-        self._rest += data
+    async def _receive_more(self, max_bytes: int) -> bool:
+        data = await self._receive(max_bytes)
+        self._buffer += data
         return bool(data)
 
-    def take_rest(self) -> bytes:
-        """Returns what was received after the last request."""
-        rest, self._rest = self._rest, b""
-        return rest
+    def take_buffered(self) -> bytes:
+        """Returns and forgets the bytes that were received after the last request."""
+        data, self._buffer = self._buffer, b""
+        return data
 
 
-def request_head(head: RequestHead) -> bytes:
-    """The head as it was understood, so that nothing in it can mean something else to h11.
+def render_head(head: RequestHead) -> bytes:
+    """Renders the head from its parsed form, so that h11 cannot interpret it differently.
 
-    Expect is left out: the connection answers 100 when the body is wanted.
+    The Expect header is left out: the connection sends 100 Continue when the application reads the body.
     """
     target = head.path + b"?" + head.query if head.query else head.path
     lines = [b"%b: %b\r\n" % header for header in _headers(head)]
@@ -90,10 +92,10 @@ def request_head(head: RequestHead) -> bytes:
 
 
 def _headers(head: RequestHead) -> Iterable[Header]:
-    left_out: tuple[bytes, ...] = (b"expect",)
-    instead: tuple[Header, ...] = ()
+    replaced: tuple[bytes, ...] = (b"expect",)
+    added: tuple[Header, ...] = ()
     if head.websocket:
-        left_out, instead = _OF_HANDSHAKES, _HANDSHAKE
+        replaced, added = _REPLACED_IN_HANDSHAKE, _HANDSHAKE_HEADERS
     elif not head.keep_alive and head.version == "1.1":
-        left_out, instead = _OF_LAST_REQUESTS, _LAST_REQUEST
-    return (*(header for header in head.headers if header[0] not in left_out), *instead)
+        replaced, added = _REPLACED_IN_LAST_REQUEST, _LAST_REQUEST_HEADERS
+    return (*(header for header in head.headers if header[0] not in replaced), *added)

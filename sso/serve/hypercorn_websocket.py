@@ -1,7 +1,7 @@
-"""A WebSocket of hypercorn's with limits for what a client sends.
+"""A WebSocket of hypercorn with limits for what a client may send.
 
-Hypercorn limits messages, but not fragments without end, pings and pongs, or the number of them; and
-it closes over the head of the application, which then cannot say why. Here the application is told, and closes.
+Hypercorn limits the size of messages, but not the number of fragments, pings and pongs; and it closes the connection
+itself, without a reason that the client can read. Here the application learns of the excess and closes the WebSocket.
 """
 
 from contextlib import suppress
@@ -16,7 +16,8 @@ from wsproto.events import CloseConnection, Message, Ping
 from sso.core.rate_window import RateWindow
 from sso.web.websocket import CLIENT_FLOODED, MAX_MESSAGE_BYTES
 
-MAX_FRAMES, FRAMES_S = 100, 5.0  # of any kind, also empty ones
+MAX_FRAMES, FRAMES_S = 100, 5.0  # frames of any kind, including empty ones, per so many seconds
+MAX_BYTES_PER_SECOND = 16 * 1024
 
 
 class HypercornWebSocket(WSStream):
@@ -24,11 +25,11 @@ class HypercornWebSocket(WSStream):
         super().__init__(*arguments, **named)
         self._frames = RateWindow(MAX_FRAMES, FRAMES_S)
         self._message_bytes = 0
-        self._refused = False  # the application closes it; until then nothing more is read from it
+        self._limit_exceeded = False  # the application closes the WebSocket; until then its frames are discarded
 
     async def handle(self, event: Event) -> None:
-        if self._refused and isinstance(event, Body | Data):
-            return  # not even parsed: that takes 10 us for each frame
+        if self._limit_exceeded and isinstance(event, Body | Data):
+            return  # not even parsed: that takes 10 us per frame
         await super().handle(event)
 
     async def _handle_events(self) -> None:
@@ -38,30 +39,46 @@ class HypercornWebSocket(WSStream):
                     await self._send_wsproto_event(event.response())
                 await self.send(StreamClosed(stream_id=self.stream_id))
             elif getattr(event, "frame_finished", True) and self._frames.exceeded(trio.current_time()):
-                await self._refuse_flood()
+                await self._report_flood()
             elif isinstance(event, Message):
-                await self._take(event)
+                await self._receive(event)
             elif isinstance(event, Ping):
                 await self._send_wsproto_event(event.response())
-            if self._refused:
-                break  # frames are parsed as this loop asks for them
+            if self._limit_exceeded:
+                break  # wsproto parses a frame when this loop asks for it
 
-    async def _take(self, event: Message[Any]) -> None:
-        """A message that grows beyond the limit is passed on unfinished: the application sees that it is too large."""
+    async def _receive(self, event: Message[Any]) -> None:
+        """Passes on a complete message, or an incomplete one that exceeds the limit, which the application checks."""
         self._message_bytes += len(event.data.encode() if isinstance(event.data, str) else event.data)
-        self._refused = self._message_bytes > MAX_MESSAGE_BYTES
-        with suppress(FrameTooLargeError):  # its own limit is wider
+        self._limit_exceeded = self._message_bytes > MAX_MESSAGE_BYTES
+        with suppress(FrameTooLargeError):  # hypercorn's own limit is larger
             self.buffer.extend(event)
-        if event.message_finished or self._refused:
-            await self._tell(self.buffer.to_message())
+        if event.message_finished or self._limit_exceeded:
+            await self._pass_on(self.buffer.to_message())
             self.buffer.clear()
             self._message_bytes = 0
 
-    async def _refuse_flood(self) -> None:
-        self._refused = True
+    async def _report_flood(self) -> None:
+        self._limit_exceeded = True
         self.scope["extensions"][CLIENT_FLOODED] = {}
-        await self._tell({"type": "websocket.receive", "bytes": b"", "text": None})
+        await self._pass_on({"type": "websocket.receive", "bytes": b"", "text": None})
 
-    async def _tell(self, message: dict[str, Any]) -> None:
-        assert self.app_put is not None  # events come after the handshake
+    async def _pass_on(self, message: dict[str, Any]) -> None:
+        assert self.app_put is not None  # it is set by the handshake
         await self.app_put(message)
+
+
+class ReadRateLimit:
+    """Slows down reading from a client that sends more than MAX_BYTES_PER_SECOND."""
+
+    def __init__(self) -> None:
+        self._since = trio.current_time()
+        self._bytes = 0
+
+    async def wait_after(self, count: int) -> None:
+        now = trio.current_time()
+        if now - self._since > 1:
+            self._since, self._bytes = now, 0
+        self._bytes += count
+        if self._bytes > MAX_BYTES_PER_SECOND:
+            await trio.sleep_until(self._since + self._bytes / MAX_BYTES_PER_SECOND)

@@ -12,7 +12,7 @@ from sso.core.bind_address import Bind
 
 BACKLOG = 4096
 
-# The group is meant for the reverse proxy; everybody else stays out, whatever the umask says.
+# The group is for the reverse proxy; other accounts have no access, whatever the umask is.
 _UNIX_MODE = 0o660
 
 _REASONS = {
@@ -20,16 +20,16 @@ _REASONS = {
     errno.EADDRNOTAVAIL: "not an address of this machine",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
-    errno.EAFNOSUPPORT: "this machine does not speak that address family",
+    errno.EAFNOSUPPORT: "this machine does not support the address family",
 }
 
 
 class BindError(Exception):
-    """The address is well formed, but nothing can listen there. One line, meant for the operator."""
+    """The service cannot listen on a well-formed address. The text is one line for the operator."""
 
 
 def listen(bind: Bind, backlog: int = BACKLOG) -> socket.socket:
-    """A non-blocking socket that already listens. The kernel caps the backlog at net.core.somaxconn."""
+    """Returns a non-blocking listening socket. The kernel limits the backlog to net.core.somaxconn."""
     try:
         return _listen_unix(bind.path, backlog) if bind.path else _listen_tcp(bind, backlog)
     except socket.gaierror as error:
@@ -41,9 +41,10 @@ def listen(bind: Bind, backlog: int = BACKLOG) -> socket.socket:
 
 @contextmanager
 def listening(binds: Sequence[Bind], backlog: int = BACKLOG) -> Iterator[tuple[socket.socket, ...]]:
-    """The listeners of all addresses, or BindError and none of them; files of unix sockets are gone afterwards.
+    """Opens the listeners of all addresses, and removes the files of Unix sockets at the end.
 
-    Forked children never leave this block (they end in os._exit), so only the process that opened it tidies up.
+    Raises BindError, with no listener left open. Forked children never leave this block (they end in os._exit), so only
+    the process that opened it cleans up.
     """
     listeners: list[socket.socket] = []
     files: list[tuple[str, int]] = []
@@ -54,7 +55,7 @@ def listening(binds: Sequence[Bind], backlog: int = BACKLOG) -> Iterator[tuple[s
                 files.append((bind.path, Path(bind.path).lstat().st_ino))
         yield tuple(listeners)
     finally:
-        # Unlink before closing: while it still listens, no other server takes the file for a stale one.
+        # Unlink before closing: while the socket still listens, no other server considers the file stale.
         for path, inode in files:
             with suppress(OSError):
                 if Path(path).lstat().st_ino == inode:
@@ -64,14 +65,14 @@ def listening(binds: Sequence[Bind], backlog: int = BACKLOG) -> Iterator[tuple[s
 
 
 def _listen_tcp(bind: Bind, backlog: int) -> socket.socket:
-    found = socket.getaddrinfo(bind.host, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # A name such as localhost may have both kinds; one address means one socket, and IPv4 is what callers try at least.
-    family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    candidates = socket.getaddrinfo(bind.host, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # A name such as localhost may have IPv4 and IPv6 addresses. One is used, and clients try IPv4 in any case.
+    family, kind, protocol, _, address = min(candidates, key=lambda entry: entry[0] != socket.AF_INET)
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setblocking(False)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # its connections have it from here
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
         if family == socket.AF_INET6:
             # Otherwise [::]:80 and 0.0.0.0:80 would exclude each other, depending on a kernel setting.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -84,11 +85,11 @@ def _listen_tcp(bind: Bind, backlog: int) -> socket.socket:
 
 
 def _listen_unix(path: str, backlog: int) -> socket.socket:
-    _clear_stale(path)
+    _remove_stale_socket(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.setblocking(False)
-        # The umask and not a chmod afterwards: the file must not be open wider for even a moment.
+        # The umask rather than a later chmod: the file must never be accessible to others, not even for a moment.
         umask = os.umask(0o777 & ~_UNIX_MODE)
         try:
             listener.bind(path)
@@ -101,8 +102,8 @@ def _listen_unix(path: str, backlog: int) -> socket.socket:
     return listener
 
 
-def _clear_stale(path: str) -> None:
-    """Remove the file a killed server left behind; anything else at that path is somebody's."""
+def _remove_stale_socket(path: str) -> None:
+    """Removes the socket that a killed server left behind. Raises OSError for anything else at that path."""
     try:
         mode = Path(path).lstat().st_mode
     except FileNotFoundError:
@@ -110,7 +111,7 @@ def _clear_stale(path: str) -> None:
     if not stat.S_ISSOCK(mode):
         raise OSError(errno.EEXIST, "a file that is not a socket is in the way")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)  # a full backlog then answers EAGAIN at once, which is an answer too
+        probe.setblocking(False)  # with a full backlog, connect then fails with EAGAIN: a server is listening
         try:
             probe.connect(path)
         except ConnectionRefusedError:

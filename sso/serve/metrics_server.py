@@ -10,19 +10,19 @@ import trio
 from sso.serve.http1 import server
 from sso.serve.server_limits import ServerLimits
 
-MAX_CONNECTIONS = 64  # per address
-FRESH_S = 1.0
+MAX_CONNECTIONS = 64  # per client address
+CACHE_S = 1.0
 
 
-def serve(sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
-    """Answer ``GET /metrics`` with the counts of all processes, for ever."""
+def serve_metrics(sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
+    """Serves ``GET /metrics`` with the metrics of all processes. Never returns."""
     trio.run(
         partial(server.serve, MetricsApp(), sockets, trio.Event(), ready, ServerLimits(per_address=MAX_CONNECTIONS))
     )
 
 
 class MetricsApp:
-    """An ASGI application. Counts are collected in a thread, one at a time, and shared by requests of one second."""
+    """The ASGI application. It collects the metrics in a thread, and caches the result for a second."""
 
     def __init__(self) -> None:
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry
@@ -32,15 +32,15 @@ class MetricsApp:
         MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]
         self._type = CONTENT_TYPE_LATEST.encode()
         self._collecting = trio.Lock()
-        self._text = b""
-        self._fresh_until = float("-inf")
+        self._cached = b""
+        self._cached_until = float("-inf")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         match scope["type"]:
             case "lifespan":
-                for moment in ("startup", "shutdown"):
+                for phase in ("startup", "shutdown"):
                     await receive()
-                    await send({"type": f"lifespan.{moment}.complete"})
+                    await send({"type": f"lifespan.{phase}.complete"})
             case "websocket":
                 await send({"type": "websocket.close"})
             case _ if scope["path"] != "/metrics":
@@ -54,10 +54,10 @@ class MetricsApp:
         from prometheus_client import generate_latest
 
         async with self._collecting:
-            if trio.current_time() >= self._fresh_until:
-                self._text = await trio.to_thread.run_sync(generate_latest, self._registry)
-                self._fresh_until = trio.current_time() + FRESH_S
-            return self._text
+            if trio.current_time() >= self._cached_until:
+                self._cached = await trio.to_thread.run_sync(generate_latest, self._registry)
+                self._cached_until = trio.current_time() + CACHE_S
+            return self._cached
 
     async def _send(self, send: Any, status: int, data: bytes, content_type: bytes) -> None:
         headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(data))]

@@ -1,11 +1,11 @@
-"""What a process that serves many asks of the system and of Python."""
+"""Settings of the operating system and of Python for a process that serves many connections."""
 
 import gc
 import resource
 
-_WANTED = 1 << 20  # more than any worker can serve; a hard limit of "unlimited" is not taken at its word
-# A first look takes a third of a millisecond, and what nobody holds any more is there until the next one. Further looks
-# go through all requests that are under way: with thousands that are held, each would take long.
+_MAX_OPEN_FILES = 1 << 20  # more than a worker can use; a hard limit of "unlimited" is not taken literally
+# A collection of the youngest generation takes a third of a millisecond. Older generations contain all requests in
+# progress: with thousands of held ones, collecting them takes long, so that happens rarely.
 _THRESHOLDS = (1_000, 1_000, 100)
 
 
@@ -15,15 +15,15 @@ def tune_process() -> None:
 
 
 def raise_open_file_limit() -> None:
-    """Of open files, to what the operator allows: it is low for programs that use select(), which we do not."""
+    """Raises the soft limit to the hard one. The default is low for programs that use select(), which we do not."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(hard, _WANTED)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def tune_garbage_collector() -> None:
-    """What is here now stays. Of thousands of held requests the collector would go through all, again and again."""
+    """Excludes all current objects from collection, and collects the older generations less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)

@@ -1,4 +1,4 @@
-"""Log lines that clients can cause at will: at most one per event and interval."""
+"""Limits log lines that clients can cause at will: at most one per event and interval."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ INTERVAL_S = 10.0
 
 
 class RateLimitedLog:
-    """Passes on the first line of an event; later ones are counted until the interval is over."""
+    """Writes the first line of an event; later ones are only counted until the interval is over."""
 
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
         self._interval_s = interval_s
@@ -16,7 +16,7 @@ class RateLimitedLog:
         self._suppressed: dict[str, int] = {}
 
     def __call__(self, write: Callable[..., Any], event: str, **fields: object) -> None:
-        """``write`` is a method of a logger, such as ``log.debug``. Events are constants: each one is remembered."""
+        """``write`` is a method of a logger, such as ``log.debug``. Events must be constants, as each is stored."""
         now = time.monotonic()
         if now < self._next.get(event, 0.0):
             self._suppressed[event] = self._suppressed.get(event, 0) + 1

@@ -1,1 +1,1 @@
-"""The edge, once for all: input gate, client address, error rendering, headers, pages. Knows no endpoint."""
+"""HTTP concerns that all endpoints share: bodies, client addresses, errors, security headers, pages."""

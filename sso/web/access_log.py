@@ -1,4 +1,4 @@
-"""What is told of every request: a line in the log and a count. One place, whoever answers it."""
+"""The access log: one log line and one count in the metrics for each response."""
 
 import time
 
@@ -12,11 +12,11 @@ MAX_METHOD = 20  # characters of a method in the log: a client may send any
 class AccessLog:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._log = structlog.get_logger().bind()  # once: the lazy one makes a new one for each line
+        self._log = structlog.get_logger().bind()  # bound once: the lazy logger would bind again for each line
 
-    def request(self, method: str, route: str, status: int, started: float, **more: str) -> None:
-        """``route`` is the rule, not the path or the query: those may hold a secret."""
+    def record(self, method: str, route: str, status: int, started: float, **fields: str) -> None:
+        """``route`` is the rule; the path and the query may contain secrets."""
         seconds = time.perf_counter() - started
         self._metrics.request(method, route, status, seconds)
         ms = round(seconds * 1e3, 1)
-        self._log.info("request", method=method[:MAX_METHOD], route=route, status=status, ms=ms, **more)
+        self._log.info("request.answered", method=method[:MAX_METHOD], route=route, status=status, ms=ms, **fields)

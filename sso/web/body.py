@@ -1,8 +1,8 @@
-"""The input gate: every request body of the service is read here, or refused here.
+"""Parses request bodies, JSON or form, with strict rules.
 
-What passes can be stored as jsonb and sent back unchanged; what PostgreSQL, other readers of JSON or Python itself
-would choke on or quietly alter (deep nesting, duplicate keys, NaN, huge numbers, NUL, lone surrogates) does not pass.
-Most bodies are small and plain: a cheap look at the raw bytes decides whether the slower checks are needed at all.
+An accepted body can be stored as jsonb and sent back unchanged. Rejected is what PostgreSQL, other JSON parsers or
+Python would fail on or silently alter: deep nesting, duplicate keys, NaN, huge numbers, NUL, lone surrogates.
+Most bodies are small and plain, so a cheap scan of the raw bytes decides whether the slower checks are needed.
 """
 
 import json
@@ -19,8 +19,8 @@ JSON: TypeAlias = JsonValue
 
 MAX_BYTES = 256 * 1024
 MAX_LEVELS = 64
-MAX_VALUES = 10_000  # in one JSON body: what bounds the time that a body of many tiny values can take
-MAX_SCHEMA_VALUES = 65_536  # in documents of rules
+MAX_VALUES = 10_000  # in a JSON body: limits the time for parsing many tiny values
+MAX_SCHEMA_VALUES = 65_536  # in permission schemas
 MAX_FORM_FIELDS = 1000
 
 _FORM = "application/x-www-form-urlencoded"
@@ -45,7 +45,7 @@ _PARTS = (b",", b"[", b"{", b"&", b"%", b"\\u")
 
 
 class InvalidBody(ValueError):
-    """The body cannot be accepted; `status` is 400, 413 (too large) or 415 (a media type not taken here)."""
+    """The body is not accepted; `status` is 400, 413 (too large) or 415 (unsupported media type)."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -57,11 +57,11 @@ class InvalidBody(ValueError):
 class ParsedBody:
     fields: dict[str, JSON]
     is_form: bool = False
-    raw: bytes = b""  # as sent: signatures are over these bytes
+    raw: bytes = b""  # as received: signatures cover these bytes
 
 
 def is_cheap(raw: bytes) -> bool:
-    """Whether reading the body takes less than a millisecond or so: few bytes, few values, few escapes."""
+    """Returns whether parsing takes less than about a millisecond: few bytes, values and escapes."""
     if len(raw) <= CHEAP_PARTS:
         return True
     return len(raw) <= CHEAP_BYTES and sum(map(raw.count, _PARTS)) <= CHEAP_PARTS
@@ -77,9 +77,9 @@ def parse_body(
     max_values: int = MAX_VALUES,
     repeatable: frozenset[str] = frozenset(),
 ) -> ParsedBody:
-    """Read a JSON object or, where `forms` allows, a form. Raises BadBody and nothing else.
+    """Parses a JSON object or, if `forms` is true, a form. Raises InvalidBody only.
 
-    `repeatable` names the fields of a form that are lists although their names do not end with brackets.
+    `repeatable`: fields of a form that are lists although their names do not end with brackets.
     """
     if len(raw) > max_bytes:
         raise InvalidBody(f"body is larger than {max_bytes} bytes", 413)
@@ -90,7 +90,7 @@ def parse_body(
         raise InvalidBody("body must not begin with a byte order mark")
     if not raw:
         return ParsedBody({}, is_form, raw)
-    return ParsedBody(_read_form(raw, repeatable) if is_form else _read_json(raw, max_values), is_form, raw)
+    return ParsedBody(_parse_form(raw, repeatable) if is_form else _parse_json(raw, max_values), is_form, raw)
 
 
 def _is_form(content_type: str | None, require_type: bool) -> bool:
@@ -106,7 +106,7 @@ def _is_form(content_type: str | None, require_type: bool) -> bool:
     return media_type == _FORM
 
 
-def _read_json(raw: bytes, max_values: int) -> dict[str, JSON]:
+def _parse_json(raw: bytes, max_values: int) -> dict[str, JSON]:
     openings = raw.count(b"[") + raw.count(b"{")
     if openings > MAX_LEVELS or openings + raw.count(b",") > max_values:
         _check_structure(raw, max_values)  # before parsing: the parser recurses
@@ -118,14 +118,14 @@ def _read_json(raw: bytes, max_values: int) -> dict[str, JSON]:
         raise InvalidBody(f"body is not valid JSON (line {error.lineno}, column {error.colno})") from None
     if not isinstance(fields, dict):
         raise InvalidBody("body must be one JSON object")
-    # What is not escaped shows in the raw bytes; only an escape makes it needful to look at every string.
+    # Characters that are not escaped are visible in the raw bytes; only with escapes must every string be checked.
     _check_text(_all_text(fields) if b"\\u" in raw else raw)
     return fields
 
 
 def _check_structure(raw: bytes, max_values: int) -> None:
-    """Count levels and values without parsing. Exact up to the first syntax error, where the parser stops anyway."""
-    # Pairs of backslashes go first, so that what is left before a quote is an escape; then every second part is text.
+    """Counts levels and values without parsing. Exact up to the first syntax error, where the parser stops anyway."""
+    # Without pairs of backslashes, a backslash before a quote is an escape. Every second part is then inside a string.
     parts = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     if parts.count(b'"') > 4 * max_values:  # a value has two for its key and two for itself
         raise InvalidBody(f"body must have at most {max_values} values")
@@ -138,20 +138,20 @@ def _check_structure(raw: bytes, max_values: int) -> None:
 
 
 def _all_text(fields: dict[str, JSON]) -> bytes:
-    """All keys and strings as UTF-8; the separator keeps two halves of a surrogate pair apart."""
-    found: list[str] = []
+    """Returns all keys and strings as UTF-8. The separator keeps the halves of a surrogate pair apart."""
+    texts: list[str] = []
     pending: list[JSON] = [fields]
     while pending:
         value = pending.pop()
         if isinstance(value, str):
-            found.append(value)
+            texts.append(value)
         elif isinstance(value, list):
             pending += value
         elif isinstance(value, dict):
-            found += value
+            texts += value
             pending += value.values()
     try:
-        return " ".join(found).encode()
+        return " ".join(texts).encode()
     except UnicodeEncodeError:
         raise InvalidBody("body has a lone surrogate") from None
 
@@ -171,7 +171,7 @@ def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 
 
 def _integer(digits: str) -> int:
-    # The length is judged first: Python raises on 4,300 digits, and is slow before that.
+    # The length is checked first: int() raises an error at 4,300 digits, and is slow before that.
     if len(digits) <= _LONGEST_INTEGER and -(2**63) <= (number := int(digits)) < 2**63:
         return number
     raise InvalidBody("body has an integer beyond 64 bits")
@@ -191,7 +191,7 @@ def _constant(name: str) -> None:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
 
 
-def _read_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
+def _parse_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
     if raw.count(b"&") >= MAX_FORM_FIELDS:
         raise InvalidBody(f"body must have at most {MAX_FORM_FIELDS} fields")
     if _BAD_PERCENT.search(raw):

@@ -1,8 +1,8 @@
-"""The address of the client: one resolver for every check, limit and log line that uses it.
+"""Determines the address of the client: one resolver for every check, limit and log line.
 
-A forwarding header is a claim by whoever sent it. It is read only when the connection comes from a configured proxy,
-and then from the right: each trusted hop vouches for the one before it, and the first that is not trusted is the
-client. When the answer would be a guess there is none: UnknownAddress.
+A forwarding header is only a claim of its sender. It is used only if the connection comes from a trusted proxy, and
+then from right to left: each trusted hop vouches for the one before it, and the first hop that is not trusted is the
+client. If the address would be a guess, UnknownAddress is raised.
 """
 
 import re
@@ -13,13 +13,13 @@ from ipaddress import IPv4Address
 
 from sso.core.net import Address, Network, contains, parse_address
 
-# A connection over a Unix socket has no address; it comes from this machine.
+# The address for connections over a Unix socket, which have none.
 LOCAL = IPv4Address("127.0.0.1")
 
 HEADERS = ("x-forwarded-for", "forwarded")
 MAX_HOPS = 50
 MAX_HEADER = 4096
-MAX_PEERS = 1024  # kept in mind: the next request of a connection has the same
+MAX_CACHED_PEERS = 1024
 
 _BLANK = " \t"
 _PORT = r"(?::(?:[0-9]{1,5}|_[A-Za-z0-9._-]{1,64}))?"
@@ -34,12 +34,12 @@ _SEPARATOR = re.compile(r"[ \t]*([;,])[ \t]*")
 
 
 class UnknownAddress(ValueError):
-    """The client's address cannot be told with certainty."""
+    """The address of the client cannot be determined with certainty."""
 
 
 @dataclass(frozen=True)
 class TrustedProxies:
-    """Who is believed, and which one header is read of them (in lower case)."""
+    """The trusted networks, and the one header (in lower case) that is read from them."""
 
     networks: tuple[Network, ...] = ()
     header: str = HEADERS[0]
@@ -50,13 +50,13 @@ class TrustedProxies:
 
 
 def resolve_client_address(peer: str | None, headers: Callable[[str], list[str]], proxies: TrustedProxies) -> Address:
-    """Tell the client's address; `headers` gives all values of a header by its lower-case name, in order."""
+    """Returns the address of the client. `headers` returns all values of a header, by its lower-case name, in order."""
     address = peer_address(peer)
     if not proxies.networks or not contains(proxies.networks, address):
         return address
     lines = headers(proxies.header)
     if not any(line.strip(_BLANK) for line in lines):
-        return address  # the proxy speaks for itself, as in a health check
+        return address  # a request of the proxy itself, such as a health check
     if sum(len(line) + 1 for line in lines) > MAX_HEADER:
         raise UnknownAddress(f"{proxies.header} is too long")
     read_hops, parse_hop = _READERS[proxies.header]
@@ -70,15 +70,15 @@ def resolve_client_address(peer: str | None, headers: Callable[[str], list[str]]
             raise UnknownAddress(f"{proxies.header} has a hop that is no address") from None
         if not contains(proxies.networks, address):
             break
-    return address  # when all are trusted, the left-most
+    return address  # the left-most one if all hops are trusted
 
 
-@lru_cache(MAX_PEERS)
+@lru_cache(MAX_CACHED_PEERS)
 def peer_address(peer: str | None) -> Address:
     if not peer:
         return LOCAL
     try:
-        # The zone id of a link-local peer comes from our own kernel; it only names the interface.
+        # The zone id of a link-local address comes from our own kernel, and only names the interface.
         return parse_address(peer.partition("%")[0])
     except ValueError:
         raise UnknownAddress("the peer has no address") from None
@@ -89,7 +89,7 @@ def _split_x_forwarded_for(lines: list[str]) -> list[str]:
 
 
 def _parse_x_forwarded_for(hop: str) -> Address:
-    # An IPv6 address may stand there without brackets, and then without a port.
+    # An IPv6 address may be written without brackets, and then has no port.
     return parse_address(hop) if hop.count(":") > 1 and not hop.startswith("[") else _parse_node(hop)
 
 
@@ -101,10 +101,10 @@ def _parse_node(node: str) -> Address:
 
 
 def _split_forwarded(lines: list[str]) -> list[str]:
-    """Give the `for` of each element, "" where there is none.
+    """Returns the `for` parameter of each element, "" if it has none.
 
-    Every line must be well-formed as a whole: an open quote that a client sends would otherwise swallow the element
-    that the proxy appends to it.
+    Every line must be well-formed as a whole: otherwise an unclosed quote sent by a client would swallow the element
+    that the proxy appends.
     """
     hops: list[str] = []
     for line in lines:

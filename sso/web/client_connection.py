@@ -1,4 +1,4 @@
-"""What a handler that waits must know of its client's connection. Whatever serves puts one of these into the scope."""
+"""What a handler can learn about its client's connection. The HTTP server puts these objects into the ASGI scope."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -6,11 +6,9 @@ from typing import Any, Protocol
 
 from sso.web.request import current_request
 
-# Among the extensions of the ASGI scope.
-CONNECTION_EXTENSION = "sso.wire"
-FAST_EXTENSION = (
-    "sso.lean"  # the head is within its limits; a body is read when asked for, and a client that leaves cancels
-)
+# Keys in the extensions of the ASGI scope.
+CONNECTION_EXTENSION = "sso.connection"  # a ClientConnection
+FAST_EXTENSION = "sso.fast"  # a FastExchange
 
 RawHeaders = list[tuple[bytes, bytes]]
 SharedHeaders = tuple[tuple[bytes, bytes], ...]
@@ -18,31 +16,35 @@ SharedHeaders = tuple[tuple[bytes, bytes], ...]
 
 class ClientConnection(Protocol):
     on_undelivered: Callable[[], Awaitable[None]] | None
-    """Run, shielded, if the answer to this request could not be written."""
+    """Called, shielded from cancellation, if the response to this request could not be written."""
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
-        """Inside, a client that leaves ends the request: it is cancelled. Elsewhere its leaving need not be noticed."""
+        """Inside this context, a disconnect of the client cancels the request. Elsewhere it may go unnoticed."""
 
 
 class FastExchange(Protocol):
-    """What a server that has LEAN among its extensions puts there."""
+    """One request and its response on a server that needs no ASGI messages and no task per request.
+
+    Such a server has checked the limits of the head, reads a body only when it is asked for, and cancels the request
+    if the client disconnects.
+    """
 
     @property
-    def declared(self) -> int:
-        """The length of the request's body, as far as it was told."""
+    def declared_length(self) -> int:
+        """The content length of the request, or 0 if it is not known."""
 
     def buffered_body(self) -> bytes | None:
-        """All of that body, if it has come already."""
+        """Returns the whole body if all of it was received, else None."""
 
-    def answer(self, status: int, headers: RawHeaders, data: bytes, usual: SharedHeaders = ()) -> Awaitable[None]:
-        """All of it at once, instead of by messages. ``usual``: headers that many answers have in common."""
+    def respond(self, status: int, headers: RawHeaders, data: bytes, shared: SharedHeaders = ()) -> Awaitable[None]:
+        """Writes the whole response. ``shared``: headers that many responses have in common."""
 
     async def send(self, message: Any) -> None:
-        """As ASGI has it."""
+        """The ``send`` function of ASGI, for responses that are streamed."""
 
 
 class UnknownConnection:
-    """Where nobody can tell, as in tests without a server."""
+    """Used if the server provides no ClientConnection, as in tests without a server."""
 
     on_undelivered: Callable[[], Awaitable[None]] | None = None
 
@@ -51,19 +53,21 @@ class UnknownConnection:
 
 
 def client_connection() -> ClientConnection:
-    """Of this request."""
+    """Returns the connection of the current request."""
     extensions: dict[str, Any] = current_request().scope.get("extensions") or {}
     return extensions.get(CONNECTION_EXTENSION) or UnknownConnection()
 
 
 def send_response(
-    scope: Any, send: Any, status: int, headers: RawHeaders, data: bytes, usual: SharedHeaders = ()
+    scope: Any, send: Any, status: int, headers: RawHeaders, data: bytes, shared: SharedHeaders = ()
 ) -> Awaitable[None]:
-    """The whole answer, in the shortest way that the server knows."""
-    lean: FastExchange | None = (scope.get("extensions") or {}).get(FAST_EXTENSION)
-    return lean.answer(status, headers, data, usual) if lean else _sent(send, status, [*usual, *headers], data)
+    """Sends a whole response, in one call if the server supports that."""
+    exchange: FastExchange | None = (scope.get("extensions") or {}).get(FAST_EXTENSION)
+    if exchange:
+        return exchange.respond(status, headers, data, shared)
+    return _send_messages(send, status, [*shared, *headers], data)
 
 
-async def _sent(send: Any, status: int, headers: RawHeaders, data: bytes) -> None:
+async def _send_messages(send: Any, status: int, headers: RawHeaders, data: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": data, "more_body": False})

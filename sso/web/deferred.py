@@ -1,7 +1,6 @@
-"""An answer that has to be waited for, when Quart is done with the request.
+"""A response that is awaited after Quart has finished with the request.
 
-What waits keeps only what it needs itself: of held polls there are thousands, and a request of Quart's, with its
-contexts and frames, is half of what each would cost.
+Thousands of held polls wait at a time; Quart's request with its contexts and frames would double the memory of each.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,31 +13,34 @@ Finish = Callable[[Response | Exception], Response]
 
 
 class DeferredResponse(Response):
-    """What a handler returns instead; the edge says how the answer, or the error, is to be finished.
+    """Returned by a handler in place of a response; the middleware sets ``finish``, which completes the real one.
 
-    By its type it is a response, which is what handlers return; there is nothing else of one in it.
+    It is a Response only in type, as handlers must return one; it has none of its attributes.
     """
 
-    timeout = None  # the handler has a limit of its own
+    timeout = None  # the handler limits its own waiting
 
     def __init__(self, wait: Wait, *arguments: Any) -> None:
         self._wait = wait
         self._arguments = arguments
-        self.finish: Finish = _as_it_is
+        self.finish: Finish = _return_or_raise
 
-    def begin(self) -> tuple[Awaitable[Response], Finish]:
-        """What to wait for, and what is to be done with how it ends. The answer itself is then no longer needed."""
+    def start(self) -> tuple[Awaitable[Response], Finish]:
+        """Returns what to await, and the function to call with its result or its exception.
+
+        The caller can then drop this object, to save memory while it waits.
+        """
         return self._wait(*self._arguments), self.finish
 
-    async def answered(self) -> Response:
-        waiting, finish = self.begin()
+    async def wait(self) -> Response:
+        waiting, finish = self.start()
         try:
             return finish(await waiting)
         except Exception as error:
             return finish(error)
 
 
-def _as_it_is(outcome: Response | Exception) -> Response:
+def _return_or_raise(outcome: Response | Exception) -> Response:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome

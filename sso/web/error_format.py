@@ -1,5 +1,8 @@
-"""How a refusal looks to the client. The families of answers (§7) follow from the path: OAuth endpoints say ``error``
-and ``error_description``, the other endpoints ``status`` and ``error``, everything else is a page for a person."""
+"""The formats of errors (§7), chosen by path.
+
+OAuth endpoints send ``error`` and ``error_description``, the other endpoints ``status`` and ``error``; everything else
+is a page for a person.
+"""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -26,13 +29,13 @@ FORMAT_BY_PREFIX = (
 
 
 def error_format_for(path: str) -> ErrorFormat:
-    for prefix, family in FORMAT_BY_PREFIX:
+    for prefix, error_format in FORMAT_BY_PREFIX:
         if path.startswith(prefix):
-            return family
+            return error_format
     return ErrorFormat.PAGE
 
 
-def error_body(family: ErrorFormat, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-    if family is ErrorFormat.OAUTH:
+def error_body(error_format: ErrorFormat, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    if error_format is ErrorFormat.OAUTH:
         return {"error": code, "error_description": message, **extra}
     return {"status": "ERROR", "error": message, **extra}

@@ -1,4 +1,4 @@
-"""A refusal as a page for a person: what happened, and what they can do."""
+"""Renders an error as a page for a person: what happened, and what the person can do."""
 
 from collections.abc import Mapping
 
@@ -32,9 +32,9 @@ ADVICE = {
 async def error_page(
     status: int, message: str, request_id: str, headers: Mapping[str, str], reason: str = ""
 ) -> Response:
-    """``message`` is shown if it is a text for people; what is meant for programs helps nobody here.
+    """Renders the page. ``message`` is shown only if it is a translatable text: other messages are for programs.
 
-    ``reason`` is for the operator who is looking at the page.
+    ``reason`` is for an operator who looks at the page.
     """
     heading = HEADINGS.get(status, _("Error"))
     return await page(

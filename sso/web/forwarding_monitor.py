@@ -1,7 +1,7 @@
-"""Forwarding headers that are not believed, and what is done about them.
+"""Reports forwarding headers that are ignored because their sender is not a trusted proxy.
 
-They show that a proxy stands before this server which SSO_TRUSTED_PROXIES does not name (or that a client pretends so).
-Then the address of the client is not known: what is taken for it may be the proxy's.
+They usually show that a proxy is missing in SSO_TRUSTED_PROXIES; then the server mistakes the address of the proxy for
+that of the client. (A client can also send such headers itself.)
 """
 
 from typing import Any
@@ -26,28 +26,28 @@ FORWARDING_HEADERS = frozenset({
 ADVICE = "if this peer is your proxy, name it in SSO_TRUSTED_PROXIES and the header that it sets in SSO_PROXY_HEADER"
 log = structlog.get_logger()
 
-# One report of a peer in a minute, by all workers together.
+# All workers together report a peer at most once per minute.
 _RECORD = Statement(
     """
-    INSERT INTO untrusted_proxies AS known (peer, header, last_seen, expires)
+    INSERT INTO untrusted_proxies AS existing (peer, header, last_seen, expires)
     VALUES (:peer, :header, now(), now() + interval '1 day')
     ON CONFLICT (peer) DO UPDATE
         SET (header, last_seen, expires) = (excluded.header, excluded.last_seen, excluded.expires)
-        WHERE known.last_seen < now() - interval '55 s'
+        WHERE existing.last_seen < now() - interval '55 s'
     RETURNING true
     """
 )
 
 
 def ignored_header(scope: Any, proxies: TrustedProxies) -> str | None:
-    """The first forwarding header of a request whose address was not read from one; None if there is no such header."""
+    """Returns the first forwarding header of the request if it was ignored, or None."""
     for name, _ in scope["headers"]:
         if name in FORWARDING_HEADERS:
-            return None if _is_believed(scope, proxies) else name.decode()
+            return None if _is_trusted(scope, proxies) else name.decode()
     return None
 
 
-def _is_believed(scope: Any, proxies: TrustedProxies) -> bool:
+def _is_trusted(scope: Any, proxies: TrustedProxies) -> bool:
     configured = proxies.header.encode()
     if not any(name == configured and value.strip() for name, value in scope["headers"]):
         return False
@@ -63,34 +63,34 @@ def _peer(scope: Any) -> str | None:
 
 
 class ForwardingMonitor:
-    """Reports ignored forwarding headers: at most once a minute, in the log and to ``sso doctor``."""
+    """Reports ignored forwarding headers in the log and to ``sso doctor``, at most once per minute."""
 
     def __init__(self, proxies: TrustedProxies) -> None:
         self._proxies = proxies
         self._report: tuple[str, str] | None = None
-        self._reported = trio.Event()
+        self._pending = trio.Event()
 
     def observe(self, scope: Any) -> None:
         if self._report is None and (header := ignored_header(scope, self._proxies)):
             self._report = (_peer(scope) or str(LOCAL), header)
-            self._reported.set()
+            self._pending.set()
 
     async def run(self, database: Database, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
-            await self._reported.wait()
+            await self._pending.wait()
             assert self._report is not None
             peer, header = self._report
             if await record_untrusted_proxy(database, peer, header):
                 log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=ADVICE)
             await trio.sleep(REPORT_EVERY_S)
-            self._report, self._reported = None, trio.Event()
+            self._report, self._pending = None, trio.Event()
 
 
 async def record_untrusted_proxy(database: Database, peer: str, header: str) -> bool:
-    """False if another worker has just reported this peer."""
+    """Stores a report. Returns False if another worker has just stored one for this peer."""
     try:
         return bool(await database.value(_RECORD, peer=peer, header=header))
     except DatabaseError as error:
-        log.warning("proxy.report_not_recorded", reason=str(error))
+        log.warning("proxy.report_failed", reason=str(error))
         return True

@@ -1,8 +1,9 @@
-"""The language of a page: what the site asks for (``ui_locales``), else the browser, else the user's own, else English.
+"""Selects the language of a page: from ``ui_locales`` of the client, else the browser, else the user, else English.
 
-In templates ``{{ _("Sign in") }}`` and ``{% trans site=site %}to <bdi>{{ site }}</bdi>{% endtrans %}``, in Python
-``_("Sign in")`` and ``_("Wait %(seconds)s seconds.", seconds=5)``, also for constants. The English words are the key in
-``sso/languages/*.toml``; a test says which are missing there.
+Texts are marked for translation: in templates ``{{ _("Sign in") }}`` and
+``{% trans site=site %}to <bdi>{{ site }}</bdi>{% endtrans %}``, in Python ``_("Sign in")`` and
+``_("Wait %(seconds)s seconds.", seconds=5)``, also in constants. The English text is the key in
+``sso/languages/*.toml``; a test reports missing translations.
 """
 
 from jinja2 import Environment
@@ -23,26 +24,26 @@ def install(environment: Environment) -> None:
 
 
 def use_ui_locales(ui_locales: str) -> None:
-    """By the site on whose behalf somebody is here."""
-    _reads()["site"] = first_of(in_ui_locales(ui_locales)) or _reads()["site"]
+    """Uses the languages that the client application asks for."""
+    _candidates()["site"] = first_of(in_ui_locales(ui_locales)) or _candidates()["site"]
     select_language()
 
 
 def use_user_language(language: str) -> None:
-    """Of the user who is here."""
-    _reads()["user"] = first_of([language])
+    """Uses the language of the signed-in user, unless the client or the browser asks for another."""
+    _candidates()["user"] = first_of([language])
     select_language()
 
 
 def select_language() -> None:
-    """For this request, by what is known so far. Most requests come from programs, which do not read."""
-    reader.set(next(filter(None, _reads().values()), SOURCE))
+    """Sets the language of this request from what is known so far. Only pages call it: other requests need none."""
+    reader.set(next(filter(None, _candidates().values()), SOURCE))
 
 
-def _reads() -> dict[str, str | None]:
-    """Who reads what, in the order in which it counts."""
-    found: dict[str, str | None] | None = g.get("reads")
-    if found is None:
+def _candidates() -> dict[str, str | None]:
+    """Returns the known languages by source, in order of preference; they are kept for the request."""
+    candidates: dict[str, str | None] | None = g.get("languages")
+    if candidates is None:
         browser = first_of(in_accept_language(current_request().headers.get("Accept-Language", "")))
-        found = g.reads = {"site": None, "browser": browser, "user": None}
-    return found
+        candidates = g.languages = {"site": None, "browser": browser, "user": None}
+    return candidates

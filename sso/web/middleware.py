@@ -1,4 +1,4 @@
-"""The edge of the application: what every request gets at its beginning, and every answer and error at its end."""
+"""Middleware: the checks before every request, and the headers, log line and error rendering of every response."""
 
 import time
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 class ErrorResponse(NamedTuple):
-    """An error, as it is told."""
+    """An error, before it is rendered in the format of the endpoint."""
 
     status: int
     code: str
@@ -39,26 +39,29 @@ class ErrorResponse(NamedTuple):
 
 
 class ResponseFinisher:
-    """What is known of a request from its beginning, and done at its end: at once, or when its answer has come."""
+    """Completes the response to one request, now or, for a deferred response, after Quart's request has ended."""
 
-    __slots__ = ("_family", "_method", "_request_id", "_route", "_security", "_started", "_told")
+    __slots__ = ("_access_log", "_format", "_method", "_request_id", "_route", "_security", "_started")
 
-    def __init__(self, security: SecurityHeaders, told: AccessLog) -> None:
-        here, what = _cv_app.get().g, current_request()
+    def __init__(self, security: SecurityHeaders, access_log: AccessLog) -> None:
+        app_globals, request = _cv_app.get().g, current_request()
         self._security = security
-        self._told = told
-        self._method = what.method
-        self._route = what.url_rule.rule if what.url_rule else "-"
-        self._family = error_format_for(what.path)
-        self._request_id = here.request_id
-        self._started = here.started
+        self._access_log = access_log
+        self._method = request.method
+        self._route = request.url_rule.rule if request.url_rule else "-"
+        self._format = error_format_for(request.path)
+        self._request_id = app_globals.request_id
+        self._started = app_globals.started
 
     def __call__(self, outcome: Response | Exception) -> Response:
-        response = render_error(to_error_response(outcome), self._family) if isinstance(outcome, Exception) else outcome
+        response = self._render(outcome) if isinstance(outcome, Exception) else outcome
         self._security.add(response.headers)
         response.headers.add("X-Request-Id", self._request_id)
-        self._told.request(self._method, self._route, response.status_code, self._started)
+        self._access_log.record(self._method, self._route, response.status_code, self._started)
         return response
+
+    def _render(self, error: Exception) -> Response:
+        return render_error(to_error_response(error), self._format)
 
 
 class Middleware:
@@ -67,7 +70,7 @@ class Middleware:
         rules: RequestRules,
         forwarding: ForwardingMonitor,
         security: SecurityHeaders,
-        told: AccessLog,
+        access_log: AccessLog,
         *,
         show_reasons: bool = False,
     ) -> None:
@@ -75,50 +78,50 @@ class Middleware:
         self._forwarding = forwarding
         self._show_reasons = show_reasons
         self._security = security
-        self._told = told
+        self._access_log = access_log
 
     def register(self, app: QuartTrio) -> None:
-        app.before_request(self.begin)
-        app.before_websocket(self.begin)
-        app.after_request(self.end)
-        app.after_websocket(self.end_socket)
-        app.register_error_handler(Exception, self.show)
+        app.before_request(self.before)
+        app.before_websocket(self.before)
+        app.after_request(self.after)
+        app.after_websocket(self.after_websocket)
+        app.register_error_handler(Exception, self.handle_error)
 
-    async def begin(self) -> None:
-        here = _cv_app.get().g
-        here.started = time.perf_counter()
-        here.request_id = record_id()
-        current_request_id.set(here.request_id)
+    async def before(self) -> None:
+        app_globals = _cv_app.get().g
+        app_globals.started = time.perf_counter()
+        app_globals.request_id = record_id()
+        current_request_id.set(app_globals.request_id)
         request = current_request()
         self._forwarding.observe(request.scope)
-        if problem := self._rules.problem(request.scope):
-            raise problem
+        if error := self._rules.violation(request.scope):
+            raise error
         check_path(request)
 
-    async def end(self, response: Response) -> Response:
-        ending = ResponseFinisher(self._security, self._told)
+    async def after(self, response: Response) -> Response:
+        finisher = ResponseFinisher(self._security, self._access_log)
         if isinstance(response, DeferredResponse):
-            response.finish = ending
+            response.finish = finisher
             return response
-        return ending(response)
+        return finisher(response)
 
-    async def end_socket(self, response: ResponseTypes | None) -> ResponseTypes | None:
-        """There is a response only where no socket was opened."""
-        return await self.end(response) if isinstance(response, Response) else response
+    async def after_websocket(self, response: ResponseTypes | None) -> ResponseTypes | None:
+        """Quart passes a response only if the WebSocket was refused."""
+        return await self.after(response) if isinstance(response, Response) else response
 
-    async def show(self, error: Exception) -> Response:
+    async def handle_error(self, error: Exception) -> Response:
         if isinstance(error, HTTPException) and 300 <= (error.code or 0) < 400:
-            return Response(b"", error.code, _kept(error))
-        family = error_format_for(current_request().path)
-        problem = to_error_response(error)
-        if family is ErrorFormat.PAGE and has_request_context():  # whoever wants a socket is a program
+            return Response(b"", error.code, _kept_headers(error))
+        error_format = error_format_for(current_request().path)
+        rendered = to_error_response(error)
+        if error_format is ErrorFormat.PAGE and has_request_context():  # a WebSocket is opened by a program
             return await error_page(
-                problem.status, problem.message, g.request_id, problem.headers, self._reason_shown(error)
+                rendered.status, rendered.message, g.request_id, rendered.headers, self._log_reason(error)
             )
-        return render_error(problem, family)
+        return render_error(rendered, error_format)
 
-    def _reason_shown(self, error: Exception) -> str:
-        """Why a page refuses something: always logged, and shown where operators try out their own service."""
+    def _log_reason(self, error: Exception) -> str:
+        """Logs why a page refuses a request. Returns the reason if pages show it: while operators test locally."""
         reason = error.reason if isinstance(error, ApiError) else ""
         if reason:
             log.info("request.refused", reason=reason)
@@ -132,21 +135,21 @@ def to_error_response(error: Exception) -> ErrorResponse:
         case InvalidBody():
             return ErrorResponse(error.status, "invalid_request", str(error), {}, {})
         case DatabaseError():
-            log.warning("database", error=type(error).__name__, reason=str(error))
+            log.warning("request.database_unavailable", error=type(error).__name__, reason=str(error))
             message = "the service is not available for a moment, try again"
             return ErrorResponse(503, "temporarily_unavailable", message, {"Retry-After": "1"}, {})
         case HTTPException():
             name = (error.name or "error").lower()
-            return ErrorResponse(error.code or 500, "invalid_request", name, _kept(error), {})
+            return ErrorResponse(error.code or 500, "invalid_request", name, _kept_headers(error), {})
         case _:
-            log.error("request failed", error=type(error).__name__, exc_info=error)
+            log.error("request.failed", error=type(error).__name__, exc_info=error)
             return ErrorResponse(500, "server_error", "internal error", {}, {})
 
 
-def render_error(problem: ErrorResponse, family: ErrorFormat) -> Response:
-    """For a program."""
-    return reply(error_body(family, problem.code, problem.message, problem.extra), problem.status, problem.headers)
+def render_error(error: ErrorResponse, error_format: ErrorFormat) -> Response:
+    """Renders an error as JSON."""
+    return reply(error_body(error_format, error.code, error.message, error.extra), error.status, error.headers)
 
 
-def _kept(error: HTTPException) -> dict[str, str]:
+def _kept_headers(error: HTTPException) -> dict[str, str]:
     return {name: value for name, value in error.get_headers() if name in ("Allow", "Location")}

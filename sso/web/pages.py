@@ -1,4 +1,4 @@
-"""Rendering pages and reading the forms they send."""
+"""Renders pages, and reads the forms that they send."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ MAX_FORM = 32 * 1024
 
 
 def install(environment: Environment) -> None:
-    """To import them in each template again would take as long as the rest of a page."""
+    """Imports the form macros once; importing them in each template would double the time of a page."""
     environment.globals["forms"] = environment.get_template("_forms.html").module
 
 
@@ -30,17 +30,17 @@ async def page(
     own: Mapping[str, str] | None = None,
     **context: Any,
 ) -> Response:
-    """In the language of the reader (``language.py``).
+    """Renders a page in the selected language.
 
-    ``form_targets``: origins to which the forms of this page may lead in the end, besides our own. ``own``: what of
-    the context is this reader's alone, if the rest is the same for many (``stencil.py``).
+    ``form_targets``: origins that the forms of this page may redirect to, in addition to our own. ``own``: values of
+    this user alone; if given, the rest of the page is cached (``template_cache.py``).
     """
     language.select_language()
     names = {"lang": reader.get(), "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
-    # Not by Quart's own way, which asks a thread for what our templates do not use.
-    found = current_app.jinja_env.get_template(template)
-    text = found.render(names) if own is None else template_cache.render_cached(found, names, own)
+    # Not Quart's render_template, which runs context processors in a thread.
+    loaded = current_app.jinja_env.get_template(template)
+    text = loaded.render(names) if own is None else template_cache.render_cached(loaded, names, own)
     response = Response(text, status, content_type="text/html; charset=utf-8")
     response.headers.update({"Content-Language": reader.get(), "Vary": "Accept-Language", **(headers or {})})
     if form_targets:
@@ -49,9 +49,9 @@ async def page(
 
 
 async def form_fields() -> dict[str, str]:
-    """The fields of a form of ours: text only."""
+    """Returns the text fields of a form that one of our pages content."""
     language.select_language()
-    sent = await read_body(max_bytes=MAX_FORM)
-    if not sent.is_form and sent.raw:
+    content = await read_body(max_bytes=MAX_FORM)
+    if not content.is_form and content.raw:
         raise InvalidBody("a form is expected", status=415)
-    return {name: value for name, value in sent.fields.items() if isinstance(value, str)}
+    return {name: value for name, value in content.fields.items() if isinstance(value, str)}

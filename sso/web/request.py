@@ -1,4 +1,4 @@
-"""Between Quart and the operations: read a request, reply to it."""
+"""Reads the current request: its body, headers and client address."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,9 +24,9 @@ MAX_BODY = 256 * 1024
 
 
 async def read_model(model: type[M], *, forms: bool = True, require_type: bool = False, max_bytes: int = MAX_BODY) -> M:
-    """The body of this request as a model, or a refusal."""
-    sent = await read_body(forms=forms, require_type=require_type, max_bytes=max_bytes, repeatable=model.repeatable)
-    return validate(model, sent)
+    """Returns the body of the current request as a model. Raises InvalidBody."""
+    body = await read_body(forms=forms, require_type=require_type, max_bytes=max_bytes, repeatable=model.repeatable)
+    return validate(model, body)
 
 
 async def read_body(
@@ -37,22 +37,23 @@ async def read_body(
     max_values: int = MAX_VALUES,
     repeatable: frozenset[str] = frozenset(),
 ) -> ParsedBody:
-    here = _cv_request.get().request
-    arriving: Any = here.body
-    arriving.limit(max_bytes)
+    """Returns the parsed body of the current request. Raises InvalidBody."""
+    current = _cv_request.get().request
+    body: Any = current.body  # LazyBody or FastBody
+    body.limit(max_bytes)
     try:
-        raw = cast(bytes, await here.get_data(cache=False))
+        raw = cast(bytes, await current.get_data(cache=False))
     except RequestEntityTooLarge:
         raise InvalidBody(f"body is larger than {max_bytes} bytes", status=413) from None
-    if here.headers.get("Content-Encoding", "identity") != "identity":
+    if current.headers.get("Content-Encoding", "identity") != "identity":
         raise InvalidBody("Content-Encoding is not supported", status=415)
-    types = here.headers.getlist("Content-Type")
-    if len(types) > 1:
-        raise InvalidBody("more than one Content-Type")
+    content_types = current.headers.getlist("Content-Type")
+    if len(content_types) > 1:
+        raise InvalidBody("Content-Type: expected one header, got several")
     parse = partial(
         parse_body,
         raw,
-        types[0] if types else None,
+        content_types[0] if content_types else None,
         forms=forms,
         require_type=require_type,
         max_bytes=max_bytes,
@@ -63,7 +64,7 @@ async def read_body(
 
 
 async def _parse_in_thread(parse: Callable[[], ParsedBody]) -> ParsedBody:
-    """The caller is not authenticated yet, so a body that takes long to parse must not block the event loop."""
+    """Parses a costly body in a thread: the client is not authenticated yet, and must not block the event loop."""
     try:
         client = client_address()
     except UnknownClient:
@@ -73,24 +74,24 @@ async def _parse_in_thread(parse: Callable[[], ParsedBody]) -> ParsedBody:
 
 
 def current_request() -> QuartRequest | Websocket:
-    """What came: a request, or one for a socket. Not by Quart's proxies, which look it up anew at each use."""
+    """Returns the current request or WebSocket, not one of Quart's proxies, which look it up again at each use."""
     context = _cv_request.get(None)
     return _cv_websocket.get().websocket if context is None else context.request
 
 
 def client_address() -> Address:
-    """Of the client, as far as it can be known; what cannot be known is refused."""
+    """Returns the address of the client of the current request. Raises UnknownClient."""
     proxies: TrustedProxies = _cv_app.get().app.config["PROXIES"]
-    here = current_request()
-    peer = here.scope.get("client")
+    current = current_request()
+    peer = current.scope.get("client")
     try:
-        return resolve_client_address(peer[0] if peer else None, here.headers.getlist, proxies)
+        return resolve_client_address(peer[0] if peer else None, current.headers.getlist, proxies)
     except ValueError:
         raise UnknownClient from None
 
 
 def ignored_forwarding_header() -> str | None:
-    """A forwarding header of this request that was not believed: its address may be a proxy's."""
+    """Returns the name of an ignored forwarding header, or None. With one, the client address may be a proxy's."""
     return ignored_header(current_request().scope, _cv_app.get().app.config["PROXIES"])
 
 
@@ -101,7 +102,7 @@ class UnknownClient(ApiError):
 
 
 def text_header(name: str) -> str | None:
-    """A header that holds text. Clients send it as UTF-8, servers read it as Latin-1."""
+    """Returns a header that holds text: clients send UTF-8, but the server decodes headers as Latin-1."""
     value = request.headers.get(name)
     try:
         return value.encode("latin-1").decode() if value else value

@@ -1,8 +1,8 @@
-"""Building blocks of request models, and the one way to check a body against a model.
+"""The base class and field types of request models, and the validation of a body against a model.
 
-Types are strict: JSON says what it means, and a boolean is no integer. A form has only strings, so there a plain
-decimal string is an integer. Messages name the field and what is expected; they never repeat what was sent, which may
-be a password in the wrong place.
+Types are strict: in JSON, a boolean is not an integer. A form has only strings, so there a decimal string is an
+integer. Error messages name the field and what is expected. They never repeat the value, which may be a password that
+was sent in the wrong field.
 """
 
 import re
@@ -26,7 +26,7 @@ from sso.web.body import JSON, InvalidBody, ParsedBody
 MAX_TEXT = 4096
 _INT64 = range(-(2**63), 2**63)
 
-# The integers of JSON, short enough for int() to be quick. [0-9], since \d and int() take digits of every script.
+# Integers as in JSON, short enough for int() to be fast. [0-9], since \d and int() accept digits of every script.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _LOC_PART = re.compile(r"[A-Za-z0-9_-]{1,64}(?:\[\])?")
 _MAX_SHOWN = 3
@@ -34,30 +34,30 @@ _MAX_LISTED = 64
 
 
 class RequestModel(BaseModel):
-    """Base of all request models. A `str` field holds at most 4096 code points unless it says otherwise."""
+    """The base of all request models. A `str` field holds at most 4096 code points unless it sets another limit."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, populate_by_name=True, str_max_length=MAX_TEXT)
-    repeatable: ClassVar[frozenset[str]] = frozenset()  # fields that a form may repeat without brackets in the name
+    repeatable: ClassVar[frozenset[str]] = frozenset()  # form fields that may be repeated without brackets in the name
 
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], body: ParsedBody) -> M:
-    """Make the model from the body, or raise BadBody with one line that names up to three wrong fields."""
+    """Returns the model for the body. Raises InvalidBody with a message that names up to three invalid fields."""
     try:
         return model.model_validate(body.fields, context={"form": body.is_form})
     except ValidationError as error:
-        # Listing a hundred thousand errors would take longer than anything else in the request.
+        # Formatting a hundred thousand errors would take longer than the rest of the request.
         if error.error_count() > _MAX_LISTED:
-            raise InvalidBody("too many fields are wrong") from None
+            raise InvalidBody("too many fields are invalid") from None
         details = error.errors(include_url=False, include_input=False)
         lines = dict.fromkeys(f"{_path(detail['loc'])}: {expectation(detail)}" for detail in details)
         raise InvalidBody("; ".join(list(lines)[:_MAX_SHOWN])) from None
 
 
 def at_most(characters: int, *, at_least: int = 0) -> StringConstraints:
-    """Limit a string, in code points: `nick: Annotated[str, at_most(64)]`."""
+    """Limits the length of a string in code points: `nick: Annotated[str, at_most(64)]`."""
     return StringConstraints(min_length=at_least, max_length=characters)
 
 
@@ -105,11 +105,11 @@ WholeNumber: TypeAlias = Annotated[int, BeforeValidator(_whole_number)]
 AppId: TypeAlias = Annotated[int, BeforeValidator(_app_id)]
 # An array of strings. In a form `name[]=a&name[]=b`, or `name=a` for a single one.
 Strings: TypeAlias = Annotated[list[str], FailFast(), BeforeValidator(_as_list)]
-# Any JSON object as it came: the gate has checked it already, and its strings have no limit but the size of the body.
+# Any JSON object, unchanged: `parse_body` has checked it, and only the size of the body limits its strings.
 JsonObject: TypeAlias = Annotated[dict[str, JSON], PlainValidator(_json_object)]
 
 
-# What pydantic reports, in our words. Its own messages may quote the input, so what is not listed here stays vague.
+# Texts for pydantic's error types. Its own messages may quote the input, so other types get a general text.
 _EXPECTED = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -139,5 +139,5 @@ def expectation(detail: ErrorDetails) -> str:
 
 
 def _path(loc: tuple[int | str, ...]) -> str:
-    """Join the names that lead to the value, without keys of free objects that are no plain names."""
+    """Returns the names that lead to the value, without keys of free-form objects that are no plain names."""
     return ".".join(str(part) for part in loc if isinstance(part, int) or _LOC_PART.fullmatch(part)) or "body"

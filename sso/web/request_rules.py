@@ -1,6 +1,6 @@
-"""Rules that every request must meet before a route or a prepared answer sees it.
+"""Rules that every request must meet before a route or a static response handles it.
 
-They read the ASGI scope only, so they hold for requests and WebSockets alike, and for both HTTP servers.
+They use the ASGI scope only, so they apply to requests and WebSockets, with either HTTP server.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from sso.core.errors import ApiError
 from sso.web.allowed_hosts import AllowedHosts
 
-# Headers that show who a client is, or whom it speaks for.
+# Headers that identify a client, or the user that it acts for.
 CREDENTIALS = {
     title.lower().encode(): title
     for title in (
@@ -27,10 +27,10 @@ CREDENTIALS = {
         "Signature",
     )
 }
-# Lists that are read before anything is known of the sender, and what separates their items: an item takes up to 4 us.
-LISTS = {b"cookie": b";", b"if-match": b",", b"if-none-match": b",", b"range": b","}
+# List headers that are parsed before authentication, with their separators. An item takes up to 4 us.
+LIST_SEPARATORS = {b"cookie": b";", b"if-match": b",", b"if-none-match": b",", b"range": b","}
 MAX_ITEMS, MAX_PARAMETERS = 200, 100
-ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # checks by address, from load balancers and the like
+ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # health checks use addresses that are not configured
 
 
 class WrongHost(ApiError):
@@ -38,23 +38,23 @@ class WrongHost(ApiError):
 
 
 class RepeatedHeader(ApiError):
-    """Readers of a request differ in which one they take."""
+    """Rejected, because parsers differ in which of several equal headers they use."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name}: expected one header, got several")
 
 
-class TooMany(ApiError):
-    def __init__(self, what: str, most: int) -> None:
-        super().__init__(f"{what}: expected at most {most} items")
+class TooManyItems(ApiError):
+    def __init__(self, name: str, max_items: int) -> None:
+        super().__init__(f"{name}: expected at most {max_items} items")
 
 
 class RequestRules:
     def __init__(self, hosts: AllowedHosts) -> None:
         self._hosts = hosts
 
-    def problem(self, scope: Any) -> Exception | None:
-        """Returns what is wrong with the head of the request, or None."""
+    def violation(self, scope: Any) -> ApiError | None:
+        """Returns the error for the first rule that the request violates, or None."""
         host, credentials, items = b"", set(), 0
         for name, value in scope["headers"]:
             if name == b"host":
@@ -63,22 +63,22 @@ class RequestRules:
                 if name in credentials:
                     return RepeatedHeader(CREDENTIALS[name])
                 credentials.add(name)
-            elif name in LISTS:
-                items += value.count(LISTS[name]) + 1
+            elif name in LIST_SEPARATORS:
+                items += value.count(LIST_SEPARATORS[name]) + 1
                 if items > MAX_ITEMS:
-                    return TooMany(name.decode().title(), MAX_ITEMS)
+                    return TooManyItems(name.decode().title(), MAX_ITEMS)
         if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
-            return TooMany("query", MAX_PARAMETERS)
+            return TooManyItems("query", MAX_PARAMETERS)
         if not self._hosts.allows(host, scope.get("server")) and scope["path"] not in ANY_HOST:
             return WrongHost()
         return None
 
 
 def check_path(request: BaseRequestWebsocket) -> None:
-    """Raises NotFound unless the path is literally that of its route; only variable parts may be percent-encoded.
+    """Raises NotFound unless the path is spelled exactly as its route; only variable parts may be percent-encoded.
 
-    A proxy may guard a path that it compares literally, and the router takes more: it decodes what is encoded, also a
-    slash, and drops slashes at the beginning.
+    The router accepts more: it decodes percent-encoding, including slashes, and drops slashes at the beginning. A proxy
+    that protects a path by comparing it literally could be bypassed with such a spelling.
     """
     raw_path: bytes = request.scope["raw_path"]
     if b"%" not in raw_path and not raw_path.startswith(b"//"):
@@ -88,7 +88,7 @@ def check_path(request: BaseRequestWebsocket) -> None:
 
 
 def _matched_rule(request: BaseRequestWebsocket) -> str:
-    """The rule that the path matches, with this method or another."""
+    """Returns the rule that the path matches, with the method of the request or with another one."""
     error = request.routing_exception
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         router = _cv_app.get().app.create_url_adapter(request)
@@ -100,5 +100,5 @@ def _matched_rule(request: BaseRequestWebsocket) -> str:
 
 
 def _is_literal(path: str, rule: str) -> bool:
-    before, variable, rest = rule.partition("<")
-    return path.startswith(before) and path.endswith(rest.rpartition(">")[2]) if variable else path == rule
+    prefix, variable, remainder = rule.partition("<")
+    return path.startswith(prefix) and path.endswith(remainder.rpartition(">")[2]) if variable else path == rule

@@ -1,16 +1,16 @@
-"""Headers of every answer."""
+"""Security headers, which every response gets."""
 
 from collections.abc import Sequence
 
 from werkzeug.datastructures import Headers
 
-_ALWAYS = {
+_COMMON = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-# No script at all: every page is plain HTML.
+# Scripts are forbidden: all pages are plain HTML.
 _PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action {}; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -19,31 +19,31 @@ _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 
 def page_policy(form_targets: Sequence[str] = ()) -> str:
-    """``form_targets``: where else a form of the page may lead, by the redirects that follow it."""
+    """``form_targets``: origins that a form of the page may redirect to, in addition to our own."""
     return _PAGE_POLICY.format(" ".join(("'self'", *form_targets)))
 
 
 def page_headers(*, https: bool) -> tuple[tuple[str, str], ...]:
-    # With "no-referrer" browsers send "Origin: null" with a form, and its origin could not be checked.
-    special = {
+    # With "no-referrer", browsers send "Origin: null" with forms, and their origin could not be checked.
+    specific = {
         "Content-Security-Policy": page_policy(),
         "Referrer-Policy": "same-origin",
         "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     }
-    return _all(special, https)
+    return _with_common(specific, https)
 
 
 def data_headers(*, https: bool) -> tuple[tuple[str, str], ...]:
-    return _all({"Content-Security-Policy": _DATA_POLICY, "Referrer-Policy": "no-referrer"}, https)
+    return _with_common({"Content-Security-Policy": _DATA_POLICY, "Referrer-Policy": "no-referrer"}, https)
 
 
-def _all(special: dict[str, str], https: bool) -> tuple[tuple[str, str], ...]:
-    lasting = {"Strict-Transport-Security": "max-age=31536000"} if https else {}
-    return tuple((_ALWAYS | special | {"Cache-Control": "no-store"} | lasting).items())
+def _with_common(specific: dict[str, str], https: bool) -> tuple[tuple[str, str], ...]:
+    hsts = {"Strict-Transport-Security": "max-age=31536000"} if https else {}
+    return tuple((_COMMON | specific | {"Cache-Control": "no-store"} | hsts).items())
 
 
 class SecurityHeaders:
-    """What the route set itself stays."""
+    """Adds the security headers that the route has not set itself."""
 
     def __init__(self, *, https: bool) -> None:
         self._page = [(name.lower(), (name, value)) for name, value in page_headers(https=https)]
@@ -52,6 +52,6 @@ class SecurityHeaders:
     def add(self, headers: Headers) -> None:
         page = headers.get("Content-Type", "").startswith("text/html")
         present = {name.lower() for name, _ in headers}
-        wanted = self._page if page else self._data
-        # Not by `add`, which would look at each again: they are our own.
-        headers._list += [pair for name, pair in wanted if name not in present]
+        candidates = self._page if page else self._data
+        # Not `headers.add`, which would validate each value: these are constants.
+        headers._list += [pair for name, pair in candidates if name not in present]

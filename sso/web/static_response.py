@@ -1,6 +1,6 @@
-"""Answers that are the same for everybody and asked for by everybody: made once, and given out before Quart.
+"""Responses that are the same for all clients: rendered once, and sent without Quart.
 
-The same headers, log line and count as any other answer, and an ETag, so that who has it need not get it again.
+They have the headers, the log line and the metrics of every other response, and an ETag for clients that cache them.
 """
 
 import hashlib
@@ -16,44 +16,49 @@ _METHODS = frozenset({"GET", "HEAD"})
 
 
 class StaticResponse:
-    """One address. What it shows may change: `current` gives the same object for as long as it has not."""
+    """The response of one path. ``current`` returns its content: the same object until the content changes."""
 
     def __init__(
-        self, route: str, current: Callable[[], bytes], content_type: str, headers: Mapping[str, str], told: AccessLog
+        self,
+        route: str,
+        current: Callable[[], bytes],
+        content_type: str,
+        headers: Mapping[str, str],
+        access_log: AccessLog,
     ) -> None:
         self._route = route
         self._raw_path = route.encode()
         self._current = current
-        self._always = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self._common_headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self._type = (b"content-type", content_type.encode())
-        self._told = told
+        self._access_log = access_log
         self._data: bytes | None = None
         self._etag = b""
-        self._whole: SharedHeaders = ()
-        self._unchanged: SharedHeaders = ()
+        self._full_headers: SharedHeaders = ()
+        self._not_modified_headers: SharedHeaders = ()
 
-    def answers(self, scope: Any) -> bool:
-        """Whether the request is for this address, literally."""
+    def matches(self, scope: Any) -> bool:
+        """Returns whether the request is a GET or HEAD of exactly this path."""
         return scope["type"] == "http" and scope["method"] in _METHODS and scope.get("raw_path") == self._raw_path
 
-    async def answer(self, scope: Any, send: Callable[[Any], Any]) -> None:
+    async def respond(self, scope: Any, send: Callable[[Any], Any]) -> None:
         started = time.perf_counter()
         data = self._current()
         if data is not self._data:
             self._prepare(data)
-        known = any(name == b"if-none-match" and self._is_known(value) for name, value in scope["headers"])
-        status, headers = (304, self._unchanged) if known else (200, self._whole)
+        is_current = any(name == b"if-none-match" and self._matches_etag(value) for name, value in scope["headers"])
+        status, headers = (304, self._not_modified_headers) if is_current else (200, self._full_headers)
         request_id = record_id()
-        self._told.request(scope["method"], self._route, status, started, request=request_id)
-        named = [(b"x-request-id", request_id.encode())]
-        await send_response(scope, send, status, named, b"" if known else data, headers)
+        self._access_log.record(scope["method"], self._route, status, started, request=request_id)
+        own_headers = [(b"x-request-id", request_id.encode())]
+        await send_response(scope, send, status, own_headers, b"" if is_current else data, headers)
 
     def _prepare(self, data: bytes) -> None:
         self._data = data
         self._etag = b'"%b"' % hashlib.sha256(data).hexdigest()[:32].encode()
-        self._unchanged = (*self._always, (b"etag", self._etag))
-        self._whole = (self._type, (b"content-length", b"%d" % len(data)), *self._unchanged)
+        self._not_modified_headers = (*self._common_headers, (b"etag", self._etag))
+        self._full_headers = (self._type, (b"content-length", b"%d" % len(data)), *self._not_modified_headers)
 
-    def _is_known(self, value: bytes) -> bool:
+    def _matches_etag(self, value: bytes) -> bool:
         tags = (tag.strip(b" \t").removeprefix(b"W/") for tag in value.split(b","))
         return any(tag in (self._etag, b"*") for tag in tags)

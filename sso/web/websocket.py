@@ -1,31 +1,34 @@
-"""A WebSocket that remembers whether its client has left: what cancels a handler does not say why."""
+"""WebSockets: why a handler was cancelled, and whether the client exceeded the limits.
+
+Trio's cancellation gives a handler no reason, so the connection records a disconnect of the client.
+"""
 
 from typing import Any
 
 from quart import websocket
 from quart_trio.asgi import TrioASGIWebsocketConnection
 
-CLIENT_LEFT = "sso.left"  # among the extensions of the ASGI scope
-CLIENT_FLOODED = "sso.flood"  # likewise, set by the server
-MAX_MESSAGE_BYTES = 4096  # over all fragments
+CLIENT_LEFT = "sso.client_left"  # a key in the extensions of the ASGI scope
+CLIENT_FLOODED = "sso.client_flooded"  # likewise, set by the server
+MAX_MESSAGE_BYTES = 4096  # of all fragments together
 
 
 class WebSocketConnection(TrioASGIWebsocketConnection):
     async def __call__(self, receive: Any, send: Any) -> None:
-        async def receive_on() -> Any:
+        async def receive_and_record() -> Any:
             message = await receive()
             if message["type"] == "websocket.disconnect":
                 self.scope["extensions"][CLIENT_LEFT] = {}
             return message
 
-        await super().__call__(receive_on, send)
+        await super().__call__(receive_and_record, send)
 
 
 def client_has_left() -> bool:
-    """Closed its socket, or is gone; as opposed to a server that has had enough."""
+    """Returns whether the client closed the WebSocket or disconnected; False if the server ended it."""
     return CLIENT_LEFT in websocket.scope["extensions"]
 
 
 def client_has_flooded() -> bool:
-    """Whether the client sent more frames, pings and pongs included, than the server reads."""
+    """Returns whether the client sent more frames, including pings and pongs, than the server accepts."""
     return CLIENT_FLOODED in websocket.scope["extensions"]

@@ -53,7 +53,7 @@ def test_password_change_keeps_this_browser_signed_in_and_ends_other_sessions(
     for name in ("token", "stoken"):
         assert browser.http.post("/proxy/api/login", json={"token": tokens[name]}).status_code == 401
     with Browser(server) as thief:
-        thief.plant(before or "")
+        thief.set_cookie(before or "")
         assert not thief.is_signed_in
 
 
@@ -256,5 +256,5 @@ def test_account_page_contains_no_session_secret(browser: Browser, server: Serve
             assert secret
             assert secret not in browser.page.text
         # What names a session in the list does not open it.
-        other.plant(browser.form("/account/sessions/end")["id"].ljust(43, "A"), SESSION)
+        other.set_cookie(browser.form("/account/sessions/end")["id"].ljust(43, "A"), SESSION)
         assert not other.is_signed_in

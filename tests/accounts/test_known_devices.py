@@ -158,7 +158,7 @@ def test_device_cookie_is_no_credential_and_is_http_only(server: Server) -> None
         assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(header.split("; "))
         assert int(header.partition("Max-Age=")[2].partition(";")[0]) >= 300 * 86400
         with Browser(server) as thief:
-            thief.plant(browser.cookie(DEVICE) or "", DEVICE)
+            thief.set_cookie(browser.cookie(DEVICE) or "", DEVICE)
             assert not thief.is_signed_in
 
 

@@ -208,14 +208,14 @@ def test_password_without_code_cannot_use_up_the_logins_of_known_devices(
         statuses = [thief.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(5)]
         assert statuses[-1] == 429
         with Browser(server) as known:
-            known.plant(owner.cookie(DEVICE) or "", DEVICE)
+            known.set_cookie(owner.cookie(DEVICE) or "", DEVICE)
             assert known.sign_in(login).status_code == 303
         owner.open_account()
         fields = {"current_password": PASSWORD, "new_password": "a better one", "repeat_password": "a better one"}
         assert owner.submit("/account/password", **fields).status_code == 303
         with Browser(server) as known:
             fields = {"password": "a better one"}
-            known.plant(owner.cookie(DEVICE) or "", DEVICE)
+            known.set_cookie(owner.cookie(DEVICE) or "", DEVICE)
             assert [known.sign_in(login, **fields).status_code for _ in range(4)][-1] == 429  # they have a limit, too
 
 

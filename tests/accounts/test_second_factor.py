@@ -112,12 +112,12 @@ def test_code_is_accepted_only_from_the_browser_that_sent_the_password(
 
 
 def test_login_challenge_works_once(browser: Browser, server: Server, app: App) -> None:
-    browser.plant("A" * 43, SESSION)  # whatever else the browser had
+    browser.set_cookie("A" * 43, SESSION)  # the browser may have an invalid session cookie
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
     owing = browser.cookie(VISIT) or ""
     assert browser.submit("/login/code", otp=app.code()).status_code == 303
     with Browser(server) as other:
-        other.plant(owing, VISIT)
+        other.set_cookie(owing, VISIT)
         assert other.get("/login/code").headers["Location"] == "/login"
 
 
@@ -137,7 +137,7 @@ def test_another_account_can_be_used_instead(browser: Browser, server: Server) -
     owing = browser.cookie(VISIT) or ""
     assert browser.submit("/logout").headers["Location"] == "/login"
     assert browser.cookie(VISIT) is None
-    browser.plant(owing, VISIT)
+    browser.set_cookie(owing, VISIT)
     assert browser.get("/login/code").headers["Location"] == "/login"
     assert browser.sign_in(new_user(server)).headers["Location"] == "/account"
 

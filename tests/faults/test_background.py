@@ -68,7 +68,7 @@ def test_mail_that_cannot_be_built_ends_no_worker_and_the_next_one_is_sent(serve
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["otp"] == ["email"]
     assert mailed_codes(server, login)
     assert server.workers() == first
-    assert server.log_events("process died") == []
+    assert server.log_events("process.died") == []
 
 
 def test_wake_up_that_means_nothing_ends_no_worker(server: Server) -> None:
@@ -97,14 +97,14 @@ def test_failing_task_is_started_again_and_its_worker_goes_on_serving(server: Se
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["otp"] == ["email"]
     assert until(lambda: mailed_codes(server, login), 40)
     assert server.workers() == first
-    assert server.log_events("process died") == []
+    assert server.log_events("process.died") == []
     assert leaked(logs(server), [person.password for person in PEOPLE]) == []
 
 
 def login_status(server: Server) -> int:
     """0 while nobody answers."""
     try:
-        with Connection(server.base_url, answer_s=2.0) as connection:
+        with Connection(server.base_url, timeout_s=2.0) as connection:
             return connection.ask("POST", LOGIN, PEOPLE[0]._asdict()).status
     except OSError:
         return 0

@@ -26,7 +26,7 @@ from tests.faults import (
     serving,
     sql,
 )
-from tests.kit.load import KEYS, LOGIN, Answer, Connection, Load, lost
+from tests.kit.load import KEYS, LOGIN, Answer, Connection, Load, rejected_tokens
 from tests.kit.server import Server, until
 
 REFUSED_S = 2.0
@@ -97,7 +97,7 @@ def go_and_come_back(setup: Setup) -> None:
     assert all(entry.retry_after.isdigit() for entry in refused)
     assert journal.slowest() < REFUSED_S * SLACK
     assert recovered < RECOVERED_S * SLACK
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
     assert leaked(logs(server), journal.secrets) == []
 
 
@@ -131,7 +131,7 @@ def test_hanging_is_503_within_two_seconds_and_recovers_by_itself(setup: Setup) 
     assert journal.slowest() < REFUSED_S * SLACK
     assert recovered < RECOVERED_S * SLACK
     assert server.workers() == workers
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
 def test_all_connections_terminated_does_no_lasting_harm(setup: Setup) -> None:
@@ -151,7 +151,7 @@ def test_all_connections_terminated_does_no_lasting_harm(setup: Setup) -> None:
     assert journal.broken() == []
     assert harm < RECOVERED_S * SLACK
     assert server.workers() == workers
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
 def test_read_only_refuses_to_write_and_goes_on_reading(setup: Setup) -> None:
@@ -181,7 +181,7 @@ def test_read_only_refuses_to_write_and_goes_on_reading(setup: Setup) -> None:
     assert journal.statuses() == {200, 503}
     assert journal.broken() == []
     assert recovered < RECOVERED_S * SLACK
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
 def test_a_lost_listening_connection_is_opened_again_and_a_rotation_is_seen(setup: Setup) -> None:

@@ -101,10 +101,10 @@ class Evening:
             while True:
                 async with poll:
                     answer = await poll.receive()
-                told.append(answer.told)
-                if answer.told == "OK":
+                told.append(answer.outcome)
+                if answer.outcome == "OK":
                     self.tokens.append(answer.data["token"])
-                if answer.told in ("OK", "403", "ERROR", "CANCELLED"):
+                if answer.outcome in ("OK", "403", "ERROR", "CANCELLED"):
                     return
                 await trio.sleep(answer.data.get("delay", 0.2))
                 poll = await self._again(game)
@@ -140,7 +140,7 @@ async def new_evening(setup: Setup, player: Player, count: int = POLLS) -> Eveni
 async def delivered_twice(evening: Evening) -> int:
     """Of some that have their login, how many get it again."""
     some = evening.games[:: max(1, len(evening.games) // 20)]
-    return sum(answer.told == "OK" for answer in await receive_all(await begin_polls(some)))
+    return sum(answer.outcome == "OK" for answer in await receive_all(await begin_polls(some)))
 
 
 # Workers
@@ -269,14 +269,14 @@ async def test_a_statement_of_the_delivery_that_fails_costs_no_login(
             assert await player.confirm(game.gsid) == 303
         (answer,) = await receive_all([poll])
         answers = [answer, await held.poll(), await fresh.poll()]
-        assert all(answer.told != "OK" and "token" not in answer.data for answer in answers)
+        assert all(answer.outcome != "OK" and "token" not in answer.data for answer in answers)
         assert {answer.status for answer in answers} <= {200, 500, 503}
         statuses = f"SELECT array_agg(status) FROM game_sessions WHERE gsid IN ('{held.gsid}', '{fresh.gsid}')"
         assert await in_thread(sql, setup.dsn, statuses) == ["confirmed", "confirmed"]
     finally:
         await in_thread(sql, setup.dsn, f"DROP TRIGGER fail ON {table}")
     for game in (held, fresh):
-        assert (await game.poll()).told == "OK"
+        assert (await game.poll()).outcome == "OK"
         assert (await game.poll()).status == 403
 
 
@@ -311,7 +311,7 @@ async def test_sigterm_with_many_polls_and_sockets_answers_them_all(setup: Setup
         answered = trio.current_time() - told
         code = await trio.to_thread.run_sync(process.wait)
         stopped = trio.current_time() - told
-    words = Counter(answer.told for answer in answers)
+    words = Counter(answer.outcome for answer in answers)
     delays = Counter(answer.data.get("delay") for answer in answers)
     print(f"all answered after {answered:.2f} s, stopped after {stopped:.2f} s: {dict(words)}, {dict(codes)}")
     server.stop()
@@ -326,4 +326,4 @@ async def test_sigterm_with_many_polls_and_sockets_answers_them_all(setup: Setup
     games = evening.games[:20]
     polls = await begin_polls(games)
     await player.confirm_all(games)
-    assert {answer.told for answer in await receive_all(polls)} == {"OK"}
+    assert {answer.outcome for answer in await receive_all(polls)} == {"OK"}

@@ -35,7 +35,7 @@ from tests.faults import (
     serving,
     unread,
 )
-from tests.kit.load import LOGIN, Answer, Connection, Load, Person, lost
+from tests.kit.load import LOGIN, Answer, Connection, Load, Person, rejected_tokens
 from tests.kit.postgres import Postgres
 from tests.kit.server import Server, until
 
@@ -76,7 +76,7 @@ def test_sigterm_answers_what_is_in_flight_and_then_leaves_in_order() -> None:
 
         # Nothing that was told in the last moment is lost, and the database need not recover.
         server.start()
-        assert lost(server.base_url, [visit.token for visit in visits]) == []
+        assert rejected_tokens(server.base_url, [visit.token for visit in visits]) == []
         assert "not properly shut down" not in logs(server)
 
 
@@ -162,7 +162,7 @@ def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch:
                 load.wait_for(20)
                 for number in range(ROUNDS):
                     set_vendor(config, f"vendor{number}")
-                    reload(server, "all workers are replaced")
+                    reload(server, "reload.finished")
                     pids.append(set(server.workers()))
                     assert f"vendor{number}_nick" in sign_in(server, PEOPLE[-1]).data
                     load.wait_for(10, since=time.monotonic())
@@ -173,12 +173,12 @@ def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch:
             assert journal.statuses() == {200}
             assert all(len(generation) == 2 for generation in pids)
             assert all(not before & after for before, after in itertools.pairwise(pids))
-            assert lost(server.base_url, journal.tokens) == []
+            assert rejected_tokens(server.base_url, journal.tokens) == []
             assert leaked(logs(server), journal.secrets) == []
 
             # Settings that are wrong change nothing.
             set_vendor(config, "Not A Vendor")
-            reload(server, "reload failed, keeping the old configuration")
+            reload(server, "reload.failed")
             assert f"vendor{ROUNDS - 1}_nick" in sign_in(server, PEOPLE[0]).data
             assert set(server.workers()) == pids[-1]
 
@@ -209,7 +209,7 @@ def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_
         with serving(folder / "second", SSO_DATA_DIR=first.settings["SSO_DATA_DIR"]) as second:
             database = postmaster(first)
             assert first.base_url != second.base_url
-            assert lost(second.base_url, [token]) == []
+            assert rejected_tokens(second.base_url, [token]) == []
 
             # Both look after it, and one PostgreSQL is what comes of it.
             kill([database])
@@ -225,7 +225,7 @@ def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_
             assert load.journal.broken() == []
             assert postmaster(first) == database
             assert is_alive(database)
-            assert lost(second.base_url, [token]) == []
+            assert rejected_tokens(second.base_url, [token]) == []
 
             # The same when the other one is not stopped but killed.
             first.start()
@@ -238,7 +238,7 @@ def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_
             assert load.journal.statuses() == {200}
             assert load.journal.broken() == []
             assert postmaster(first) == database
-            assert lost(second.base_url, [token]) == []
+            assert rejected_tokens(second.base_url, [token]) == []
         assert until(lambda: not is_alive(database)), "the last one to leave stops it"
 
 

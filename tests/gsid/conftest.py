@@ -12,7 +12,7 @@ META = {"geo": "DE", "registration": "web"}
 
 @pytest.fixture(scope="session")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """As the one that the whole run shares, but a poll is held for a second only."""
+    """A server with two workers that holds a poll for one second."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
     with running(tmp_path_factory.mktemp("games"), **settings) as server:
         server.apply(
@@ -41,19 +41,19 @@ def game(server: Server) -> Iterator[Game]:
 
 @pytest.fixture
 def other(server: Server) -> Iterator[Game]:
-    """At another address."""
+    """A game at another address."""
     with Game(server) as game:
         yield game
 
 
 @pytest.fixture(scope="session")
 def ann(server: Server) -> str:
-    """Her login."""
+    """The login of the user Ann."""
     return new_user(server, user_id="1001", country="DE", lang="en", level="3", tags=["beta", "eu"], meta=META)
 
 
 @pytest.fixture(scope="session")
 def browser(server: Server, ann: str) -> Iterator[Browser]:
-    """Where Ann is signed in. Tests leave her so."""
+    """A browser where Ann is signed in; tests must not sign her out."""
     with fresh_browser(server, ann) as browser:
         yield browser

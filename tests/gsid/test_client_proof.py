@@ -1,4 +1,4 @@
-"""The rules of binding, without a server."""
+"""Verification of a client's evidence."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ SECRET, BODY = "S" * 43, b'{"gsid": "x"}'
 HOME, AWAY = "203.0.113.5", "198.51.100.7"
 
 
-def facts(*, key: bool = False) -> GameSessionData:
+def session(*, key: bool = False) -> GameSessionData:
     return GameSessionData(
         gsid="x",
         location=hashlib.sha256(SECRET.encode()).digest(),
@@ -41,68 +41,70 @@ def facts(*, key: bool = False) -> GameSessionData:
     )
 
 
-async def judge(address: str, *, key: bool = False, address_suffices: bool = False, **said: Any) -> ProofFailure | None:
-    evidence = ClientEvidence(parse_address(address), signed_bytes=BODY, **said)
-    return await verify_proof(facts(key=key), evidence, URL, VerificationPool(), address_suffices=address_suffices)
+async def verify(
+    address: str, *, key: bool = False, address_suffices: bool = False, **pieces: Any
+) -> ProofFailure | None:
+    evidence = ClientEvidence(parse_address(address), signed_bytes=BODY, **pieces)
+    return await verify_proof(session(key=key), evidence, URL, VerificationPool(), address_suffices=address_suffices)
 
 
-async def test_the_creating_address_suffices_unless_a_key_was_registered() -> None:
-    assert await judge(HOME) is None
-    assert await judge(AWAY) == ProofFailure("wrong address", HOME, AWAY)
-    assert await judge(HOME, key=True) is not None
+async def test_registering_address_suffices_unless_the_session_has_a_key() -> None:
+    assert await verify(HOME) is None
+    assert await verify(AWAY) == ProofFailure("wrong address", HOME, AWAY)
+    assert await verify(HOME, key=True) is not None
 
 
-async def test_a_socket_may_come_from_the_creating_address_also_with_a_key() -> None:
-    assert await judge(HOME, key=True, address_suffices=True) is None
-    assert await judge(AWAY, key=True, address_suffices=True) == ProofFailure("wrong address", HOME, AWAY)
+async def test_registering_address_suffices_for_the_socket_of_a_session_with_a_key() -> None:
+    assert await verify(HOME, key=True, address_suffices=True) is None
+    assert await verify(AWAY, key=True, address_suffices=True) == ProofFailure("wrong address", HOME, AWAY)
 
 
 @pytest.mark.parametrize("key", [False, True])
-async def test_the_secret_or_the_complete_url_suffices_from_anywhere(key: bool) -> None:
-    for said in (SECRET, URL + SECRET):
-        assert await judge(AWAY, key=key, location=said) is None
-    for said in ("", URL, SECRET[:-1], SECRET + " ", URL + URL + SECRET, URL.replace("https", "http") + SECRET):
-        wrong = await judge(HOME, key=key, location=said)
-        assert wrong is not None
-        assert wrong.reason == "wrong location"
+async def test_location_secret_or_complete_url_suffices_from_any_address(key: bool) -> None:
+    for location in (SECRET, URL + SECRET):
+        assert await verify(AWAY, key=key, location=location) is None
+    for location in ("", URL, SECRET[:-1], SECRET + " ", URL + URL + SECRET, URL.replace("https", "http") + SECRET):
+        failure = await verify(HOME, key=key, location=location)
+        assert failure is not None
+        assert failure.reason == "wrong location"
 
 
-async def test_a_signature_suffices_from_anywhere_if_a_key_was_registered() -> None:
+async def test_signature_suffices_from_any_address_if_the_session_has_a_key() -> None:
     good = sign(rsa_key(), BODY)
-    assert await judge(AWAY, key=True, signature=good) is None
-    assert await judge(HOME, signature=good) == ProofFailure(
+    assert await verify(AWAY, key=True, signature=good) is None
+    assert await verify(HOME, signature=good) == ProofFailure(
         "signature without a registered key", "no key", "a signature"
     )
 
 
-async def test_wrong_evidence_is_refused_even_beside_right_one() -> None:
+async def test_invalid_evidence_fails_even_beside_valid_evidence() -> None:
     good, bad = sign(rsa_key(), BODY), sign(rsa_key(1), BODY)
     other = public_text(rsa_key(1))
-    wrong: tuple[dict[str, Any], ...] = (
+    invalid: tuple[dict[str, Any], ...] = (
         {"location": SECRET, "signature": bad},
         {"location": "x", "signature": good},
         {"signature": good, "public_key": other},
         {"signature": good, "public_key": "garbage"},
         {"location": SECRET, "public_key": other},
     )
-    for said in wrong:
-        assert await judge(HOME, key=True, **said) is not None, said
-    assert await judge(AWAY, key=True, location=SECRET, signature=good, public_key=public_text(rsa_key())) is None
+    for pieces in invalid:
+        assert await verify(HOME, key=True, **pieces) is not None, pieces
+    assert await verify(AWAY, key=True, location=SECRET, signature=good, public_key=public_text(rsa_key())) is None
 
 
-async def test_a_key_in_a_later_request_is_the_registered_one_or_refused() -> None:
+async def test_public_key_alone_proves_nothing() -> None:
     key = public_text(rsa_key())
-    assert await judge(HOME, public_key=key) is not None
-    assert await judge(HOME, key=True, public_key=key) is not None  # a key is no proof of itself
+    assert await verify(HOME, public_key=key) is not None
+    assert await verify(HOME, key=True, public_key=key) is not None
 
 
-async def test_what_an_operator_is_told_holds_no_secret() -> None:
-    for wrong in (await judge(AWAY, location="T" * 43), await judge(HOME, location=SECRET + "x")):
-        assert wrong is not None
-        assert wrong.expected.startswith("sha256 ")
-        assert wrong.found.startswith("sha256 ")
-        assert len(wrong.expected) < 25
-        assert SECRET not in str(wrong)
-        assert "T" * 43 not in str(wrong)
+async def test_failure_contains_no_secret() -> None:
+    for failure in (await verify(AWAY, location="T" * 43), await verify(HOME, location=SECRET + "x")):
+        assert failure is not None
+        assert failure.expected.startswith("sha256 ")
+        assert failure.found.startswith("sha256 ")
+        assert len(failure.expected) < 25
+        assert SECRET not in str(failure)
+        assert "T" * 43 not in str(failure)
     assert SECRET not in repr(ClientEvidence(parse_address(HOME), SECRET, SECRET, SECRET, SECRET.encode()))
-    assert base64.b64encode(facts(key=True).location).decode() not in repr(facts(key=True))
+    assert base64.b64encode(session(key=True).location).decode() not in repr(session(key=True))

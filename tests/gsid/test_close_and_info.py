@@ -11,7 +11,7 @@ from tests.kit.server import Server
 
 @pytest.fixture(scope="module")
 def local(server: Server) -> Any:
-    """At the one address that may ask for info."""
+    """A game at an address that may use the info endpoint."""
     with Game(server, "127.0.0.1") as game:
         yield game
 
@@ -25,7 +25,7 @@ def info(local: Game, session: Session) -> dict[str, Any]:
     return found
 
 
-def test_info_has_exactly_these_fields(game: Game, local: Game) -> None:
+def test_info_has_exactly_the_specified_fields(game: Game, local: Game) -> None:
     session = game.register(distr="steam", factor="device é", app_id=10, gapp_id=11)
     found = info(local, session)
     assert found.pop("created") == session.row("floor(extract(epoch FROM created)) AS made")["made"]
@@ -41,12 +41,12 @@ def test_info_has_exactly_these_fields(game: Game, local: Game) -> None:
     assert all(type(found[name]) is int for name in ("app_id", "gapp_id", "last_seen"))
 
 
-def test_info_without_applications_says_0(game: Game, local: Game) -> None:
+def test_info_of_a_session_without_applications_has_0(game: Game, local: Game) -> None:
     found = info(local, game.register())
     assert (found["app_id"], found["gapp_id"], found["distr"], found["factor"]) == (0, 0, "", "")
 
 
-def test_info_knows_nothing_of_the_user(game: Game, local: Game, browser: Browser, ann: str) -> None:
+def test_info_contains_no_user_data(game: Game, local: Game, browser: Browser, ann: str) -> None:
     session = game.register()
     press_continue(browser, session)
     session.poll()
@@ -61,7 +61,7 @@ def test_info_changes_nothing(game: Game, local: Game) -> None:
     assert dict(session.row()) == before
 
 
-def test_info_is_for_listed_addresses_only(game: Game, local: Game) -> None:
+def test_info_from_another_address_is_a_violation(game: Game, local: Game) -> None:
     session = game.register()
     for headers in (
         {},
@@ -75,7 +75,7 @@ def test_info_is_for_listed_addresses_only(game: Game, local: Game) -> None:
         violation(game.ask("info", session.gsid, headers))
 
 
-def test_info_of_an_expired_session_is_readable_until_it_is_forgotten(game: Game, local: Game) -> None:
+def test_info_of_an_expired_session_is_available_until_the_retention_ends(game: Game, local: Game) -> None:
     session = game.register()
     session.change("ends = now() - interval '9 min'")
     assert info(local, session)["state"] == ""
@@ -84,7 +84,7 @@ def test_info_of_an_expired_session_is_readable_until_it_is_forgotten(game: Game
 
 
 @pytest.mark.parametrize("status", ["Success", "Error"])
-def test_a_close_sets_the_state_and_ends_the_session(game: Game, local: Game, browser: Browser, status: str) -> None:
+def test_close_sets_the_state_and_ends_the_session(game: Game, local: Game, browser: Browser, status: str) -> None:
     session = game.register()
     answer = session.close(status)
     assert (answer.status_code, answer.json()) == (200, {"status": "OK", "gsid": session.gsid})
@@ -102,7 +102,7 @@ def test_each_accepted_close_sets_the_state(game: Game, local: Game) -> None:
 
 
 @pytest.mark.parametrize("status", ["success", "SUCCESS", "", "OK", "Success ", None, 1, True, ["Success"], {}])
-def test_another_status_is_a_bad_request_and_changes_nothing(game: Game, status: Any) -> None:
+def test_close_with_an_unknown_status_is_400_and_changes_nothing(game: Game, status: Any) -> None:
     session = game.register()
     answer = session.close(status)
     assert answer.status_code == 400
@@ -110,12 +110,12 @@ def test_another_status_is_a_bad_request_and_changes_nothing(game: Game, status:
     assert session.status == "pending"
 
 
-def test_the_status_is_required(game: Game) -> None:
+def test_close_without_a_status_is_400(game: Game) -> None:
     answer = game.ask("closeGsid", game.register().gsid)
     assert (answer.status_code, answer.json()["error"]) == (400, "status: is required")
 
 
-def test_a_close_that_is_not_bound_is_a_violation_and_changes_nothing(game: Game, other: Game) -> None:
+def test_close_without_valid_evidence_is_a_violation_and_changes_nothing(game: Game, other: Game) -> None:
     session = game.register()
     moved = Session(other, session.gsid, session.match, session.location)
     violation(moved.close())
@@ -126,14 +126,16 @@ def test_a_close_that_is_not_bound_is_a_violation_and_changes_nothing(game: Game
     assert with_key.signed(rsa_key(), "closeGsid", status="Success").status_code == 200
 
 
-def test_a_close_after_confirming_takes_the_login_away(game: Game, browser: Browser) -> None:
+def test_close_after_the_confirmation_withdraws_the_login(game: Game, browser: Browser) -> None:
     session = game.register()
     press_continue(browser, session)
     session.close("Success")
     assert outcome(session.poll()) == ("ERROR", "session closed")
 
 
-def test_a_close_after_the_delivery_arms_nothing_again(game: Game, browser: Browser, local: Game) -> None:
+def test_close_after_the_delivery_does_not_make_the_login_available_again(
+    game: Game, browser: Browser, local: Game
+) -> None:
     session = game.register()
     press_continue(browser, session)
     assert outcome(session.poll())[0] == "OK"
@@ -160,10 +162,10 @@ def test_close_of_an_expired_session_of_another_client_is_a_violation(game: Game
     violation(Session(other, session.gsid, session.match, session.location).close())
 
 
-def test_close_after_the_delivery_is_accepted_also_when_the_session_has_expired(
+def test_close_after_the_delivery_is_accepted_even_if_the_session_has_expired(
     game: Game, browser: Browser, local: Game
 ) -> None:
-    """A game that has its login does not poll any more, and may report later how it went."""
+    """A game no longer polls after the delivery and may report its result later."""
     session = game.register()
     press_continue(browser, session)
     assert outcome(session.poll())[0] == "OK"
@@ -172,13 +174,13 @@ def test_close_after_the_delivery_is_accepted_also_when_the_session_has_expired(
     assert info(local, session)["state"] == "Success"
 
 
-def test_a_close_does_not_delete(game: Game, local: Game) -> None:
+def test_close_does_not_delete_the_session(game: Game, local: Game) -> None:
     session = game.register(distr="steam")
     session.close()
     assert info(local, session)["distr"] == "steam"
 
 
-def test_a_closed_session_can_no_longer_be_confirmed(game: Game, browser: Browser) -> None:
+def test_closed_session_cannot_be_confirmed(game: Game, browser: Browser) -> None:
     session = game.register()
     browser.follow(browser.get(session.page))
     form = browser.form(f"{session.decision}/continue")

@@ -1,4 +1,4 @@
-"""What a key may cost: the limits of game keys, and at most one piece of evidence of each kind in a request."""
+"""Limits of game keys, and at most one piece of evidence of each kind in a request."""
 
 import base64
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.core.test_keys import b64, diffie_hellman_der, rsa_der
 from tests.kit.browser import query
-from tests.kit.game import BASE, Game, Session, outcome, public_text, reasons, rsa_key, sign, violation
+from tests.kit.game import BASE, Game, Session, outcome, public_text, rsa_key, sign, violation, violation_log
 from tests.kit.postgres import Postgres
 from tests.kit.raw_http import SERVERS
 from tests.kit.server import QUICK, Server, running
@@ -30,10 +30,10 @@ REFUSED_KEYS = {
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def either(
+def any_server(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """Two workers of either HTTP server."""
+    """Two workers with each of the HTTP servers."""
     settings = QUICK | {
         "SSO_DATABASE_URL": postgres_server.fresh(),
         "SSO_HTTP": request.param,
@@ -45,8 +45,8 @@ def either(
 
 
 @pytest.fixture
-def player(either: Server) -> Iterator[Game]:
-    with Game(either) as player:
+def player(any_server: Server) -> Iterator[Game]:
+    with Game(any_server) as player:
         yield player
 
 
@@ -81,11 +81,11 @@ def test_get_gsid_accepts_keys_at_the_limits(player: Game, bits: int, exponent: 
     body = orjson.dumps({"gsid": session.gsid, "status": "Error"})
     wrong = base64.b64encode(bytes(bits // 8)).decode()
     record = violation(player.send("closeGsid", body, {"Request-Sign": wrong}))
-    assert [entry["reason"] for entry in reasons(player.server, record)] == ["wrong signature"]
+    assert [entry["reason"] for entry in violation_log(player.server, record)] == ["wrong signature"]
 
 
 @pytest.mark.parametrize("bits", [2048, 4096, 4104])
-def test_a_signature_is_verified_on_the_event_loop_and_in_the_thread(player: Game, bits: int) -> None:
+def test_signature_is_verified_on_the_event_loop_or_in_a_thread(player: Game, bits: int) -> None:
     """Keys of more than 4,096 bits are verified in a thread."""
     key = rsa_key(7, bits)
     session = player.register(public_key=public_text(key))
@@ -95,13 +95,13 @@ def test_a_signature_is_verified_on_the_event_loop_and_in_the_thread(player: Gam
     assert player.send("closeGsid", body, {"Request-Sign": good}).status_code == 200
 
 
-def test_a_registered_key_outside_the_limits_verifies_nothing(player: Game) -> None:
+def test_registered_key_outside_the_limits_verifies_nothing(player: Game) -> None:
     """A session registered by an older version may have such a key."""
     session = player.register(public_key=public_text(rsa_key()))
     query(player.server, "UPDATE game_sessions SET public_key = $2 WHERE gsid = $1", session.gsid, LARGE_EXPONENT_DER)
     body = orjson.dumps({"gsid": session.gsid})
     record = violation(player.send("getGsidResult", body, {"Request-Sign": sign(rsa_key(0, 3072), body)}))
-    assert [entry["reason"] for entry in reasons(player.server, record)] == ["the registered key is unusable"]
+    assert [entry["reason"] for entry in violation_log(player.server, record)] == ["the registered key is unusable"]
 
 
 def closed(game: Game) -> Session:
@@ -140,8 +140,8 @@ def send(session: Session, what: str, body: bytes, *chosen: tuple[str, str, str]
 
 @pytest.mark.parametrize("what", ["getGsidResult", "closeGsid"])
 @pytest.mark.parametrize("kind", ["Request-Sign", "Location"])
-def test_a_request_carries_at_most_one_piece_of_evidence_of_each_kind(player: Game, kind: str, what: str) -> None:
-    """Each of them right: more than one is refused all the same, before the session is looked at."""
+def test_repeated_evidence_of_one_kind_is_refused(player: Game, kind: str, what: str) -> None:
+    """Each piece is valid, but more than one of a kind is refused before the session is read."""
     session = closed(player)
     body = orjson.dumps({"gsid": session.gsid, "status": "Success"})
     found = places(session, body)[kind]
@@ -156,7 +156,7 @@ def test_a_request_carries_at_most_one_piece_of_evidence_of_each_kind(player: Ga
 
 
 def assert_refused(answer: tuple[int, str], kind: str) -> None:
-    """In two places, or in two headers of one name."""
+    """The evidence is in two places, or in two headers of one name."""
     status, error = answer
     assert status == 400
     assert error == f"{kind}: expected at most one, in one place" or error.endswith(
@@ -164,7 +164,7 @@ def assert_refused(answer: tuple[int, str], kind: str) -> None:
     )
 
 
-def test_a_request_carries_at_most_one_key(player: Game) -> None:
+def test_repeated_public_key_is_refused(player: Game) -> None:
     session = closed(player)
     key = ("header", "Public-Key", public_text(rsa_key()))
     body = orjson.dumps({"gsid": session.gsid})
@@ -189,7 +189,7 @@ def test_one_piece_of_each_kind_is_accepted(player: Game) -> None:
     assert outcome(session.poll({"Location": session.secret})) == ("ERROR", "session closed")
 
 
-def test_a_request_carries_at_most_one_signature_of_an_address(player: Game) -> None:
+def test_repeated_signature_of_an_address_is_refused(player: Game) -> None:
     session = closed(player)
     body = orjson.dumps({"gsid": session.gsid})
     twice = [("header", "Signature", f"{letter}:1:{letter * 64}") for letter in "ab"]

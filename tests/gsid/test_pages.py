@@ -1,4 +1,4 @@
-"""The browser page: what it shows, who confirms, who denies, and that opening a link never does anything."""
+"""The pages of a game login: content, confirmation, denial; opening a link changes nothing."""
 
 import html
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.browser import App, Browser, Forms, fresh_browser, mailed_codes, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_on_game_page, violation
 from tests.kit.server import Server
 
 GONE = "This link no longer works"
@@ -21,7 +21,7 @@ PAYLOADS = (
 
 
 def text_of(page: str) -> str:
-    """As a person reads it."""
+    """Returns the visible text."""
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", "", page)))
 
 
@@ -29,8 +29,8 @@ def buttons(page: str) -> list[str]:
     return [text_of(found).strip() for found in re.findall(r"<button[^>]*>(.*?)</button>", page, re.DOTALL)]
 
 
-def test_opening_a_link_never_confirms(game: Game, browser: Browser) -> None:
-    """Not even for somebody who is signed in, whose link an attacker has sent."""
+def test_opening_a_link_does_not_confirm(game: Game, browser: Browser) -> None:
+    """Not even for a signed-in user who opens a link from an attacker."""
     session = game.register(public_key=public_text(rsa_key()), app_id=10)
     for path in (session.page, session.decision, f"/login?next=/%3Fgsid%3D{session.gsid}"):
         for method in ("GET", "HEAD"):
@@ -42,7 +42,7 @@ def test_opening_a_link_never_confirms(game: Game, browser: Browser) -> None:
     assert session.status == "pending"
 
 
-def test_the_page_shows_what_is_asking(game: Game, browser: Browser, server: Server) -> None:
+def test_page_shows_game_distributor_address_and_match_code(game: Game, browser: Browser, server: Server) -> None:
     session = game.register(app_id=10, distr="steam")
     session.change("created = created - interval '150 s'")
     with Browser(server) as nobody:
@@ -52,16 +52,16 @@ def test_the_page_shows_what_is_asking(game: Game, browser: Browser, server: Ser
                 assert word in text, word
 
 
-def test_of_two_applications_the_game_is_named(game: Game, browser: Browser) -> None:
+def test_page_names_the_game_of_two_applications(game: Game, browser: Browser) -> None:
     session = game.register(app_id=11, gapp_id=10)
     assert "Continue to Tanks?" in text_of(browser.follow(browser.get(session.page)).text)
 
 
-def test_a_young_session_is_less_than_a_minute_old(game: Game, browser: Browser) -> None:
+def test_page_shows_the_age_of_a_new_session(game: Game, browser: Browser) -> None:
     assert "less than a minute ago" in browser.follow(browser.get(game.register().page)).text
 
 
-def test_the_page_tells_whether_game_and_browser_are_in_the_same_place(
+def test_page_says_whether_game_and_browser_are_on_the_same_network(
     game: Game, browser: Browser, server: Server
 ) -> None:
     with Game(server, "127.0.0.1") as near:
@@ -71,7 +71,7 @@ def test_the_page_tells_whether_game_and_browser_are_in_the_same_place(
             assert not_said not in shown
 
 
-def test_who_is_not_signed_in_gets_the_form_on_that_very_page(game: Game, server: Server, ann: str) -> None:
+def test_login_form_is_on_the_page_of_the_session(game: Game, server: Server, ann: str) -> None:
     session = game.register(app_id=10)
     with Browser(server) as browser:
         shown = browser.get(session.page)
@@ -80,14 +80,14 @@ def test_who_is_not_signed_in_gets_the_form_on_that_very_page(game: Game, server
         assert "<script" not in shown.text
         answer = browser.submit("/login", login=ann, password=PASSWORD)
         assert answer.headers["Location"] == session.decision
-        assert "The game is not responding" in browser.follow(answer).text  # nobody has polled yet
+        assert "The game is not responding" in browser.follow(answer).text  # the game has not polled yet
         assert session.status == "confirmed"
         assert outcome(session.poll())[0] == "OK"
         assert "You are signed in" in browser.get(session.decision).text
         assert browser.is_signed_in
 
 
-def test_without_an_application_the_button_says_your_game(game: Game, server: Server) -> None:
+def test_button_of_a_session_without_an_application_says_your_game(game: Game, server: Server) -> None:
     with Browser(server) as browser:
         assert buttons(browser.get(game.register().page).text) == ["Sign in and continue to your game"]
 
@@ -100,7 +100,7 @@ def test_without_an_application_the_button_says_your_game(game: Game, server: Se
         ("fr", "Se connecter et continuer vers {}", "Continuer vers {} ?", "Retournez dans {}."),
     ],
 )
-def test_the_pages_are_in_the_readers_language_and_the_words_of_the_game_are_not(
+def test_pages_are_translated_and_the_match_code_is_not(
     game: Game, server: Server, language: str, button: str, decide: str, end: str
 ) -> None:
     session, headers = game.register(app_id=10), {"Accept-Language": language}
@@ -119,15 +119,15 @@ def test_the_pages_are_in_the_readers_language_and_the_words_of_the_game_are_not
         assert shown.headers["Content-Language"] == language
 
 
-def test_a_game_without_a_name_is_the_readers_game(game: Game, server: Server) -> None:
+def test_your_game_is_translated(game: Game, server: Server) -> None:
     with Browser(server, headers={"Accept-Language": "de"}) as browser:
         assert buttons(browser.get(game.register().page).text) == ["Anmelden und dein Spiel fortsetzen"]
 
 
-def test_a_wrong_password_confirms_nothing_and_shows_the_page_again(game: Game, server: Server, ann: str) -> None:
+def test_wrong_password_confirms_nothing_and_shows_the_page_again(game: Game, server: Server, ann: str) -> None:
     session = game.register(app_id=10)
     with Browser(server) as browser:
-        assert sign_in_at(browser, session, ann, "wrong").status_code == 401
+        assert sign_in_on_game_page(browser, session, ann, "wrong").status_code == 401
         assert browser.problem
         assert session.match in browser.page.text
         assert session.status == "pending"
@@ -135,20 +135,20 @@ def test_a_wrong_password_confirms_nothing_and_shows_the_page_again(game: Game, 
     assert session.status == "confirmed"
 
 
-def test_the_slow_down_of_an_account_holds_here_too(game: Game, server: Server) -> None:
+def test_login_throttle_applies_on_the_page_of_a_session(game: Game, server: Server) -> None:
     login, session = new_user(server), game.register()
     with Browser(server) as browser:
-        statuses = {sign_in_at(browser, session, login, "wrong").status_code for _ in range(15)}
+        statuses = {sign_in_on_game_page(browser, session, login, "wrong").status_code for _ in range(15)}
         assert statuses == {401, 429}
-        assert sign_in_at(browser, session, login, PASSWORD).status_code == 429
+        assert sign_in_on_game_page(browser, session, login, PASSWORD).status_code == 429
     assert session.status == "pending"
 
 
-def test_the_second_factor_confirms(game: Game, server: Server) -> None:
+def test_second_factor_confirms(game: Game, server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET, nick="Bob"), App(TOTP_SECRET)
     session = game.register(app_id=10)
     with Browser(server) as browser:
-        browser.follow(sign_in_at(browser, session, login, PASSWORD))
+        browser.follow(sign_in_on_game_page(browser, session, login, PASSWORD))
         assert session.status == "pending"
         assert session.match in browser.page.text
         assert buttons(browser.page.text)[0] == "Continue to Tanks"
@@ -160,11 +160,11 @@ def test_the_second_factor_confirms(game: Game, server: Server) -> None:
     assert outcome(session.poll())[0] == "OK"
 
 
-def test_a_mailed_code_confirms(game: Game, server: Server) -> None:
+def test_mailed_code_confirms(game: Game, server: Server) -> None:
     login = new_user(server, email_2fa=True)
     session = game.register()
     with Browser(server) as browser:
-        browser.follow(sign_in_at(browser, session, login, PASSWORD))
+        browser.follow(sign_in_on_game_page(browser, session, login, PASSWORD))
         assert browser.submit("/login/code/resend").status_code == 200
         assert session.match in browser.page.text
         code = mailed_codes(server, login)[-1]
@@ -172,7 +172,7 @@ def test_a_mailed_code_confirms(game: Game, server: Server) -> None:
     assert session.status == "confirmed"
 
 
-def test_a_signed_in_user_confirms_with_a_button(game: Game, browser: Browser) -> None:
+def test_signed_in_user_confirms_with_a_button(game: Game, browser: Browser) -> None:
     session = game.register(app_id=10)
     answer = browser.get(session.page)
     assert (answer.status_code, answer.headers["Location"]) == (303, session.decision)
@@ -188,7 +188,9 @@ ADMINISTRATOR = "You have administrative rights here. The game will be able to u
 
 
 @pytest.mark.parametrize("right", ["root", "rule", "project", "application"])
-def test_administrator_is_told_that_the_game_will_act_in_their_name(game: Game, server: Server, right: str) -> None:
+def test_administrator_is_warned_that_the_game_gets_administrative_rights(
+    game: Game, server: Server, right: str
+) -> None:
     login = new_user(server, nick="Root")
     user_id = user_id_of(server, login)
     documents: dict[str, dict[str, Any]] = {
@@ -221,7 +223,7 @@ def test_administrator_is_told_that_the_game_will_act_in_their_name(game: Game, 
         assert ADMINISTRATOR in text_of(administrator.get(session.decision).text)
 
 
-def test_player_is_told_nothing_of_administration(game: Game, browser: Browser) -> None:
+def test_player_sees_no_warning_about_administrative_rights(game: Game, browser: Browser) -> None:
     session = game.register(app_id=10)
     assert ADMINISTRATOR not in text_of(browser.follow(browser.get(session.page)).text)
     browser.submit(f"{session.decision}/continue")
@@ -232,19 +234,19 @@ def user_id_of(server: Server, login: str) -> str:
     return str(json.loads(server.sso("user", "show", login).stdout)["user_id"])
 
 
-def test_another_account_may_be_used(game: Game, server: Server, ann: str) -> None:
+def test_user_can_switch_to_another_account(game: Game, server: Server, ann: str) -> None:
     session = game.register(app_id=10)
     bob = new_user(server, nick="Bob")
     with fresh_browser(server, ann) as browser:
         browser.follow(browser.get(session.page))
-        form = Forms(browser.page.text).by_action["/logout"][-1]  # the first one stands on every page
+        form = Forms(browser.page.text).by_action["/logout"][-1]  # the first one is in the header of every page
         browser.follow(browser.post("/logout", form))
         assert buttons(browser.page.text) == ["Sign in and continue to Tanks"]
         assert browser.submit("/login", login=bob, password=PASSWORD).status_code == 303
     assert session.poll().json()["nick"] == "Bob"
 
 
-def test_this_was_not_me_denies(game: Game, browser: Browser) -> None:
+def test_this_was_not_me_denies_the_session(game: Game, browser: Browser) -> None:
     session = game.register()
     browser.follow(browser.get(session.page))
     shown = browser.submit(f"{session.decision}/deny")
@@ -255,7 +257,7 @@ def test_this_was_not_me_denies(game: Game, browser: Browser) -> None:
     assert browser.get(session.page).status_code == 410
 
 
-def test_a_denied_session_can_no_longer_be_confirmed_nor_a_confirmed_one_denied(game: Game, browser: Browser) -> None:
+def test_denied_session_cannot_be_confirmed_nor_a_confirmed_one_denied(game: Game, browser: Browser) -> None:
     session = game.register()
     browser.follow(browser.get(session.page))
     go, stop = (browser.form(f"{session.decision}/{what}") for what in ("continue", "deny"))
@@ -268,7 +270,7 @@ def test_a_denied_session_can_no_longer_be_confirmed_nor_a_confirmed_one_denied(
     assert session.status == "confirmed"
 
 
-def test_the_first_to_confirm_is_the_one(game: Game, server: Server, browser: Browser) -> None:
+def test_only_the_first_confirmation_counts(game: Game, server: Server, browser: Browser) -> None:
     session = game.register()
     with fresh_browser(server, new_user(server, nick="Bob")) as bob:
         bob.follow(bob.get(session.page))
@@ -279,7 +281,7 @@ def test_the_first_to_confirm_is_the_one(game: Game, server: Server, browser: Br
     assert session.poll().json()["user_id"] == "1001"
 
 
-def test_who_may_not_log_in_is_told_so_and_the_session_stays_pending(
+def test_user_who_may_not_log_in_sees_an_error_and_the_session_stays_pending(
     game: Game, server: Server, browser: Browser
 ) -> None:
     session = game.register(app_id=12)
@@ -290,13 +292,13 @@ def test_who_may_not_log_in_is_told_so_and_the_session_stays_pending(
     assert "may not sign in" in browser.follow(browser.post(f"{session.decision}/continue", form)).text
     assert session.status == "pending"
     with Browser(server) as fresh:
-        answer = sign_in_at(fresh, session, new_user(server), PASSWORD)
+        answer = sign_in_on_game_page(fresh, session, new_user(server), PASSWORD)
         assert "may not sign in" in fresh.follow(answer).text
     assert session.status == "pending"
     assert outcome(session.poll())[0] == "RETRY"
 
 
-def test_an_allowed_user_confirms_after_one_who_is_not(game: Game, server: Server, browser: Browser) -> None:
+def test_allowed_user_can_confirm_after_a_user_who_is_not_allowed(game: Game, server: Server, browser: Browser) -> None:
     server.apply(
         {"applications": [{"application_id": 21, "name": "Inside", "settings": {"restricted_domains": ["in.example"]}}]}
     )
@@ -307,7 +309,7 @@ def test_an_allowed_user_confirms_after_one_who_is_not(game: Game, server: Serve
     assert session.status == "confirmed"
 
 
-def test_other_parameters_never_override_the_sessions_own(game: Game, server: Server, browser: Browser) -> None:
+def test_url_parameters_do_not_override_values_of_the_session(game: Game, server: Server, browser: Browser) -> None:
     session = game.register(app_id=10, gapp_id=10, distr="steam", factor="device", short_token="1")
     more = "&app_id=11&gapp_id=12&distr=other&short_token=0&nojwt=1&factor=x&user_id=1&match=evil+words"
     with Browser(server) as nobody:
@@ -322,7 +324,7 @@ def test_other_parameters_never_override_the_sessions_own(game: Game, server: Se
     assert "jwt" in data
 
 
-def test_an_unknown_expired_closed_or_used_link_says_so(game: Game, browser: Browser, server: Server) -> None:
+def test_unknown_expired_closed_or_used_link_shows_an_error(game: Game, browser: Browser, server: Server) -> None:
     expired, closed, denied = (game.register() for _ in range(3))
     expired.change("ends = now() - interval '1 s'")
     closed.close()
@@ -344,7 +346,7 @@ def test_an_unknown_expired_closed_or_used_link_says_so(game: Game, browser: Bro
 @pytest.mark.parametrize(
     "gsid", ["%0d%0aSet-Cookie:x=y", "%C3%A9", "%F0%9F%8E%AE", "%FF", "%00", "x" * 3000, "a%20b", "%E2%80%AE"]
 )
-def test_an_odd_address_breaks_nothing(server: Server, browser: Browser, gsid: str) -> None:
+def test_malformed_gsid_in_the_path_shows_an_error(server: Server, browser: Browser, gsid: str) -> None:
     csrf = browser.form("/logout") if "/logout" in browser.open_account().text else {}
     with Browser(server) as nobody:
         for who in (nobody, browser):
@@ -355,7 +357,7 @@ def test_an_odd_address_breaks_nothing(server: Server, browser: Browser, gsid: s
                 assert "x=y" not in str(answer.headers)
 
 
-def test_a_login_after_the_end_stores_nothing(game: Game, server: Server, ann: str) -> None:
+def test_login_after_the_end_of_the_session_confirms_nothing(game: Game, server: Server, ann: str) -> None:
     session = game.register()
     with Browser(server) as browser:
         browser.get(session.page)
@@ -366,7 +368,7 @@ def test_a_login_after_the_end_stores_nothing(game: Game, server: Server, ann: s
     assert tuple(row) == ("pending", None, True)
 
 
-def test_a_used_link_is_nobodys(game: Game, server: Server, browser: Browser) -> None:
+def test_used_link_shows_other_users_nothing(game: Game, server: Server, browser: Browser) -> None:
     session = game.register()
     press_continue(browser, session)
     with Browser(server) as nobody:
@@ -377,11 +379,11 @@ def test_a_used_link_is_nobodys(game: Game, server: Server, browser: Browser) ->
         assert nobody.get(session.page).status_code == 410
 
 
-def test_the_page_tells_when_the_game_has_gone(game: Game, browser: Browser) -> None:
+def test_page_says_when_the_game_is_not_responding(game: Game, browser: Browser) -> None:
     session = game.register()
     session.change("held_until = now() + interval '30 s'")
     assert "Almost there" in press_continue(browser, session).text
-    assert browser.page.headers["Refresh"] == "2"  # it looks again, without a script
+    assert browser.page.headers["Refresh"] == "2"  # refreshes without a script
     session.change("held_until = now() - interval '6 s'")
     assert "The game is not responding" in browser.get(session.decision).text
     assert "Refresh" not in browser.page.headers
@@ -392,7 +394,7 @@ def test_the_page_tells_when_the_game_has_gone(game: Game, browser: Browser) -> 
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_what_a_game_says_of_itself_is_only_text(game: Game, browser: Browser, server: Server, payload: str) -> None:
+def test_values_of_the_session_are_escaped(game: Game, browser: Browser, server: Server, payload: str) -> None:
     session = game.register(distr=payload)
     with Browser(server) as nobody:
         pages = [nobody.get(session.page), browser.follow(browser.get(session.page)), nobody.get(f"/?gsid={payload}")]
@@ -403,12 +405,12 @@ def test_what_a_game_says_of_itself_is_only_text(game: Game, browser: Browser, s
         assert "unsafe" not in shown.headers["Content-Security-Policy"]
         assert ">49<" not in shown.text
     for shown in pages[:2]:
-        # Inside of bdi, a direction that it sets ends with it.
+        # A text direction set inside bdi ends with it.
         assert html.unescape(re.findall(r"<dt>From</dt><dd><bdi>(.*?)</bdi>", shown.text)[0]) == payload
     assert payload not in html.unescape(pages[2].text)
 
 
-def test_names_of_applications_and_people_are_only_text(game: Game, server: Server) -> None:
+def test_names_of_applications_and_users_are_escaped(game: Game, server: Server) -> None:
     session = game.register(app_id=13)
     login = new_user(server, nick="<b onclick=x>")
     with Browser(server) as browser:
@@ -420,7 +422,7 @@ def test_names_of_applications_and_people_are_only_text(game: Game, server: Serv
             assert "<b onclick" not in shown.text
 
 
-def test_a_form_without_its_token_confirms_and_denies_nothing(game: Game, browser: Browser) -> None:
+def test_form_without_its_csrf_token_confirms_and_denies_nothing(game: Game, browser: Browser) -> None:
     session = game.register()
     browser.follow(browser.get(session.page))
     for what in ("continue", "deny"):
@@ -434,7 +436,7 @@ def test_a_form_without_its_token_confirms_and_denies_nothing(game: Game, browse
     assert session.status == "pending"
 
 
-def test_a_form_of_nobody_leads_to_the_sign_in(game: Game, server: Server) -> None:
+def test_form_without_a_browser_session_leads_to_the_login(game: Game, server: Server) -> None:
     session = game.register()
     with Browser(server) as nobody:
         for what in ("continue", "deny"):
@@ -444,7 +446,7 @@ def test_a_form_of_nobody_leads_to_the_sign_in(game: Game, server: Server) -> No
     assert session.status == "pending"
 
 
-def test_the_page_is_neither_kept_nor_framed_nor_told_to_others(game: Game, browser: Browser, server: Server) -> None:
+def test_page_is_neither_cached_nor_framed_nor_sent_as_referrer(game: Game, browser: Browser, server: Server) -> None:
     session = game.register()
     with Browser(server) as nobody:
         for shown in (nobody.get(session.page), browser.follow(browser.get(session.page))):
@@ -454,7 +456,7 @@ def test_the_page_is_neither_kept_nor_framed_nor_told_to_others(game: Game, brow
             assert session.secret not in shown.text
 
 
-def test_the_stages_of_a_login_are_noted(game: Game, server: Server) -> None:
+def test_stages_of_a_login_are_stored(game: Game, server: Server) -> None:
     def stage(session: Session) -> str:
         return str(session.row("stage")["stage"])
 

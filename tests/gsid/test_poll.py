@@ -1,4 +1,4 @@
-"""getGsidResult: what a poll can come to, and for how long a session lives."""
+"""getGsidResult: the outcomes of a poll, and the lifetime of a session."""
 
 import time
 from typing import Any
@@ -12,7 +12,17 @@ from sso.accounts.user_jwt import factor_digest
 from tests.gsid.conftest import META
 from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD
-from tests.kit.game import BASE, Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
+from tests.kit.game import (
+    BASE,
+    Game,
+    Session,
+    outcome,
+    press_continue,
+    public_text,
+    rsa_key,
+    sign_in_on_game_page,
+    violation,
+)
 from tests.kit.server import Server
 from tests.perm.endpoints.tokens import ServiceKey
 
@@ -25,7 +35,7 @@ LOGIN = "/proxy/api/login"
 
 
 def delivered(browser: Browser, session: Session, **options: Any) -> dict[str, Any]:
-    """Ann confirms, the game polls."""
+    """Returns the result of a poll after Ann has confirmed."""
     press_continue(browser, session)
     answer = session.poll(**options)
     assert answer.status_code == 200, answer.text
@@ -41,7 +51,7 @@ def claims(server: Server, token: str) -> dict[str, Any]:
     return found
 
 
-def test_a_poll_is_held_and_then_answered_with_retry(game: Game) -> None:
+def test_poll_is_held_and_then_answered_with_retry(game: Game) -> None:
     session = game.register()
     began = time.monotonic()
     answer = session.poll()
@@ -57,14 +67,14 @@ def test_a_poll_is_held_and_then_answered_with_retry(game: Game) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_the_session_stays_pending_after_retry(game: Game, browser: Browser) -> None:
+def test_session_stays_pending_after_retry(game: Game, browser: Browser) -> None:
     session = game.register()
     assert outcome(session.poll())[0] == "RETRY"
     assert session.status == "pending"
     assert delivered(browser, session)["user_id"] == "1001"
 
 
-def test_the_ok_answer_has_the_whole_login_data_with_its_types(game: Game, browser: Browser) -> None:
+def test_ok_result_has_all_login_data_with_their_types(game: Game, browser: Browser) -> None:
     session = game.register()
     data = delivered(browser, session)
     assert set(data) == COMMON | DATA
@@ -78,14 +88,14 @@ def test_the_ok_answer_has_the_whole_login_data_with_its_types(game: Game, brows
     assert data["token"] != data["stoken"]
 
 
-def test_the_tokens_work_in_place_of_a_password(game: Game, browser: Browser) -> None:
+def test_tokens_of_the_result_work_in_place_of_a_password(game: Game, browser: Browser) -> None:
     data = delivered(browser, game.register())
     for name in ("token", "stoken"):
         answer = game.http.post(LOGIN, json={"token": data[name]})
         assert (answer.status_code, answer.json()["user_id"]) == (200, "1001")
 
 
-def test_a_repeated_attempt_is_a_violation_for_ever(game: Game, browser: Browser) -> None:
+def test_poll_after_the_delivery_is_a_violation(game: Game, browser: Browser) -> None:
     session = game.register()
     delivered(browser, session)
     for _ in range(3):
@@ -97,16 +107,16 @@ def test_a_repeated_attempt_is_a_violation_for_ever(game: Game, browser: Browser
     violation(session.poll())
 
 
-def test_no_factor_no_jwt(game: Game, browser: Browser) -> None:
+def test_result_without_a_factor_has_no_jwt(game: Game, browser: Browser) -> None:
     assert "jwt" not in delivered(browser, game.register(factor=""))
     assert "jwt" not in delivered(browser, game.register(nojwt="0"))
 
 
-def test_nojwt_1_no_jwt(game: Game, browser: Browser) -> None:
+def test_result_with_nojwt_has_no_jwt(game: Game, browser: Browser) -> None:
     assert "jwt" not in delivered(browser, game.register(factor="device", nojwt="1"))
 
 
-def test_with_a_factor_there_is_a_jwt_of_this_login(game: Game, browser: Browser, server: Server) -> None:
+def test_result_with_a_factor_has_a_jwt_of_this_login(game: Game, browser: Browser, server: Server) -> None:
     found = claims(server, delivered(browser, game.register(factor="device é"))["jwt"])
     assert (found["typ"], found["auth"], found["sub"], found["uid"]) == ("user_token", "gsid", "1001", "1001")
     assert (found["iss"], found["nick"], found["fac"]) == (server.base_url, "Ann", factor_digest("device é"))
@@ -127,22 +137,22 @@ def test_jwt_public_key_is_in_the_jwt(game: Game, browser: Browser, server: Serv
     assert found["pub"] == key
 
 
-def test_meta_1_gives_the_meta_tags(game: Game, browser: Browser) -> None:
+def test_meta_1_adds_the_meta_tags(game: Game, browser: Browser) -> None:
     assert delivered(browser, game.register(meta="1"))["meta"] == META
     assert "meta" not in delivered(browser, game.register(meta="0"))
 
 
-def test_the_login_is_told_to_whoever_knows_the_applications_secret(
+def test_with_email_and_the_secret_of_the_application_adds_the_login(
     game: Game, browser: Browser, server: Server, ann: str
 ) -> None:
     secret = server.sso("app", "email-secret", "10").stdout.split()[-1]
     assert delivered(browser, game.register(app_id=10, with_email=secret))["login"] == ann
     for wrong in (secret[:-1], secret.upper(), "1", ""):
         assert "login" not in delivered(browser, game.register(app_id=10, with_email=wrong))
-    assert "login" not in delivered(browser, game.register(with_email=secret))  # the central application's counts there
+    assert "login" not in delivered(browser, game.register(with_email=secret))  # needs the secret of application 0
 
 
-def test_app_id_and_gapp_id_give_permissions(game: Game, browser: Browser, server: Server) -> None:
+def test_app_id_and_gapp_id_add_permissions(game: Game, browser: Browser, server: Server) -> None:
     data = delivered(browser, game.register(app_id=10, gapp_id=11, factor="device"))
     assert data["permissions"] == {"10": ["chat.mute"], "11": ["skin"]}
     assert claims(server, data["jwt"])["app_id"] == 10
@@ -152,7 +162,7 @@ def test_app_id_and_gapp_id_give_permissions(game: Game, browser: Browser, serve
 
 @pytest.fixture(scope="module")
 def service(server: Server) -> ServiceKey:
-    """The key of a service, application 22, and of another one, 23."""
+    """Registers one key for the services 22 and 23."""
     key = ServiceKey()
     meta = {"service_meta": {"public_key": key.pem}}
     server.apply({"applications": [{"application_id": 22, "name": "Service", **meta}]})
@@ -161,7 +171,7 @@ def service(server: Server) -> ServiceKey:
     return key
 
 
-def test_a_service_jwt_sets_the_application(game: Game, browser: Browser, server: Server, service: ServiceKey) -> None:
+def test_service_jwt_sets_the_application(game: Game, browser: Browser, server: Server, service: ServiceKey) -> None:
     token = service.sign(server, 22)
     data = delivered(browser, game.register(service_jwt=token, factor="device"))
     assert data["permissions"] == {"22": ["serve"]}
@@ -171,7 +181,7 @@ def test_a_service_jwt_sets_the_application(game: Game, browser: Browser, server
         assert dict(row) == {"app_id": 0, "gapp_id": 0} | named
 
 
-def test_a_service_jwt_may_be_a_header_which_wins(game: Game, server: Server, service: ServiceKey) -> None:
+def test_service_jwt_in_the_header_takes_precedence(game: Game, server: Server, service: ServiceKey) -> None:
     header = {"Service-Jwt": service.sign(server, 22)}
     for fields in ({}, {"service_jwt": ""}, {"service_jwt": "x"}, {"service_jwt": service.sign(server, 23)}):
         assert game.register(header, **fields).row("app_id")["app_id"] == 22
@@ -183,7 +193,7 @@ def test_a_service_jwt_may_be_a_header_which_wins(game: Game, server: Server, se
         assert answer.json()["error"].startswith("service_jwt: ")
 
 
-def test_a_service_jwt_of_another_application_or_a_bad_one_is_refused(
+def test_service_jwt_of_another_application_or_an_invalid_one_is_refused(
     game: Game, server: Server, service: ServiceKey
 ) -> None:
     now = int(time.time())
@@ -209,9 +219,7 @@ def test_a_service_jwt_of_another_application_or_a_bad_one_is_refused(
     assert not query(server, "SELECT 1 FROM game_sessions WHERE address = $1", game.address)
 
 
-def test_short_token_gives_one_token_bound_to_the_address_that_started(
-    game: Game, other: Game, browser: Browser
-) -> None:
+def test_short_token_is_bound_to_the_registering_address(game: Game, other: Game, browser: Browser) -> None:
     session = game.register(short_token="1")
     polled_elsewhere = Session(other, session.gsid, session.match, session.location)
     press_continue(browser, session)
@@ -221,7 +229,7 @@ def test_short_token_gives_one_token_bound_to_the_address_that_started(
     assert other.http.post(LOGIN, json={"token": data["token"]}).status_code == 401
 
 
-def test_a_signed_poll_delivers_from_anywhere(game: Game, other: Game, browser: Browser) -> None:
+def test_signed_poll_from_any_address_gets_the_login(game: Game, other: Game, browser: Browser) -> None:
     session = game.register(public_key=public_text(rsa_key()))
     press_continue(browser, session)
     violation(session.poll())
@@ -230,7 +238,7 @@ def test_a_signed_poll_delivers_from_anywhere(game: Game, other: Game, browser: 
     violation(moved.signed(rsa_key()))
 
 
-def test_a_form_polls_too(game: Game) -> None:
+def test_poll_accepts_a_form(game: Game) -> None:
     session = game.register()
     session.close()
     answer = game.http.post(f"{BASE}/getGsidResult", data={"gsid": session.gsid})
@@ -241,7 +249,7 @@ def seconds_left(session: Session) -> float:
     return float(session.row("extract(epoch FROM ends - created) AS life")["life"])
 
 
-def test_a_session_lives_two_minutes_and_two_more_with_every_poll_up_to_twenty(game: Game) -> None:
+def test_session_lives_two_minutes_and_two_more_with_every_poll_up_to_twenty(game: Game) -> None:
     session = game.register()
     assert seconds_left(session) == 120
     assert outcome(session.poll())[0] == "RETRY"
@@ -253,7 +261,7 @@ def test_a_session_lives_two_minutes_and_two_more_with_every_poll_up_to_twenty(g
     assert seconds_left(session) == 1200
 
 
-def test_a_refused_poll_or_a_close_extends_nothing(game: Game, other: Game) -> None:
+def test_refused_poll_or_close_does_not_extend_the_session(game: Game, other: Game) -> None:
     session = game.register()
     violation(Session(other, session.gsid, session.match, session.location).poll())
     session.close()
@@ -261,9 +269,7 @@ def test_a_refused_poll_or_a_close_extends_nothing(game: Game, other: Game) -> N
     assert seconds_left(session) == 120
 
 
-def test_an_expired_session_says_so_to_its_own_client_for_ten_minutes(
-    game: Game, other: Game, browser: Browser
-) -> None:
+def test_expired_session_is_reported_to_its_client_for_ten_minutes(game: Game, other: Game, browser: Browser) -> None:
     session = game.register()
     for ago in ("1 s", "9 min 50 s"):
         session.change(f"ends = now() - interval '{ago}'")
@@ -275,13 +281,13 @@ def test_an_expired_session_says_so_to_its_own_client_for_ten_minutes(
     violation(session.close())
 
 
-def test_twenty_minutes_are_the_end_however_often_it_is_polled(game: Game) -> None:
+def test_session_ends_after_twenty_minutes_of_polling(game: Game) -> None:
     session = game.register()
     session.change("created = now() - interval '20 min', ends = now()")
     assert outcome(session.poll()) == ("ERROR", "session expired")
 
 
-def test_a_login_that_was_not_fetched_in_time_is_lost(game: Game, browser: Browser) -> None:
+def test_login_of_an_expired_session_is_not_delivered(game: Game, browser: Browser) -> None:
     session = game.register()
     press_continue(browser, session)
     session.change("ends = now() - interval '1 s'")
@@ -289,18 +295,20 @@ def test_a_login_that_was_not_fetched_in_time_is_lost(game: Game, browser: Brows
     assert session.status == "confirmed"
 
 
-def test_a_user_who_was_disabled_after_confirming_gets_nothing(game: Game, server: Server) -> None:
+def test_user_disabled_after_the_confirmation_is_not_logged_in(game: Game, server: Server) -> None:
     login = new_user(server)
     session = game.register()
     with Browser(server) as browser:
-        assert sign_in_at(browser, session, login, PASSWORD).status_code == 303
+        assert sign_in_on_game_page(browser, session, login, PASSWORD).status_code == 303
     query(server, "UPDATE users SET disabled = true WHERE login = $1", login)
     answer = session.poll()
     assert outcome(answer)[0] == "ERROR"
     assert set(answer.json()) == {"status", "error"}
 
 
-def test_a_user_who_may_no_longer_log_in_gets_nothing(game: Game, server: Server, browser: Browser) -> None:
+def test_user_who_loses_access_after_the_confirmation_is_not_logged_in(
+    game: Game, server: Server, browser: Browser
+) -> None:
     server.apply({"applications": [{"application_id": 20, "name": "Soon closed"}]})
     session = game.register(app_id=20)
     press_continue(browser, session)
@@ -309,15 +317,15 @@ def test_a_user_who_may_no_longer_log_in_gets_nothing(game: Game, server: Server
     assert outcome(session.poll()) == ("ERROR", "session denied")
 
 
-def test_only_the_database_decides_what_time_it_is(game: Game) -> None:
-    """started and ts are of one clock: a session is never older than it is."""
+def test_started_and_ts_are_from_the_database_clock(game: Game) -> None:
+    """Otherwise the age of a session could be negative."""
     data = game.get_gsid().json()
     polled = orjson.loads(game.ask("getGsidResult", data["gsid"]).content)
     assert polled["started"] == data["started"] <= polled["ts"]
 
 
 @pytest.mark.parametrize("what", ["getGsid", "getGsidResult", "closeGsid", "info"])
-def test_only_post_is_taken(game: Game, what: str) -> None:
+def test_methods_other_than_post_are_refused(game: Game, what: str) -> None:
     for method in ("GET", "PUT", "DELETE", "PATCH"):
         answer: httpx.Response = game.http.request(method, f"{BASE}/{what}")
         assert answer.status_code == 405

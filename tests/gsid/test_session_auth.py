@@ -1,4 +1,4 @@
-"""Under which name a client is counted and blocked."""
+"""Authentication of a request about a session: the counters that may block its client."""
 
 import pytest
 import trio
@@ -20,81 +20,82 @@ _BLOCK = Statement(
     """INSERT INTO throttle (key, failures, since, blocked_until, expires)
     VALUES (:key, 1, now(), now() + interval '1 min', now() + interval '1 min') RETURNING 1"""
 )
-_KEPT = Statement("SELECT id FROM game_violations WHERE address = :address")
+_RECORDS = Statement("SELECT id FROM game_violations WHERE address = :address")
 
 
 async def register(services: Services, *, key: bool) -> tuple[str, str]:
-    """Its gsid and its secret."""
-    made = await services.game.registration.register(LoginOptions(HOME), public_text(rsa_key()) if key else None)
-    return made.gsid, made.secret
+    """Returns the gsid and the secret."""
+    session = await services.game_login.registration.register(
+        LoginOptions(HOME), public_text(rsa_key()) if key else None
+    )
+    return session.gsid, session.secret
 
 
-def asked(gsid: str, *, location: str = "", signed: bool = False) -> SessionRequest:
+def request_for(gsid: str, *, location: str = "", signed: bool = False) -> SessionRequest:
     signature = sign(rsa_key(), BODY) if signed else None
     return SessionRequest(gsid, HOME, (), None, ClientEvidence(HOME, location or None, signature, signed_bytes=BODY))
 
 
-async def test_whoever_signs_is_counted_by_the_key_and_any_other_by_the_address(services: Services) -> None:
-    """A key is public: whoever registers somebody else's, and polls by other evidence, is not that somebody."""
-    admit = services.game.authenticator.authenticate
+async def test_early_polls_count_by_key_for_a_signed_request_and_by_address_otherwise(services: Services) -> None:
+    """A public key is no secret: a client that registers it without being able to sign must not get it blocked."""
+    authenticate = services.game_login.authenticator.authenticate
     by_address = AddressKeys.of(HOME).early_polls
     plain, _ = await register(services, key=False)
     keyed, secret = await register(services, key=True)
-    assert (await admit(asked(plain))).early_poll_key == by_address
-    assert (await admit(asked(keyed, location=secret))).early_poll_key == by_address
-    by_key = (await admit(asked(keyed, signed=True))).early_poll_key
+    assert (await authenticate(request_for(plain))).early_poll_key == by_address
+    assert (await authenticate(request_for(keyed, location=secret))).early_poll_key == by_address
+    by_key = (await authenticate(request_for(keyed, signed=True))).early_poll_key
     assert by_key not in (by_address, AddressKeys.of(HOME).refusals, public_der(rsa_key().public_key()))
     other, _ = await register(services, key=True)
-    assert (await admit(asked(other, signed=True))).early_poll_key == by_key
+    assert (await authenticate(request_for(other, signed=True))).early_poll_key == by_key
 
 
-async def test_a_blocked_key_stops_those_who_sign_and_a_blocked_address_the_others(services: Services) -> None:
-    admit = services.game.authenticator.authenticate
+async def test_blocked_key_refuses_signed_requests_and_blocked_address_the_others(services: Services) -> None:
+    authenticate = services.game_login.authenticator.authenticate
     plain, _ = await register(services, key=False)
     keyed, secret = await register(services, key=True)
-    by_key = (await admit(asked(keyed, signed=True))).early_poll_key
+    by_key = (await authenticate(request_for(keyed, signed=True))).early_poll_key
     await services.database.value(_BLOCK, key=by_key)
     with pytest.raises(Violation):
-        await admit(asked(keyed, signed=True))
-    await admit(asked(keyed, location=secret))
-    await admit(asked(plain))
+        await authenticate(request_for(keyed, signed=True))
+    await authenticate(request_for(keyed, location=secret))
+    await authenticate(request_for(plain))
     await services.database.value(_BLOCK, key=AddressKeys.of(HOME).early_polls)
     with pytest.raises(Violation):
-        await admit(asked(keyed, location=secret))
+        await authenticate(request_for(keyed, location=secret))
     with pytest.raises(Violation):
-        await admit(asked(plain))
+        await authenticate(request_for(plain))
     signing, _ = await register(services, key=True)
-    with pytest.raises(Violation):  # still by its key
-        await admit(asked(signing, signed=True))
+    with pytest.raises(Violation):  # its key is still blocked
+        await authenticate(request_for(signing, signed=True))
 
 
-async def test_an_address_that_is_blocked_does_not_stop_those_who_sign(services: Services) -> None:
+async def test_blocked_address_does_not_refuse_signed_requests(services: Services) -> None:
     await services.database.value(_BLOCK, key=AddressKeys.of(HOME).early_polls)
     keyed, _ = await register(services, key=True)
-    await services.game.authenticator.authenticate(asked(keyed, signed=True))
+    await services.game_login.authenticator.authenticate(request_for(keyed, signed=True))
 
 
-async def test_refusals_that_come_together_share_a_record(services: Services) -> None:
-    """Those beyond the first hundred, also if none has been written when the next one comes."""
+async def test_concurrent_refusals_beyond_the_limit_share_a_record(services: Services) -> None:
     records = []
 
     async def guess() -> None:
-        with pytest.raises(Violation) as refused:
-            await services.game.authenticator.authenticate(asked("x"))
-        records.append(refused.value.message)
+        with pytest.raises(Violation) as error:
+            await services.game_login.authenticator.authenticate(request_for("x"))
+        records.append(error.value.message)
 
     async with trio.open_nursery() as nursery:
         for _ in range(150):
             nursery.start_soon(guess)
     assert len(set(records)) == 101
-    kept = await services.database.rows(_KEPT, address=str(HOME))
-    assert {row["id"] for row in kept} == set(records)
+    rows = await services.database.rows(_RECORDS, address=str(HOME))
+    assert {row["id"] for row in rows} == set(records)
 
 
-async def test_0_switches_the_limit_of_new_sessions_off(services: Services) -> None:
-    off, two = (GameRateLimiter(services.database, GameRateLimits(most, 10, 60)) for most in (0, 2))
+async def test_limit_of_new_sessions_0_means_no_limit(services: Services) -> None:
+    unlimited, two = (GameRateLimiter(services.database, GameRateLimits(limit, 10, 60)) for limit in (0, 2))
     for _ in range(5):
-        await off.count_new_session(HOME)
+        await unlimited.count_new_session(HOME)
     await two.count_new_session(HOME)
     await two.count_new_session(HOME)
     with pytest.raises(TooManySessions):

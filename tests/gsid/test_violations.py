@@ -1,4 +1,4 @@
-"""A refusal tells the client the id of a log record and nothing else; the log, and `sso why`, tell the operator why."""
+"""Violations: the client gets only the id of a log record; the log and `sso why` have the reason."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -7,10 +7,13 @@ import orjson
 import pytest
 
 from sso.cli.why import lines
+from sso.gsid.rate_limit import MAX_RECORDED_REFUSALS
 from sso.gsid.violations import ViolationRecord
 from tests.kit.browser import Browser, query
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, reasons, rsa_key, sign, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign, violation, violation_log
 from tests.kit.server import Server
+
+TOO_MANY = MAX_RECORDED_REFUSALS + 6
 
 
 def why(server: Server, record: str) -> dict[str, str]:
@@ -18,19 +21,19 @@ def why(server: Server, record: str) -> dict[str, str]:
     return {line[:10].strip(): line[10:] for line in shown}
 
 
-def test_the_id_is_random_opaque_and_finds_the_line_in_the_log(game: Game, other: Game) -> None:
+def test_violation_id_is_random_and_finds_the_log_entry(game: Game, other: Game) -> None:
     session = game.register()
     moved = Session(other, session.gsid, session.match, session.location)
     first, second = violation(moved.poll()), violation(moved.poll())
     assert first != second
     assert session.gsid[:8] not in first
-    (entry,) = reasons(game.server, first)
+    (entry,) = violation_log(game.server, first)
     assert (entry["reason"], entry["expected"], entry["found"]) == ("wrong address", game.address, other.address)
     assert entry["gsid"] == session.gsid
-    assert not reasons(game.server, session.gsid)
+    assert not violation_log(game.server, session.gsid)
 
 
-def test_every_violation_names_the_binding_that_failed_and_both_values(
+def test_log_entry_has_the_failed_check_and_both_values(
     game: Game, other: Game, browser: Browser, server: Server
 ) -> None:
     plain, keyed, done = game.register(), game.register(public_key=public_text(rsa_key())), game.register()
@@ -57,46 +60,46 @@ def test_every_violation_names_the_binding_that_failed_and_both_values(
         (done.poll(), "repeated attempt", "one delivery", "another poll"),
         (game.ask("info", plain.gsid), "info", "SSO_INFO_ALLOW", game.address),
     ):
-        (entry,) = reasons(server, violation(answer))
+        (entry,) = violation_log(server, violation(answer))
         assert reason in entry["reason"]
         assert expected in entry["expected"], entry
         assert found in entry["found"], entry
         assert entry["address"] in (game.address, other.address)
 
 
-def test_why_tells_an_operator_what_the_log_tells_and_no_secret(game: Game, other: Game, server: Server) -> None:
+def test_why_shows_the_log_entry_without_secrets(game: Game, other: Game, server: Server) -> None:
     session = game.register()
     wrong = "W" * 43
     record = violation(Session(other, session.gsid, session.match, session.location).poll({"Location": wrong}))
-    told = why(server, record)
-    assert list(told) == ["when", "gsid", "from", "reason", "expected", "found"]
-    assert (told["gsid"], told["from"], told["reason"]) == (session.gsid, other.address, "wrong location")
-    (entry,) = reasons(server, record)
-    assert (told["expected"], told["found"]) == (entry["expected"], entry["found"])
-    assert told["expected"] == f"sha256 {hashlib.sha256(session.secret.encode()).hexdigest()[:12]}…"
-    assert told["found"] == f"sha256 {hashlib.sha256(wrong.encode()).hexdigest()[:12]}…"
+    shown = why(server, record)
+    assert list(shown) == ["when", "gsid", "from", "reason", "expected", "found"]
+    assert (shown["gsid"], shown["from"], shown["reason"]) == (session.gsid, other.address, "wrong location")
+    (entry,) = violation_log(server, record)
+    assert (shown["expected"], shown["found"]) == (entry["expected"], entry["found"])
+    assert shown["expected"] == f"sha256 {hashlib.sha256(session.secret.encode()).hexdigest()[:12]}…"
+    assert shown["found"] == f"sha256 {hashlib.sha256(wrong.encode()).hexdigest()[:12]}…"
 
 
-def test_why_of_nothing_is_said_in_one_line(server: Server) -> None:
+def test_why_of_an_unknown_id_fails_with_one_line(server: Server) -> None:
     done = server.sso("why", "'; --", check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
 
 
-def test_what_was_sent_for_a_gsid_writes_no_lines_of_its_own() -> None:
+def test_why_escapes_control_characters_in_the_gsid() -> None:
     sent = "x\nreason    nothing\x1b[2J\u202e"
-    told = dict(lines(ViolationRecord("0", datetime.now(UTC), sent, "no such session", "", "", "127.0.0.1")))
-    assert told["gsid"] == r"'x\nreason    nothing\x1b[2J\u202e'"
+    shown = dict(lines(ViolationRecord("0", datetime.now(UTC), sent, "no such session", "", "", "127.0.0.1")))
+    assert shown["gsid"] == r"'x\nreason    nothing\x1b[2J\u202e'"
 
 
 @pytest.mark.parametrize("length", [65, 10_000])
-def test_what_was_sent_for_a_gsid_is_kept_in_part(game: Game, server: Server, length: int) -> None:
-    (entry,) = reasons(server, violation(game.ask("getGsidResult", "x" * length)))
+def test_record_has_at_most_64_characters_of_the_gsid(game: Game, server: Server, length: int) -> None:
+    (entry,) = violation_log(server, violation(game.ask("getGsidResult", "x" * length)))
     assert entry["gsid"] == "x" * 64
 
 
-def test_no_line_of_the_log_holds_a_secret(game: Game, other: Game, browser: Browser, server: Server) -> None:
+def test_log_contains_no_secrets(game: Game, other: Game, browser: Browser, server: Server) -> None:
     session = game.register(factor="a very secret device", with_email="a guessed secret")
     keyed = game.register(public_key=public_text(rsa_key()))
     signature = sign(rsa_key(), orjson.dumps({"gsid": keyed.gsid}))
@@ -123,8 +126,8 @@ def test_no_line_of_the_log_holds_a_secret(game: Game, other: Game, browser: Bro
         assert secret not in logged
 
 
-def test_a_refusal_says_the_same_whatever_the_reason(game: Game, other: Game) -> None:
-    """Neither the body nor a header tells whether a session exists."""
+def test_response_is_the_same_for_every_reason(game: Game, other: Game) -> None:
+    """Neither the body nor a header shows whether a session exists."""
     session = game.register()
     moved = Session(other, session.gsid, session.match, session.location)
     answers = [moved.poll(), moved.poll({"Location": "x"}), other.ask("getGsidResult", "x"), moved.close("Error")]
@@ -136,30 +139,30 @@ def test_a_refusal_says_the_same_whatever_the_reason(game: Game, other: Game) ->
 
 
 @pytest.mark.parametrize("what", ["info", "getGsidResult"])
-def test_whoever_is_refused_without_end_does_not_fill_the_database(game: Game, server: Server, what: str) -> None:
-    """Whether the gsid is known or not, whatever the evidence."""
+def test_repeated_violations_of_an_address_share_a_record(game: Game, server: Server, what: str) -> None:
+    """With known and unknown gsids, with and without evidence."""
     session = game.register(public_key=public_text(rsa_key()))
     ways: list[tuple[str, dict[str, str]]] = [(session.gsid, {"Sign": "x"}), (session.gsid, {}), ("x", {})]
-    records = [violation(game.ask(what, *ways[number % len(ways)])) for number in range(130)]
-    kept = query(server, "SELECT id, reason FROM game_violations WHERE address = $1", game.address)
-    assert len(kept) <= 100 + 2  # of each worker one for all that follow
-    assert set(records) == {row["id"] for row in kept}
-    assert {row["id"] for row in kept if row["reason"] == "blocked"} == set(records[100:])
-    told = why(server, records[-1])
-    assert (told["reason"], told["expected"]) == ("blocked", "at most 100 refused requests in a minute")
+    records = [violation(game.ask(what, *ways[number % len(ways)])) for number in range(TOO_MANY)]
+    rows = query(server, "SELECT id, reason, expected FROM game_violations WHERE address = $1", game.address)
+    assert len(rows) <= MAX_RECORDED_REFUSALS + 2  # and one shared record per worker
+    assert set(records) == {row["id"] for row in rows}
+    assert {row["id"] for row in rows if row["reason"] == "blocked"} == set(records[MAX_RECORDED_REFUSALS:])
+    (shared, *_) = (row for row in rows if row["id"] == records[-1])
+    assert (shared["reason"], shared["expected"]) == ("blocked", "at most 100 refused requests in a minute")
 
 
-def test_whoever_is_refused_without_end_stops_nobody_else_at_the_same_address(
+def test_repeated_violations_do_not_block_other_clients_at_the_same_address(
     game: Game, browser: Browser, server: Server
 ) -> None:
-    """Many are behind one address, and one of them may guess."""
+    """Many clients may share an address, and one of them may be an attacker."""
     session, keyed = game.register(), game.register(public_key=public_text(rsa_key()))
-    records = [violation(game.ask("getGsidResult", "x")) for _ in range(130)]
-    assert len(set(records)) <= 100 + 2
+    records = [violation(game.ask("getGsidResult", "x")) for _ in range(TOO_MANY)]
+    assert len(set(records)) <= MAX_RECORDED_REFUSALS + 2
     assert outcome(session.poll())[0] == "RETRY"
     assert outcome(session.poll({"Location": session.secret}))[0] == "RETRY"
     assert outcome(keyed.signed(rsa_key()))[0] == "RETRY"
-    assert violation(keyed.poll()) in records[100:]  # what is wrong stays refused, and costs no record
+    assert violation(keyed.poll()) in records[MAX_RECORDED_REFUSALS:]  # still refused, without a record of its own
     press_continue(browser, session)
     assert outcome(session.poll())[0] == "OK"
     assert outcome(game.register().close())[0] == "OK"

@@ -83,11 +83,11 @@ async def test_key_past_its_publication_is_not_in_the_set(services: Services) ->
 async def test_running_key_set_reloads_after_a_notification(
     services: Services, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sso.db.notifications.SCAN_S", 3600.0)  # without the periodic reload
+    monkeypatch.setattr("sso.db.notifications.RESCAN_S", 3600.0)  # without the periodic reload
     other = KeySet(services.key_store, services.keyring)
-    await nursery.start(services.wakeups.run)
-    await services.wakeups.connected.wait()
-    await nursery.start(other.run, services.wakeups)
+    await nursery.start(services.notifications.run)
+    await services.notifications.connected.wait()
+    await nursery.start(other.run, services.notifications)
     kid = await services.key_store.rotate("ES256", 3600)
     await until_true(lambda: other.find(kid) is not None)
 

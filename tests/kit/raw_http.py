@@ -1,4 +1,4 @@
-"""Both HTTP servers in this process with a small application, and a client that sends exactly what it is told to."""
+"""Both HTTP servers in this process with a small application, and a client that sends exactly the given bytes."""
 
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -9,8 +9,7 @@ from typing import Any
 import orjson
 import trio
 
-from sso.serve import hypercorn
-from sso.serve.http1 import server as lane
+from sso.serve.http1 import server as http_server
 from sso.serve.server_limits import ServerLimits
 from sso.web.security_headers import data_headers
 
@@ -18,21 +17,21 @@ SERVERS = ("builtin", "hypercorn")
 SHORT = ServerLimits(
     keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, first_request_s=0.1
 )
-ANSWER_S = 10.0
+RESPONSE_TIMEOUT_S = 10.0
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def application(handler: App) -> App:
-    """With the life that servers expect of an application around it."""
+    """Adds the ASGI lifespan protocol to a handler."""
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":
             await handler(scope, receive, send)
             return
-        for moment in ("startup", "shutdown"):
+        for event in ("startup", "shutdown"):
             await receive()
-            await send({"type": f"lifespan.{moment}.complete"})
+            await send({"type": f"lifespan.{event}.complete"})
 
     return run
 
@@ -55,13 +54,13 @@ async def reply(send: Any, data: bytes, status: int = 200, headers: Sequence[tup
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with what it was asked, as it was understood."""
+    """Responds with the request as the server parsed it."""
     names = ("method", "path", "http_version", "scheme")
-    told = {name: scope[name] for name in names}
-    told |= {name: scope[name].decode("latin1") for name in ("raw_path", "query_string")}
-    told["headers"] = [[name.decode("latin1"), value.decode("latin1")] for name, value in scope["headers"]]
-    told["body"] = (await body_of(receive)).decode("latin1")
-    await reply(send, orjson.dumps(told), headers=[(b"content-type", b"application/json")])
+    request = {name: scope[name] for name in names}
+    request |= {name: scope[name].decode("latin1") for name in ("raw_path", "query_string")}
+    request["headers"] = [[name.decode("latin1"), value.decode("latin1")] for name, value in scope["headers"]]
+    request["body"] = (await body_of(receive)).decode("latin1")
+    await reply(send, orjson.dumps(request), headers=[(b"content-type", b"application/json")])
 
 
 @dataclass
@@ -70,19 +69,19 @@ class Running:
     stop: trio.Event = field(default_factory=trio.Event)
     over: trio.Event = field(default_factory=trio.Event)
 
-    async def open(self) -> "Raw":
+    async def open(self) -> "RawConnection":
         if isinstance(self.address, str):
-            return Raw(await trio.open_unix_socket(self.address))
-        return Raw(await trio.open_tcp_stream(*self.address))
+            return RawConnection(await trio.open_unix_socket(self.address))
+        return RawConnection(await trio.open_tcp_stream(*self.address))
 
     async def ask(self, request: bytes) -> "Answer":
-        """One request; the answer, and whatever follows up to the end of the connection."""
+        """Sends one request on a new connection and returns the response."""
         async with await self.open() as raw:
             await raw.send(request)
             return await raw.answer(head_only=request.startswith(b"HEAD "))
 
-    async def all_of(self, request: bytes) -> bytes:
-        """To the end of the connection."""
+    async def response_bytes(self, request: bytes) -> bytes:
+        """Sends a request and returns all bytes until the connection is closed."""
         async with await self.open() as raw:
             await raw.send(request)
             return await raw.rest()
@@ -100,8 +99,11 @@ async def serving(
 
     async def serve(*, task_status: trio.TaskStatus[None]) -> None:
         app = application(handler)
-        serve = hypercorn.serve if kind == "hypercorn" else lane.serve
-        await serve(app, [listener], running.stop, task_status.started, limits, data_headers(https=False))
+        hypercorn_only = kind == "hypercorn"
+        headers = data_headers(https=False)
+        await http_server.serve(
+            app, [listener], running.stop, task_status.started, limits, headers, hypercorn_only=hypercorn_only
+        )
         running.over.set()
 
     async with trio.open_nursery() as nursery:
@@ -119,18 +121,18 @@ class Answer:
     body: bytes
 
     @property
-    def told(self) -> Any:
+    def json(self) -> Any:
         return orjson.loads(self.body)
 
 
-class Raw:
+class RawConnection:
     """One connection."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
         self._buffer = b""
 
-    async def __aenter__(self) -> "Raw":
+    async def __aenter__(self) -> "RawConnection":
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -144,16 +146,16 @@ class Raw:
                 await trio.sleep(pause)
 
     async def rest(self) -> bytes:
-        """Everything, to the end."""
-        with trio.fail_after(ANSWER_S):
+        """Returns all bytes until the connection is closed."""
+        with trio.fail_after(RESPONSE_TIMEOUT_S):
             while data := await self._more():
                 self._buffer += data
         data, self._buffer = self._buffer, b""
         return data
 
     async def answer(self, *, head_only: bool = False) -> Answer:
-        """The next one."""
-        with trio.fail_after(ANSWER_S):
+        """Returns the next response."""
+        with trio.fail_after(RESPONSE_TIMEOUT_S):
             head = await self._until(b"\r\n\r\n")
             first, *lines = head.decode("latin1").split("\r\n")[:-2]
             headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
@@ -169,8 +171,8 @@ class Raw:
             return Answer(status, headers, body)
 
     async def is_closed(self) -> bool:
-        """By the server, without another word."""
-        with trio.fail_after(ANSWER_S):
+        """Whether the server has closed the connection without sending more."""
+        with trio.fail_after(RESPONSE_TIMEOUT_S):
             return not self._buffer and not await self._more()
 
     async def _chunks(self) -> bytes:

@@ -41,7 +41,7 @@ async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str) -> None
         await raw.send(get(UPGRADES[name]))
         answer = await raw.answer()
         assert answer.status == 200
-        assert answer.told["http_version"] == "1.1"
+        assert answer.json["http_version"] == "1.1"
         assert "upgrade" not in answer.headers
         await raw.send(PREFACE)
         everything = await raw.rest()
@@ -58,7 +58,7 @@ async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(kind: str, m
 @pytest.mark.parametrize("sent", [PREFACE, PREFACE[:18], get() + PREFACE, b"\r\n" + PREFACE])
 async def test_http_2_preface_is_refused(kind: str, sent: bytes) -> None:
     async with serving(kind, limits=SHORT) as server:
-        everything = await server.all_of(sent)
+        everything = await server.response_bytes(sent)
         answers = everything.split(b"HTTP/1.1 ")[1:]
         assert answers[-1].startswith(b"400 ")
         assert len(answers) == (2 if sent.startswith(b"GET") else 1)

@@ -145,7 +145,7 @@ def test_link_in_the_place_of_a_socket_file_is_not_followed(folder: Path, monkey
     (folder / "sso.sock").symlink_to(folder / "roots")
     (folder / "data").mkdir()
     os.chown(folder / "data", entry().pw_uid, entry().pw_gid)
-    monkeypatch.setattr(privileges, "_check_program", lambda _: None)
-    monkeypatch.setattr(privileges, "_become", lambda _: None)
+    monkeypatch.setattr(privileges, "_check_program_readable", lambda _: None)
+    monkeypatch.setattr(privileges, "_switch_user", lambda _: None)
     drop_privileges(NAME, folder / "data", (Bind(path=str(folder / "sso.sock")),))
     assert (folder / "roots").stat().st_uid == 0

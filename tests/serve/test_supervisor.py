@@ -181,7 +181,7 @@ sys.exit(Supervisor([ChildRole("worker", crash)]).run())
     gaps = [later - earlier for earlier, later in pairwise(times)]
     for gap, pause in zip(gaps, (0.1, 0.2, 0.4, 0.8), strict=True):
         assert gap > pause
-    show.until(lambda: show.log.count("process died") == 5)
+    show.until(lambda: show.log.count("process.died") == 5)
     assert "as planned" in show.log  # with its traceback
     assert show.stop() == 0
 
@@ -259,7 +259,7 @@ sys.exit(Supervisor(roles, drain_s=1.0, on_ready=lambda: note("ready")).run())
     before = time.monotonic()
     assert show.stop() == 1
     assert 0.9 < time.monotonic() - before < 3.0
-    assert "killing a process" in show.log
+    assert "process.killed" in show.log
     assert show.diary("worker", "term")
     assert show.diary("database", "gone")  # it still had its turn
 
@@ -282,7 +282,7 @@ sys.exit(Supervisor([ChildRole("worker", slow)], on_ready=lambda: note("ready"))
     (show.folder / "go").touch()
     assert show.process.wait(10) == 0
     assert len(show.diary("slow", "term")) == 1
-    assert "killing" not in show.log
+    assert "process.killed" not in show.log
 
 
 def test_second_ctrl_c_kills_at_once(stage: Stage) -> None:
@@ -325,7 +325,7 @@ def test_sighup_replaces_workers_one_by_one(stage: Stage) -> None:
     show = stage(RELOADING)
     show.until(lambda: show.diary("ready"))
     reload(show, "2")
-    show.until(lambda: "all workers are replaced" in show.log)
+    show.until(lambda: "reload.finished" in show.log)
     serving, lowest, highest = 0, 99, 0
     started = False
     for line in show.diary():
@@ -348,10 +348,10 @@ def test_sighup_can_change_the_number_of_workers(stage: Stage) -> None:
     show = stage(RELOADING.replace("COUNT)]", 'int(generation) if generation != "1" else 2)]'))
     show.until(lambda: show.diary("ready"))
     reload(show, "3")
-    show.until(lambda: "all workers are replaced" in show.log)
+    show.until(lambda: "reload.finished" in show.log)
     assert len(show.diary("worker-3", "up")) == 3
     reload(show, "1")
-    show.until(lambda: show.log.count("all workers are replaced") == 2)
+    show.until(lambda: show.log.count("reload.finished") == 2)
     assert len(show.diary("worker-3", "gone")) == 3
     assert len(show.diary("worker-1", "up")) == 4
     assert show.stop() == 0
@@ -361,13 +361,13 @@ def test_sighup_with_a_generation_that_fails_keeps_the_old(stage: Stage) -> None
     show = stage(RELOADING)
     show.until(lambda: show.diary("ready"))
     reload(show, "fail")
-    show.until(lambda: "reload abandoned" in show.log)
+    show.until(lambda: "reload.abandoned" in show.log)
     reload(show, "broken")
-    show.until(lambda: "keeping the old configuration" in show.log)
+    show.until(lambda: "reload.failed" in show.log)
     assert not show.diary("worker-1", "term")
     assert len(show.diary("worker-fail")) == 1
     reload(show, "2")
-    show.until(lambda: "all workers are replaced" in show.log)
+    show.until(lambda: "reload.finished" in show.log)
     assert show.stop() == 0
 
 
@@ -375,7 +375,7 @@ def test_newcomer_that_never_gets_ready_is_sent_away(stage: Stage) -> None:
     show = stage(f"import sso.serve.supervisor as it\nit._READY_S = 0.5\n{RELOADING}")
     show.until(lambda: show.diary("ready"))
     reload(show, "silent")
-    show.until(lambda: "reload abandoned" in show.log)
+    show.until(lambda: "reload.abandoned" in show.log)
     assert not show.diary("worker-1", "term")
     assert len(show.diary("silent")) == 1
     assert show.stop() == 0
@@ -426,7 +426,7 @@ sys.exit(Supervisor(read(), on_ready=lambda: note("ready"), reload=read).run())
     for _ in range(3):
         show.tell(signal.SIGHUP)
         time.sleep(0.05)
-    show.until(lambda: show.log.count("all workers are replaced") == 2)
+    show.until(lambda: show.log.count("reload.finished") == 2)
     assert show.stop() == 0
     assert len(show.diary("read")) == 3
 
@@ -493,7 +493,7 @@ sys.exit(Supervisor(roles, on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_roles_are_checked() -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="at least 1"):
         ChildRole("worker", lambda ready, number: None, count=0)
     with pytest.raises(ValueError, match="same name"):
         Supervisor([ChildRole("worker", lambda ready, number: None), ChildRole("worker", lambda ready, number: None)])

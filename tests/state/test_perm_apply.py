@@ -44,7 +44,7 @@ async def test_one_document_makes_a_whole_studio(services: Services) -> None:
     assert "red_dawn/project.can_view_project" in await rules(services, BOB)
     assert await rules(services, BOB, 40) == ["chat.ban|a,b", "chat.mute", "public_data.title"]
     assert await rules(services, ANN, 40) == ["chat.mute"]  # through the group and the project's settings
-    key = await services.permissions.access_keys.presented(SECRET)
+    key = await services.permissions.access_keys.authenticate(SECRET)
     assert key is not None
     assert key.application_id == 40
 

@@ -195,7 +195,7 @@ def test_refusal_leads_to_the_nested_field() -> None:
 
 
 def test_very_many_wrong_fields_are_not_listed() -> None:
-    assert refuse(counts={str(i): "x" for i in range(60_000)}) == "too many fields are wrong"
+    assert refuse(counts={str(i): "x" for i in range(60_000)}) == "too many fields are invalid"
 
 
 def test_words_of_a_validator_are_the_message() -> None:

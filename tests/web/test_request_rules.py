@@ -202,7 +202,7 @@ def test_remembered_hosts_are_bounded() -> None:
     hosts = AllowedHosts.of(load(None, {}))
     for port in range(3000):
         assert hosts.allows(b"localhost:%d" % port, None)
-    assert len(hosts.remembered) <= 256
+    assert len(hosts.accepted) <= 256
 
 
 @pytest.mark.parametrize(

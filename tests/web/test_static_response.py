@@ -50,8 +50,8 @@ def test_other_methods_are_as_ever(server: Server, path: str) -> None:
 def test_they_are_in_the_log(server: Server) -> None:
     with server.client() as client:
         name = client.get(PATHS[0]).headers["X-Request-Id"]
-    assert until(lambda: [line for line in server.log_events("request") if line.get("request") == name])
-    (line,) = [line for line in server.log_events("request") if line.get("request") == name]
+    assert until(lambda: [line for line in server.log_events("request.answered") if line.get("request") == name])
+    (line,) = [line for line in server.log_events("request.answered") if line.get("request") == name]
     assert (line["method"], line["route"], line["status"]) == ("GET", PATHS[0], 200)
 
 
@@ -65,7 +65,7 @@ async def test_what_has_changed_is_shown() -> None:
     prepared = StaticResponse("/x", lambda: shown[0], "text/plain", {"A": "b"}, AccessLog(Metrics(False)))
     scope = {"type": "http", "method": "GET", "headers": []}
     for _ in range(2):
-        await prepared.answer(scope, send)
+        await prepared.respond(scope, send)
         shown.reverse()
     assert [message["body"] for message in sent[1::2]] == [b"one", b"two"]
     assert len({dict(message["headers"])[b"etag"] for message in sent[::2]}) == 2

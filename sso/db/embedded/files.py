@@ -13,31 +13,32 @@ LOG_LIMIT = 10_000_000
 
 
 class EmbeddedError(Exception):
-    """One line that says what is wrong and what to do."""
+    """Its text is one line: what is wrong and how to fix it."""
 
 
 class Account(NamedTuple):
-    """Whom PostgreSQL runs as."""
+    """The user and group that PostgreSQL runs as."""
 
     uid: int
     gid: int
 
 
 class Lock:
-    """A flock; it lasts until every copy of the descriptor is closed, also those in forks."""
+    """A flock. It is held until every copy of the descriptor is closed, including those in forked processes."""
 
     def __init__(self, path: Path) -> None:
         self.fd = open_file(path, os.O_RDWR)
 
-    def take(self, how: int) -> bool:
+    def take(self, mode: int) -> bool:
+        """Returns False if another process holds the lock. ``mode`` is LOCK_SH or LOCK_EX."""
         try:
-            fcntl.flock(self.fd, how | fcntl.LOCK_NB)
+            fcntl.flock(self.fd, mode | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
     def close(self) -> None:
-        # Not LOCK_UN: that would let go for the forks as well.
+        # Not LOCK_UN: that would release it for forked processes as well.
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -49,8 +50,8 @@ class Lock:
         self.close()
 
 
-def account_of(home: Path) -> Account:
-    """Our own, or for root, as PostgreSQL refuses root: the owner of the data, ``nobody`` for new data."""
+def postgres_account(home: Path) -> Account:
+    """Returns our own account. PostgreSQL refuses to run as root, so root gets the owner of the data, or ``nobody``."""
     if os.geteuid():
         return Account(os.geteuid(), os.getegid())
     try:
@@ -59,7 +60,9 @@ def account_of(home: Path) -> Account:
         try:
             nobody = pwd.getpwnam("nobody")
         except KeyError:
-            raise EmbeddedError("PostgreSQL cannot run as root, and there is no account nobody: use another") from None
+            raise EmbeddedError(
+                "PostgreSQL cannot run as root, and the account nobody does not exist: start as another user"
+            ) from None
         return Account(nobody.pw_uid, nobody.pw_gid)
     if owner.st_uid == 0:
         raise EmbeddedError(f"{home / 'data'} belongs to root, and PostgreSQL cannot run as root: chown it to nobody")
@@ -67,35 +70,36 @@ def account_of(home: Path) -> Account:
 
 
 def check_owner(home: Path) -> None:
+    """Raises EmbeddedError if the files belong to another user."""
     for directory in (home, home / "data"):
         if os.geteuid() and directory.exists() and directory.stat().st_uid != os.geteuid():
             raise EmbeddedError(f"{directory} belongs to uid {directory.stat().st_uid}: run as that user")
 
 
 def reachable(path: Path, account: Account) -> bool:
-    """Whether the account, without further groups, may pass through (or run) a path and all above it."""
+    """Returns whether the account, without supplementary groups, may execute a path and enter all directories above."""
     path = path.resolve()
     for part in (path, *path.parents):
-        found = part.stat()
-        shift = 6 if found.st_uid == account.uid else 3 if found.st_gid == account.gid else 0
-        if not found.st_mode >> shift & 1:
+        status = part.stat()
+        shift = 6 if status.st_uid == account.uid else 3 if status.st_gid == account.gid else 0
+        if not status.st_mode >> shift & 1:
             return False
     return True
 
 
 def make_directory(path: Path, mode: int, owner: Account | None = None) -> None:
-    """Make a directory unless it is there; one that is there is left as it is."""
+    """Creates a directory unless it exists; an existing one is not changed."""
     try:
         path.mkdir(mode)
     except FileExistsError:
         return
     if owner and os.geteuid() == 0:
         os.chown(path, *owner)
-    path.chmod(mode)  # what the umask took away
+    path.chmod(mode)  # mkdir applies the umask
 
 
 def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
-    """Open a file of the directory; a new one belongs to whom the directory belongs to, also if root makes it."""
+    """Opens or creates a file. A new one belongs to the owner of its directory, even if root creates it."""
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
@@ -115,8 +119,8 @@ def open_log(home: Path) -> int:
 
 
 @contextlib.contextmanager
-def alone_in(directory: Path) -> Iterator[None]:
-    """Held only for moments, so without a deadline."""
+def directory_lock(directory: Path) -> Iterator[None]:
+    """Holds an exclusive lock. It is held only briefly, so waiting for it has no deadline."""
     fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Starting an embedded PostgreSQL, and knowing whether it runs."""
+"""Starts an embedded PostgreSQL, and finds out whether one is running."""
 
 import contextlib
 import fcntl
@@ -12,12 +12,22 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from sso.db.embedded.files import Account, EmbeddedError, Lock, account_of, make_directory, open_file, open_log, sync
-from sso.db.embedded.places import SOCKET_NAME, Binaries, check_version, environment, find_binaries, socket_directory
+from sso.db.embedded.binaries import Binaries, check_version, environment, find_binaries
+from sso.db.embedded.files import (
+    Account,
+    EmbeddedError,
+    Lock,
+    make_directory,
+    open_file,
+    open_log,
+    postgres_account,
+    sync,
+)
+from sso.db.embedded.paths import SOCKET_NAME, socket_directory
 
 KEEPER = Path(__file__).with_name("keeper.py")
-ORPHANS_GRACE = 1.0  # seconds for the rest of a killed PostgreSQL to leave by itself
-PAUSE = 0.01
+ORPHAN_GRACE_S = 1.0  # for the other processes of a killed PostgreSQL to exit by themselves
+PAUSE_S = 0.01
 
 SETTINGS = {
     "listen_addresses": "",
@@ -29,10 +39,10 @@ SETTINGS = {
     "full_page_writes": "on",
     "timezone": "UTC",
     "jit": "off",
-    # A small machine: no replicas, few processes, and little log to replay after a crash.
+    # For a small machine: no replicas, few processes, and little WAL to replay after a crash.
     "shared_buffers": "64MB",
     "huge_pages": "off",
-    "dynamic_shared_memory_type": "mmap",  # in data/, as /dev/shm can be tiny, and is emptied when a user logs out
+    "dynamic_shared_memory_type": "mmap",  # in data/: /dev/shm can be tiny, and systemd empties it when a user logs out
     "io_method": "sync",
     "wal_level": "minimal",
     "max_wal_senders": "0",
@@ -40,7 +50,7 @@ SETTINGS = {
     "max_wal_size": "256MB",
     "max_logical_replication_workers": "0",
     "max_parallel_workers_per_gather": "0",
-    # A failed statement is its caller's to report. Its text, parameters and details may hold secrets: keep them out.
+    # Failed statements are reported by their callers. Their text and parameters may hold secrets: do not log them.
     "logging_collector": "off",
     "log_destination": "stderr",
     "log_timezone": "UTC",
@@ -59,83 +69,87 @@ class RunningPostgres(NamedTuple):
     socket_dir: Path
 
 
-def find_ready(home: Path) -> RunningPostgres | None:
-    """The PostgreSQL of a directory, if it accepts connections."""
+def find_running(home: Path) -> RunningPostgres | None:
+    """Returns the PostgreSQL of a directory, None if it does not accept connections."""
     try:
         lines = (home / "data/postmaster.pid").read_text().splitlines()
     except OSError:
         return None
     if len(lines) < 8 or lines[7].strip() != "ready":
         return None
-    ready = RunningPostgres(int(lines[0]), Path(lines[4]))
+    running = RunningPostgres(int(lines[0]), Path(lines[4]))
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:
-            client.connect(str(ready.socket_dir / SOCKET_NAME))  # a postmaster that was killed leaves the file "ready"
+            client.connect(str(running.socket_dir / SOCKET_NAME))  # a killed postmaster leaves a file that says "ready"
         except BlockingIOError:
-            pass  # its queue is full: busy, but there
+            pass  # its backlog is full, so it is running
         except OSError:
             return None
-    return ready
+    return running
 
 
-def bring_up(home: Path, deadline: float) -> Path:
-    """Start PostgreSQL unless it runs, wait until it accepts connections; its socket directory."""
-    if ready := find_ready(home):
-        return ready.socket_dir
+def ensure_running(home: Path, deadline: float) -> Path:
+    """Starts PostgreSQL unless it is running, waits until it accepts connections, and returns its socket directory."""
+    if postgres := find_running(home):
+        return postgres.socket_dir
     with Lock(home / "start.lock") as starting:
         while not starting.take(fcntl.LOCK_EX):
             pause(deadline, f"another process is still starting PostgreSQL in {home}")
         log_start = None
-        patience = time.monotonic() + ORPHANS_GRACE
-        while not (ready := find_ready(home)):
+        orphans_until = time.monotonic() + ORPHAN_GRACE_S
+        while not (postgres := find_running(home)):
             with Lock(home / "running.lock") as running:
                 if running.take(fcntl.LOCK_EX):
                     if log_start is not None:
-                        raise EmbeddedError(f"PostgreSQL in {home} does not start: {_last_words(home, log_start)}")
+                        raise EmbeddedError(f"PostgreSQL in {home} did not start: {_failure_reason(home, log_start)}")
                     log_start = start(home, running)
-                elif log_start is None and time.monotonic() > patience:
-                    _end_orphans(home, running)
-                    patience = time.monotonic() + ORPHANS_GRACE
+                elif log_start is None and time.monotonic() > orphans_until:
+                    _kill_orphans(home, running)
+                    orphans_until = time.monotonic() + ORPHAN_GRACE_S
             if time.monotonic() > deadline:
                 raise EmbeddedError(f"PostgreSQL in {home} was not ready in time: see postgres.log there")
-            time.sleep(PAUSE)
-        return ready.socket_dir
+            time.sleep(PAUSE_S)
+        return postgres.socket_dir
 
 
-def pause(deadline: float, complaint: str) -> None:
+def pause(deadline: float, reason: str) -> None:
+    """Sleeps for a moment. Raises EmbeddedError with the reason for waiting after the deadline."""
     if time.monotonic() > deadline:
-        raise EmbeddedError(f"{complaint}; gave up waiting")
-    time.sleep(PAUSE)
+        raise EmbeddedError(f"{reason}; gave up waiting")
+    time.sleep(PAUSE_S)
 
 
 def start(home: Path, running: Lock) -> int:
-    """Let a keeper start PostgreSQL; how long the log was before. ``running`` shows that nothing of it lives yet."""
-    account = account_of(home)
+    """Starts a keeper, which starts PostgreSQL, and returns the length of the log before.
+
+    We hold ``running``, so no process of PostgreSQL exists.
+    """
+    account = postgres_account(home)
     binaries = find_binaries(account)
     data = home / "data"
     if not data.exists():
         create_data(home, account, binaries, running)
     check_version(data, binaries)
     socket_dir = socket_directory(home, account)
-    # Their pids may belong to strangers by now, whom PostgreSQL would take for another postmaster.
+    # Their pids may have been reused; PostgreSQL would take that process for another postmaster.
     for stale in (data / "postmaster.pid", socket_dir / SOCKET_NAME, socket_dir / f"{SOCKET_NAME}.lock"):
         stale.unlink(missing_ok=True)
 
-    listed = str(socket_dir).replace('"', '""')  # the setting is a list of paths
-    settings = {**SETTINGS, "unix_socket_directories": f'"{listed}"'}
+    quoted = str(socket_dir).replace('"', '""')  # the setting is a list of paths
+    settings = {**SETTINGS, "unix_socket_directories": f'"{quoted}"'}
     command = [str(binaries.bin / "postgres"), "-D", str(data), *_options(settings)]
     log = open_log(home)
     try:
         log_start = os.lseek(log, 0, os.SEEK_END)
-        with Lock(home / "users.lock") as users:  # a description of its own: ours is held shared
+        with Lock(home / "users.lock") as users:  # another open file description: ours holds the lock shared
             done = subprocess.run(  # noqa: S603 - our own script, with arguments made here
                 [sys.executable, "-I", "-S", str(KEEPER), str(account.uid), str(account.gid), str(users.fd), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 pass_fds=(users.fd, running.fd),
-                start_new_session=True,  # Ctrl-C is for us
+                start_new_session=True,  # Ctrl-C must not reach it
                 cwd="/",
                 env=environment(),
                 umask=0o077,
@@ -144,17 +158,17 @@ def start(home: Path, running: Lock) -> int:
     finally:
         os.close(log)
     if done.returncode:
-        raise EmbeddedError(f"the keeper of PostgreSQL does not start: {_last_words(home, log_start)}")
+        raise EmbeddedError(f"the keeper of PostgreSQL did not start: {_failure_reason(home, log_start)}")
     return log_start
 
 
 def create_data(home: Path, account: Account, binaries: Binaries, running: Lock) -> None:
-    """Make the database under another name first: ``data`` is complete or not there."""
+    """Creates the database under another name first, so that ``data`` is either complete or missing."""
     new = home / "data.new"
     if new.exists():
         shutil.rmtree(new)
     make_directory(new, 0o700, account)
-    # trust: the socket's directory is 0700 and belongs to the database's uid, so only that uid and root reach it.
+    # trust: the directory of the socket has mode 0700, so only PostgreSQL's user and root can reach it.
     initdb = ["initdb", "-D", str(new), "--username=sso", "--auth=trust", "--encoding=UTF8", "--locale=C"]
     initdb += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-sync", "--no-instructions"]
     settings = {**SETTINGS, "fsync": "off", "exit_on_error": "on"}
@@ -162,7 +176,7 @@ def create_data(home: Path, account: Account, binaries: Binaries, running: Lock)
     try:
         run_binary(initdb, "", account, binaries, running)
         run_binary(single, "CREATE DATABASE sso\n", account, binaries, running)
-        run_binary(["initdb", "-D", str(new), "--sync-only"], "", account, binaries, running)  # once for both
+        run_binary(["initdb", "-D", str(new), "--sync-only"], "", account, binaries, running)  # once for both commands
     except EmbeddedError:
         shutil.rmtree(new, ignore_errors=True)  # the disk may be full
         raise
@@ -179,7 +193,7 @@ def run_binary(command: list[str], text: str, account: Account, binaries: Binari
         errors="replace",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        pass_fds=(running.fd,),  # should we be killed, the next starter waits until this has ended
+        pass_fds=(running.fd,),  # if we are killed, the next starter waits until this process has ended
         user=account.uid if as_root else None,
         group=account.gid if as_root else None,
         extra_groups=[] if as_root else None,
@@ -189,50 +203,50 @@ def run_binary(command: list[str], text: str, account: Account, binaries: Binari
         check=False,
     )
     if done.returncode:
-        raise EmbeddedError(f"{command[0]} failed in {command[command.index('-D') + 1]}: {_complaint(done.stdout)}")
+        raise EmbeddedError(f"{command[0]} failed in {command[command.index('-D') + 1]}: {_error_line(done.stdout)}")
 
 
 def _options(settings: dict[str, str]) -> list[str]:
     return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
 
 
-def _end_orphans(home: Path, running: Lock) -> None:
-    """After kill -9 of the postmaster a backend leaves when it next waits; one that only computes must be ended.
+def _kill_orphans(home: Path, running: Lock) -> None:
+    """Kills the backends of a postmaster that was killed. They exit when they next wait, but may compute for long.
 
-    Certain to hit nobody else: the process has our running.lock open and is a ``postgres``.
+    Only a ``postgres`` that has our running.lock open is killed.
     """
     lock = os.fstat(running.fd)
     try:
         postmaster = int((home / "data/postmaster.pid").read_text().splitlines()[0])
     except (OSError, ValueError, IndexError):
-        return  # one that starts only now
+        return  # a postmaster is just starting
     orphans = []
     for process in Path("/proc").iterdir():
-        # Processes come and go, and those of others are closed to us.
+        # Processes come and go, and /proc hides those of other users.
         with contextlib.suppress(OSError):
             if process.name.isdigit() and (process / "exe").readlink().name.startswith("postgres"):
                 opened = [file.stat() for file in (process / "fd").iterdir() if file.exists()]
                 if any(os.path.samestat(lock, file) for file in opened):
                     orphans.append(int(process.name))
     if postmaster in orphans:
-        return  # it starts, recovers or stops: let it
+        return  # it is starting, recovering or stopping
     for pid in orphans:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _last_words(home: Path, log_start: int) -> str:
+def _failure_reason(home: Path, log_start: int) -> str:
     with os.fdopen(open_file(home / "postgres.log", os.O_RDONLY), "rb") as log:
         size = log.seek(0, os.SEEK_END)
         log.seek(max(log_start, size - 10_000))
-        return _complaint(log.read().decode(errors="replace"))
+        return _error_line(log.read().decode(errors="replace"))
 
 
-def _complaint(output: str) -> str:
-    """The line of some output that tells why."""
+def _error_line(output: str) -> str:
+    """Returns the line of the output that names the error."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for line in lines:
         for word in ("PANIC:", "FATAL:", "error:"):
-            if word in line and "the database system is" not in line:  # that one was for a client that came too early
+            if word in line and "the database system is" not in line:  # an error for a client that connected too early
                 return line[line.index(word) :]
-    return lines[-1] if lines else "it says nothing"
+    return lines[-1] if lines else "no output"

@@ -19,13 +19,14 @@ class ExchangeJwt:
         self._applications = applications
 
     async def renew(self, access_key: str, jwt: str, factor: str, address: Address) -> str:
-        """A new JWT for the key's application, for the same user and device, if the old one ended not too long ago.
+        """A new JWT for the access key's application, for the same user and device as the old JWT.
 
-        It keeps the limits of the old one, and ends within the longest time from the original sign-in.
+        The old JWT may have expired up to `EXPIRED_FOR_S` ago. The new one keeps its limits, and ends within the
+        maximum time from the original sign-in.
         """
         if not access_key:
             raise Unauthorized("invalid token: an access key is required (Authorization: Bearer <access key>)")
-        key = await self._keys.presented(access_key)
+        key = await self._keys.authenticate(access_key)
         if key is None:
             raise Unauthorized
         try:

@@ -1,4 +1,4 @@
-"""The service JWT: an application speaks for itself, with a key that the service knows for it."""
+"""Service JWTs: an application authenticates itself with a key that the service trusts for it."""
 
 import time
 from functools import partial
@@ -14,24 +14,24 @@ from sso.db.statement import Statement
 from sso.perm.credentials.application_keys import ApplicationKeys
 
 TYP = "service_token"
-LONGEST_S = 3600
-MAX_LENGTH = 4096  # it is read before it is verified, in order to find the key
+MAX_LIFETIME_S = 3600
+MAX_LENGTH = 4096  # the token is parsed before it is verified, to find the key
 
-_ALIVE = Statement(
+_IS_ACTIVE = Statement(
     """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE a.application_id = :application_id AND NOT a.removed AND p.removed IS NOT TRUE"""
 )
 
 
-def app_id_of(token: str) -> int:
-    """The application that a service JWT names, before anything in it is believed; 0 if it names none."""
+def claimed_application_id(token: str) -> int:
+    """The application that an unverified service JWT names; 0 if it names none."""
     if len(token) > MAX_LENGTH:
         return 0
     try:
-        _, said = peek_claim(token, "app_id")
+        _, claim = peek_claim(token, "app_id")
     except InvalidToken:
         return 0
-    return said if type(said) is int and 0 < said <= MAX_APPLICATION_ID else 0
+    return claim if type(claim) is int and 0 < claim <= MAX_APPLICATION_ID else 0
 
 
 class ServiceJwts:
@@ -45,29 +45,29 @@ class ServiceJwts:
         self._verifier = Verifier(typ=TYP, audience=audience)
 
     async def verify(self, token: str, client: Address) -> int:
-        """The application that signed it, alive, within the last hour. InvalidToken otherwise.
+        """The id of the application that signed the token. Raises InvalidToken if the token is not valid.
 
-        Anybody can send one, so a costly verification waits in the queue of the ``client`` that sent it.
+        Any client can send a token, so a costly verification waits in the queue of the address ``client``.
         """
-        said = app_id_of(token)
-        if not said:
+        application_id = claimed_application_id(token)
+        if not application_id:
             raise InvalidToken("bad app_id")
-        # Looked up under the application that it names: a key of one application speaks for no other.
-        key = await self._keys.find(said, kid_of(token))
+        # Only keys of the named application count: a key of one application is not valid for another.
+        key = await self._keys.find(application_id, kid_of(token))
         if key is None:
             raise InvalidToken("unknown kid")
         verify = partial(self._verifier.verify, token, lambda _: key, time.time())
         claims = await self._verifications.run(client, key, verify)
-        if claims["exp"] - claims["iat"] > LONGEST_S:
+        if claims["exp"] - claims["iat"] > MAX_LIFETIME_S:
             raise InvalidToken("too long a life")
-        if await self._database.value(_ALIVE, application_id=said) is None:
+        if await self._database.value(_IS_ACTIVE, application_id=application_id) is None:
             raise InvalidToken("removed application")
-        return said
+        return application_id
 
     def issue(self, application_id: int, private_pem: str) -> str:
-        """For an application whose private key the service holds."""
+        """A service JWT of an application whose private key is stored."""
         key = load_private(private_pem)
         now = int(time.time())
         claims: dict[str, Any] = {"typ": TYP, "app_id": application_id, "aud": self._audience}
         signer = Signer(key_id(key.public_key()), key, algorithm_of(key.public_key()))
-        return signer.sign({**claims, "iat": now, "exp": now + LONGEST_S})
+        return signer.sign({**claims, "iat": now, "exp": now + MAX_LIFETIME_S})

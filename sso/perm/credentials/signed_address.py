@@ -1,4 +1,4 @@
-"""A server acting for a client says the client's address, signed with an access key of its application."""
+"""Signed client addresses: a server that acts for a client sends the client's address, signed with an access key."""
 
 import hashlib
 import hmac
@@ -10,8 +10,8 @@ from sso.core.errors import Forbidden
 from sso.core.net import Address, parse_address
 from sso.perm.credentials.access_keys import AccessKeys
 
-SKEW_S = 300
-SIGNATURE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,15}):([0-9a-fA-F]{64})", re.ASCII)
+MAX_CLOCK_SKEW_S = 300
+SIGNATURE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,15}):([0-9a-fA-F]{64})", re.ASCII)  # key id, Unix time, HMAC
 
 
 class SignedAddresses:
@@ -19,38 +19,41 @@ class SignedAddresses:
         self._keys = keys
 
     async def resolve(
-        self, real: Address, said: str | None, signature: str | None, applications: Collection[int]
+        self, peer: Address, claimed: str | None, signature: str | None, application_ids: Collection[int]
     ) -> Address:
-        """The address that counts for a request about these applications. What is said and not true is refused."""
-        if said is None:
-            return real
+        """The client address of a request about these applications: the claimed one, or ``peer`` without a claim.
+
+        Raises Forbidden if the claimed address is neither ``peer`` nor signed by one of the applications.
+        """
+        if claimed is None:
+            return peer
         try:
-            address = parse_address(said.strip())
+            address = parse_address(claimed.strip())
         except ValueError:
             raise Forbidden("Ip is no address") from None
         if signature is None:
-            if address != real:
+            if address != peer:
                 raise Forbidden("Ip is not signed")
-            return real
-        if await self._signer(said.strip(), signature) not in applications:
+            return peer
+        if await self._verify(claimed.strip(), signature) not in application_ids:
             raise Forbidden("Ip is signed for another application")
         return address
 
-    async def _signer(self, said: str, signature: str) -> int:
-        """The application whose key signed the address, as it was sent."""
+    async def _verify(self, address: str, signature: str) -> int:
+        """The id of the application whose key signed the address, in the spelling of the request."""
         parts = SIGNATURE.fullmatch(signature.strip())
-        if parts is None or abs(int(parts[2]) - time.time()) > SKEW_S:
+        if parts is None or abs(int(parts[2]) - time.time()) > MAX_CLOCK_SKEW_S:
             raise Forbidden("Signature is not valid")
-        found = await self._keys.secret_of(parts[1])
+        found = await self._keys.find_with_secret(parts[1])
         if found is None:
             raise Forbidden("Signature is not valid")
         key, secret = found
-        made = hmac.new(secret.encode(), f"{said}\n{parts[2]}".encode(), hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(made, parts[3].lower()):
+        expected = hmac.new(secret.encode(), f"{address}\n{parts[2]}".encode(), hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(expected, parts[3].lower()):
             raise Forbidden("Signature is not valid")
         return key.application_id
 
 
-def key_id_of(signature: str) -> str:
-    """The access key that a valid signature was made with."""
+def signing_key_id(signature: str) -> str:
+    """The id of the access key that made a valid signature."""
     return signature.strip().partition(":")[0]

@@ -10,11 +10,11 @@ from sso.core.errors import Forbidden
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.credentials.application_keys import end_signing_keys, set_from_meta
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import delete_access_keys
+from sso.perm.stores.application_keys import delete_application_keys, replace_service_meta_key
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
@@ -156,7 +156,7 @@ async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> Non
     application_id = old["application_id"]
     about = {"project_id": old["project_id"], "application_id": application_id}
     await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=None)
-    for kid in await end_signing_keys(tx, application_id):
+    for kid in await delete_application_keys(tx, application_id):
         await audit.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **about)
 
 
@@ -202,7 +202,7 @@ async def _store_keys(tx: Transaction, keyring: Keyring, application_id: int, me
         sealed = keyring.seal(_key_place(application_id), key) if key else None
         await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=sealed)
     if "public_key" in meta:
-        await set_from_meta(tx, application_id, meta["public_key"])
+        await replace_service_meta_key(tx, application_id, meta["public_key"])
 
 
 def _key_place(application_id: int) -> str:

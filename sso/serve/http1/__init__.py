@@ -1,4 +1,4 @@
-"""The lane: HTTP/1.x as Trio likes it, one task a connection and one buffer an answer.
+"""The built-in HTTP/1.x server: one task per connection, and one buffer per response where possible.
 
-What is no plain HTTP/1.x request is handed to hypercorn, with what was read of it.
+WebSocket connections are handed to hypercorn, together with the bytes that were already read.
 """

@@ -1,4 +1,4 @@
-"""Taking connections in: as many as there are descriptors for, and not too many of one address."""
+"""Accepts connections, limits their number per client address, and lets workers with fewer connections go first."""
 
 import errno
 import socket
@@ -14,114 +14,119 @@ from sso.serve.http1.balance import WorkerSlot
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
 
-AT_ONCE = 40  # of a listener: fewer than may begin in a round (turns.py), so that who asks at once need not wait
+MAX_BATCH = 40  # connections accepted in a row; fewer than pacing.MAX_STARTS, so their requests need not wait
 BACK_OFF_S = 0.1
-POLITE_S = 0.001  # an idle worker is there before, unless the machine has no time for it
-PATIENCE = 6
-NAMES_KEPT = 4096
-_OURS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EFAULT})  # trying again would not help
+YIELD_S = 0.001  # an idle worker accepts sooner than this, unless the machine is overloaded
+MAX_YIELDS = 6
+MAX_CACHED_ADDRESSES = 4096
+_FATAL_ERRORS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EFAULT})  # retrying cannot help
 _log = structlog.get_logger()
 
-Welcome = Callable[[socket.socket, tuple[str, int] | None], None]
+OnConnection = Callable[[socket.socket, tuple[str, int] | None], None]
 
 
 class ConnectionLimiter:
-    """Counts who is inside."""
+    """Counts the open connections of this worker, in total and per client address."""
 
-    def __init__(self, limits: ServerLimits, place: WorkerSlot | None = None) -> None:
-        self.place = place or WorkerSlot()
-        self._most = limits.per_address
+    def __init__(self, limits: ServerLimits, slot: WorkerSlot | None = None) -> None:
+        self.slot = slot or WorkerSlot()
+        self._max_per_address = limits.per_address
         self._exempt = limits.exempt
-        self._inside: Counter[Hashable] = Counter()
+        self._open: Counter[Hashable] = Counter()
         self._log = RateLimitedLog()
 
-    def enter(self, client: tuple[str, int] | None) -> bool:
-        """Proxies speak for many, and who comes by a Unix socket is one of ours."""
-        if self._most and client is not None:
-            name = _counted_as(client[0])
-            if self._inside[name] >= self._most and not contains(self._exempt, _address(client[0])):
-                self.say("too many connections of one address", address=client[0])
+    def admit(self, client: tuple[str, int] | None) -> bool:
+        """Counts a new connection. Returns False, without counting it, if its address has too many.
+
+        Connections of trusted proxies and of Unix sockets are not limited: they carry requests of many clients.
+        """
+        if self._max_per_address and client is not None:
+            key = _address_key(client[0])
+            if self._open[key] >= self._max_per_address and not contains(self._exempt, _address(client[0])):
+                self._log(_log.warning, "http.connection_limit_reached", address=client[0])
                 return False
-            self._inside[name] += 1
-        self.place.enter()
+            self._open[key] += 1
+        self.slot.add_connection()
         return True
 
-    def leave(self, client: tuple[str, int] | None) -> None:
-        self.place.leave()
-        if not self._most or client is None:
+    def release(self, client: tuple[str, int] | None) -> None:
+        self.slot.remove_connection()
+        if not self._max_per_address or client is None:
             return
-        name = _counted_as(client[0])
-        self._inside[name] -= 1
-        if not self._inside[name]:
-            del self._inside[name]
+        key = _address_key(client[0])
+        self._open[key] -= 1
+        if not self._open[key]:
+            del self._open[key]
 
-    def say(self, event: str, **more: object) -> None:
-        self._log(_log.warning, event, **more)
+    def report_accept_failure(self, error: OSError) -> None:
+        self._log(_log.warning, "http.accept_failed", reason=error.strerror)
 
 
 def _address(host: str) -> Address:
     return parse_address(host.partition("%")[0])
 
 
-@lru_cache(NAMES_KEPT)
-def _counted_as(host: str) -> Hashable:
-    """An IPv4 address counts alone; a client that has one IPv6 address has the whole /64."""
+@lru_cache(MAX_CACHED_ADDRESSES)
+def _address_key(host: str) -> Hashable:
+    """Returns the IPv4 address itself, or the /64 network of an IPv6 address: a client usually has all of it."""
     return client_network(_address(host)) if ":" in host else host
 
 
-async def accept_forever(listener: socket.socket, door: ConnectionLimiter, welcome: Welcome) -> None:
-    """For ever."""
-    courtesy = AcceptBalancer(door.place)
+async def accept_forever(listener: socket.socket, limiter: ConnectionLimiter, on_connection: OnConnection) -> None:
+    balancer = AcceptBalancer(limiter.slot)
     while True:
         try:
-            accept_pending(listener, welcome, await courtesy.turn())
+            accept_pending(listener, on_connection, await balancer.next_batch_size())
         except OSError as error:
-            # Mostly that there are no descriptors left; but a network's errors are told here too (accept(2)).
-            if error.errno in _OURS:
+            # Usually no file descriptors are left; pending network errors are reported here as well (accept(2)).
+            if error.errno in _FATAL_ERRORS:
                 raise
-            door.say("a connection could not be taken", reason=error.strerror)
+            limiter.report_accept_failure(error)
             await trio.sleep(BACK_OFF_S)
         else:
             await trio.lowlevel.wait_readable(listener)
 
 
 class AcceptBalancer:
-    """Who is ahead of the others lets them go first for a moment. Who does not come is waited for a few times more,
-    while more and more is taken, and no longer: until something is heard of them again."""
+    """Makes a worker that has more connections than the others wait for a moment before it accepts more.
 
-    def __init__(self, place: WorkerSlot) -> None:
-        self._place = place
-        self._others: list[int] = []
-        self._in_vain = 0
+    If the others accept nothing meanwhile, it waits a few times more, accepting a growing number each time, and then
+    stops waiting until the connection counts of the others change.
+    """
 
-    async def turn(self) -> int:
-        """How many to take."""
-        place = self._place
-        self._look()
-        if not self._others:
-            return AT_ONCE
-        room = min(self._others) + place.step - place.inside
+    def __init__(self, slot: WorkerSlot) -> None:
+        self._slot = slot
+        self._other_counts: list[int] = []
+        self._yields = 0
+
+    async def next_batch_size(self) -> int:
+        """Returns how many connections to accept now."""
+        slot = self._slot
+        self._refresh()
+        if not self._other_counts:
+            return MAX_BATCH
+        room = min(self._other_counts) + slot.max_lead - slot.connections
         if room > 0:
-            return min(room, AT_ONCE)
-        if self._in_vain < PATIENCE:
-            await trio.sleep(POLITE_S)
-            self._in_vain += 1
-            self._look()
-        return min(place.step << self._in_vain, AT_ONCE)
+            return min(room, MAX_BATCH)
+        if self._yields < MAX_YIELDS:
+            await trio.sleep(YIELD_S)
+            self._yields += 1
+            self._refresh()
+        return min(slot.max_lead << self._yields, MAX_BATCH)
 
-    def _look(self) -> None:
-        others = self._place.others
-        if others != self._others:
-            self._others, self._in_vain = others, 0
+    def _refresh(self) -> None:
+        other_counts = self._slot.other_counts
+        if other_counts != self._other_counts:
+            self._other_counts, self._yields = other_counts, 0
 
 
-def accept_pending(listener: socket.socket, welcome: Welcome, most: int) -> int:
-    """Those that wait now, but not more than so many."""
-    for taken in range(most):
+def accept_pending(listener: socket.socket, on_connection: OnConnection, limit: int) -> int:
+    """Accepts the connections that wait now, at most ``limit``. Returns their number."""
+    for accepted in range(limit):
         try:
             sock, peer = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return taken
+            return accepted
         sock.setblocking(False)
-        welcome(sock, None if sock.family == socket.AF_UNIX else peer[:2])
-    return most
+        on_connection(sock, None if sock.family == socket.AF_UNIX else peer[:2])
+    return limit

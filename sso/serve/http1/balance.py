@@ -1,7 +1,7 @@
-"""How many connections each worker holds, where all workers see it: who has more lets the others go first.
+"""Connection counts of all workers in shared memory, so that a worker with more connections lets the others accept.
 
-All workers listen on the same socket. Left to themselves, the one that wakes first takes all that wait there, and a
-proxy's thirty connections are then served by one core while the other has nothing to do.
+All workers listen on the same socket. Without this, the worker that wakes first accepts everything that waits there:
+one core would serve all thirty connections of a proxy while another is idle.
 """
 
 import mmap
@@ -9,65 +9,65 @@ from collections.abc import Iterator
 from typing import Protocol
 
 MAX_WORKERS = 256
-_BYTES = 8
-NOT_ACCEPTING = -1  # takes connections in this place
-_SPREAD = 8  # a worker may be ahead by one in so many: what is nearly even is not worth waiting for
+NOT_ACCEPTING = -1  # the count of a worker that accepts no connections
+_COUNT_BYTES = 8
+_LEAD_DIVISOR = 8  # a worker may lead by one eighth of its connections: perfect balance is not worth the waiting
 
 
 class ConnectionCounts(Protocol):
-    """Numbers in a row: a list, or memory that processes share."""
+    """One count per worker: a list, or memory that the processes share."""
 
     def __iter__(self) -> Iterator[int]: ...
-    def __setitem__(self, number: int, count: int, /) -> None: ...
+    def __setitem__(self, index: int, count: int, /) -> None: ...
 
 
 class WorkerSlot:
-    """What a worker tells of itself and sees of the others. What it sees may be a moment old, which does no harm."""
+    """The entry of one worker. The counts that it reads of other workers may be slightly out of date."""
 
-    def __init__(self, counts: ConnectionCounts | None = None, mine: int = 0) -> None:
+    def __init__(self, counts: ConnectionCounts | None = None, index: int = 0) -> None:
         self._counts = counts if counts is not None else [NOT_ACCEPTING]
-        self._mine = mine
-        self.inside = 0
-        self._counts[mine] = NOT_ACCEPTING
+        self._index = index
+        self.connections = 0
+        self._counts[index] = NOT_ACCEPTING
 
-    def open(self) -> None:
-        """From now on it takes connections."""
-        self._tell()
+    def start_accepting(self) -> None:
+        """From now on the other workers take this one into account."""
+        self._publish()
 
-    def enter(self) -> None:
-        self.inside += 1
-        self._tell()
+    def add_connection(self) -> None:
+        self.connections += 1
+        self._publish()
 
-    def leave(self) -> None:
-        self.inside -= 1
-        self._tell()
+    def remove_connection(self) -> None:
+        self.connections -= 1
+        self._publish()
 
-    def give_up(self) -> None:
-        """Its successor may be there already: from now on that one is meant."""
-        self._counts, self._mine = [self.inside], 0
-
-    @property
-    def others(self) -> list[int]:
-        """Of those who take connections, too, how many each has."""
-        return [count for number, count in enumerate(self._counts) if number != self._mine and count != NOT_ACCEPTING]
+    def detach(self) -> None:
+        """Stops publishing: the replacement of this worker may already use the same entry."""
+        self._counts, self._index = [self.connections], 0
 
     @property
-    def step(self) -> int:
-        """How far to go ahead of the others at a time."""
-        return 1 + self.inside // _SPREAD
+    def other_counts(self) -> list[int]:
+        """The connections of each other worker that accepts connections."""
+        return [count for index, count in enumerate(self._counts) if index != self._index and count != NOT_ACCEPTING]
 
-    def _tell(self) -> None:
-        self._counts[self._mine] = self.inside
+    @property
+    def max_lead(self) -> int:
+        """How many more connections than the other workers this one may have."""
+        return 1 + self.connections // _LEAD_DIVISOR
+
+    def _publish(self) -> None:
+        self._counts[self._index] = self.connections
 
 
 class WorkerSlots:
-    """Made before the workers are forked."""
+    """The shared memory with the entries of all workers. It must be created before the workers are forked."""
 
     def __init__(self) -> None:
-        self._counts = memoryview(mmap.mmap(-1, MAX_WORKERS * _BYTES)).cast("q")
-        for number in range(MAX_WORKERS):
-            self._counts[number] = NOT_ACCEPTING
+        self._counts = memoryview(mmap.mmap(-1, MAX_WORKERS * _COUNT_BYTES)).cast("q")
+        for index in range(MAX_WORKERS):
+            self._counts[index] = NOT_ACCEPTING
 
-    def place(self, number: int, workers: int) -> WorkerSlot:
-        """Of the worker with this number, from 1. One that follows another has its place, and begins anew."""
+    def slot(self, number: int, workers: int) -> WorkerSlot:
+        """Returns the entry of the worker with this number, counted from 1. A replacement resets its count."""
         return WorkerSlot(self._counts[:workers], number - 1)

@@ -1,10 +1,11 @@
-"""A connection: one request after the other, in one task, until somebody has had enough."""
+"""One connection: serves its requests one after the other, in one task."""
 
+import select
 import socket
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager, suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import structlog
 import trio
@@ -14,9 +15,7 @@ from sso.log import current_request_id
 from sso.serve.http1.exchange import HttpExchange
 from sso.serve.http1.head import head_end, read_head
 from sso.serve.http1.rejections import RequestRejected
-
-if TYPE_CHECKING:
-    from sso.serve.http1.server import Http1Server
+from sso.serve.http1.server_context import ServerContext
 
 Address = tuple[str, int]
 NEVER = float("inf")
@@ -30,207 +29,216 @@ class UpgradeRequested(Exception):
 
 
 class ConnectionState(Enum):
-    """What a deadline is for."""
+    """What the connection waits for; it decides what an expired deadline does."""
 
     IDLE = "idle"
     HEAD = "head"
     BODY = "body"
-    ANSWER = "answer"
+    RESPONSE = "response"
 
 
 class Connection:
-    """Whatever ends it early cancels its scope: a deadline, a refusal, a client that left, the end of the drain."""
+    """An expired deadline, a rejection, a disconnect and the end of the drain all cancel its scope."""
 
     __slots__ = (
-        "_raw", "_refused", "_watching", "begun", "client", "doing", "due", "fresh", "lane", "rest", "scope",
-        "server", "sock", "unread",
+        "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "buffer", "client",
+        "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
     )  # fmt: skip
 
     def __init__(
-        self, lane: "Http1Server", sock: socket.socket, client: Address | None, server: Address | None
+        self, context: ServerContext, sock: socket.socket, client: Address | None, local_address: Address | None
     ) -> None:
-        self.lane = lane
+        self.context = context
         self.sock = sock
         self.client = client
-        self.server = server
-        self.rest = b""  # read, and not yet understood
-        self._raw = b""  # of it, the head of the next request
-        self.scope = trio.CancelScope()
-        self.doing = ConnectionState.IDLE
-        self.due = NEVER
-        self.fresh = True  # nothing was asked yet
-        self.begun = False  # some of the present answer may have been written
-        self.unread = False  # the client may still be sending what nobody wants
-        self._refused: RequestRejected | None = None
-        self._watching = 0
+        self.local_address = local_address
+        self.buffer = b""  # received and not consumed yet
+        self.deadline = NEVER
+        self.response_started = False  # part of the current response may have been written
+        self.has_unread_body = False  # the client may still be sending a body that no handler reads
+        self._head_bytes = b""  # the complete head of the next request
+        self._scope = trio.CancelScope()
+        self._state = ConnectionState.IDLE
+        self._is_new = True  # no request has been received
+        self._rejection: RequestRejected | None = None
+        self._disconnect_watches = 0
 
     async def run(self) -> None:
-        lane = self.lane
-        lane.connections.add(self)
+        context = self.context
+        context.connections.add(self)
         upgrade = False
         try:
-            with self.scope:
+            with self._scope:
                 upgrade = await self._serve()
-            self.due = NEVER
+            self.deadline = NEVER
             if upgrade:
-                await lane.other.take(self.sock, self.rest)
-            elif self._refused or self.unread:
-                await self._end_with_a_word()
+                await context.hypercorn.serve_connection(self.sock, self.buffer)
+            elif self._rejection or self.has_unread_body:
+                await self._close_gracefully()
         except Exception:
-            lane.log(_log.exception, "http.connection_failed")
+            context.log(_log.exception, "http.connection_failed")
         finally:
-            lane.connections.discard(self)
-            lane.door.leave(self.client)
+            context.connections.discard(self)
+            context.limiter.release(self.client)
             self.sock.close()
 
     async def _serve(self) -> bool:
-        """Returns whether the client asks for a WebSocket."""
+        """Serves requests until the connection ends. Returns whether the client asks for a WebSocket."""
+        pacing = self.context.pacing
         try:
-            while await self._next_head():
-                self.doing, self.due = ConnectionState.ANSWER, NEVER
-                if not self.lane.turns.begin():
-                    await self.lane.turns.wait()
-                if not await self._exchange():
+            while await self._receive_head():
+                self._state, self.deadline = ConnectionState.RESPONSE, NEVER
+                if not pacing.try_start():
+                    await pacing.wait_for_start()
+                if not await self._serve_request():
                     break
         except UpgradeRequested:
             return True
-        except RequestRejected as refused:
-            self._refused = refused
+        except RequestRejected as rejection:
+            self._rejection = rejection
         return False
 
-    def _exchange(self) -> Awaitable[bool]:
-        """Whether the connection may go on after it. What was read is not kept: a request may wait for long."""
-        raw, self._raw = self._raw, b""
-        head = read_head(raw, self.lane.limits.max_headers)
-        if head.websocket:
-            self.rest = raw + self.rest
-            raise UpgradeRequested
-        self.fresh = False
-        exchange = HttpExchange(self, head)
-        return exchange.run(self.lane.app(exchange.scope(head), exchange.receive, exchange.send))
+    def _serve_request(self) -> Awaitable[bool]:
+        """Starts the application. The result is whether another request may follow.
 
-    async def _next_head(self) -> bool:
-        """All of it, and nothing else; False when there is none to come."""
-        limits, clock = self.lane.limits, self.lane.clock
-        self.begun = False
-        current_request_id.set(None)  # what is logged from here on is not about the last request
-        if self.rest:
-            await checkpoint()  # or a client that never waits would have this process to itself
-        elif self.lane.draining and not self.fresh:
+        Not a coroutine, and nothing is kept of the received bytes: a request may wait for a long time.
+        """
+        head_bytes, self._head_bytes = self._head_bytes, b""
+        head = read_head(head_bytes, self.context.limits.max_headers)
+        if head.websocket:
+            self.buffer = head_bytes + self.buffer
+            raise UpgradeRequested
+        self._is_new = False
+        exchange = HttpExchange(self, head)
+        return exchange.run(self.context.app(exchange.scope(head), exchange.receive, exchange.send))
+
+    async def _receive_head(self) -> bool:
+        """Receives the head of the next request, up to and including its empty line. Returns False if none comes."""
+        limits, clock = self.context.limits, self.context.clock
+        self.response_started = False
+        current_request_id.set(None)  # later log lines do not belong to the previous request
+        if self.buffer:
+            await checkpoint()  # else a client that pipelines requests could occupy this process
+        elif self.context.draining and not self._is_new:
             return False
         else:
-            self.doing, self.due = ConnectionState.IDLE, clock.now + limits.keep_alive_s
-            self.rest = (self.fresh and self._at_hand()) or await self._read(MAX_HEAD_READ)
-            if not self.rest:
+            self._state, self.deadline = ConnectionState.IDLE, clock.now + limits.keep_alive_s
+            self.buffer = (self._is_new and self._read_available()) or await self._read(MAX_HEAD_READ)
+            if not self.buffer:
                 return False
-        self.doing, self.due = ConnectionState.HEAD, clock.now + limits.head_s
-        if self.rest.startswith(b"\r\n"):
-            self.rest = self.rest[2:]  # some end a body with it (RFC 9112 section 2.2)
+        self._state, self.deadline = ConnectionState.HEAD, clock.now + limits.head_s
+        if self.buffer.startswith(b"\r\n"):
+            self.buffer = self.buffer[2:]  # some clients send it after a body (RFC 9112 section 2.2)
         searched = 0
-        while (end := head_end(self.rest, searched, limits.max_head_bytes)) < 0:
-            searched = len(self.rest)
+        while (end := head_end(self.buffer, searched, limits.max_head_bytes)) < 0:
+            searched = len(self.buffer)
             more = await self._read(MAX_HEAD_READ)
             if not more:
                 return False
-            self.rest += more
-        self._raw, self.rest = self.rest[:end], self.rest[end:]
+            self.buffer += more
+        self._head_bytes, self.buffer = self.buffer[:end], self.buffer[end:]
         return True
 
-    # Its ends
+    # Ending the connection
 
     def expire(self) -> None:
-        self.due = NEVER
-        if self.doing in (ConnectionState.HEAD, ConnectionState.BODY):
-            self.refuse(RequestRejected(408, "the request did not come in time"))
+        self.deadline = NEVER
+        if self._state in (ConnectionState.HEAD, ConnectionState.BODY):
+            self.reject(RequestRejected(408, "the request did not arrive in time"))
         else:
-            self.scope.cancel()
+            self._scope.cancel()
 
-    def refuse(self, refused: RequestRejected) -> None:
-        """The present request, if nothing was answered yet; in any case it is the last."""
-        self._refused = refused
-        self.scope.cancel()
+    def reject(self, rejection: RequestRejected) -> None:
+        """Ends the connection; the client gets the rejection if no response was started."""
+        self._rejection = rejection
+        self._scope.cancel()
 
-    def client_left(self) -> None:
-        self.scope.cancel()
+    def client_disconnected(self) -> None:
+        self._scope.cancel()
 
-    async def ended(self) -> NoReturn:
-        """Unless something shields it, what calls this is cancelled here."""
-        self.scope.cancel()
+    def close_if_idle(self, *, include_new: bool) -> None:
+        """Closes the connection unless it has a request; ``include_new``: even if it has not sent its first one yet."""
+        idle = self._state is ConnectionState.IDLE and (include_new or not self._is_new)
+        if idle and not _is_readable(self.sock):
+            self._scope.cancel()
+
+    async def abort(self) -> NoReturn:
+        """Cancels the connection and, unless it is shielded, the caller."""
+        self._scope.cancel()
         await checkpoint()
         raise ConnectionResetError
 
-    async def _end_with_a_word(self) -> None:
-        """A socket that is closed while its client still sends loses the answer on the way."""
-        lane = self.lane
-        with suppress(OSError), trio.move_on_after(lane.limits.linger_s):
-            if self._refused:
-                refused = self._refused
-                lane.log(_log.debug, "http.request_refused", status=refused.status, reason=refused.reason)
-            if self._refused and not self.begun:
-                await self._write_on(lane.refusal(self._refused))
+    async def _close_gracefully(self) -> None:
+        """Sends a rejection, and reads on until the client stops sending: else TCP may discard the response."""
+        context, rejection = self.context, self._rejection
+        with suppress(OSError), trio.move_on_after(context.limits.linger_s):
+            if rejection:
+                context.log(_log.debug, "http.request_rejected", status=rejection.status, reason=rejection.reason)
+                if not self.response_started:
+                    await self._write_remaining(context.render_rejection(rejection))
             self.sock.shutdown(socket.SHUT_WR)
-            left = lane.limits.max_linger_bytes
-            while left > 0 and (data := await self._read(MAX_READ)):
-                left -= len(data)
+            remaining = context.limits.max_linger_bytes
+            while remaining > 0 and (data := await self._read(MAX_READ)):
+                remaining -= len(data)
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
-        return _Watch(self)
+        return _DisconnectWatch(self)
 
     # The socket
 
-    async def read_more(self, due: float) -> None:
-        """More of a body."""
-        self.doing, self.due = ConnectionState.BODY, due
+    async def read_more(self, deadline: float) -> None:
+        """Appends further bytes of a body to the buffer."""
+        self._state, self.deadline = ConnectionState.BODY, deadline
         try:
             data = await self._read(MAX_READ)
         finally:
-            self.doing, self.due = ConnectionState.ANSWER, NEVER  # also where the handler has had enough of waiting
+            self._state, self.deadline = ConnectionState.RESPONSE, NEVER  # also if the handler stops waiting
         if not data:
-            await self.ended()
-        self.rest += data
+            await self.abort()
+        self.buffer += data
 
     async def write(self, data: bytes) -> None:
         try:
             sent = self.sock.send(data)
             if sent < len(data):
-                self.due = self.lane.clock.now + self.lane.limits.write_s
-                await self._write_on(memoryview(data)[sent:])
-                self.due = NEVER
+                self.deadline = self.context.clock.now + self.context.limits.write_s
+                await self._write_remaining(memoryview(data)[sent:])
+                self.deadline = NEVER
         except BlockingIOError:
-            self.due = self.lane.clock.now + self.lane.limits.write_s
-            await self._write_on(data)
-            self.due = NEVER
+            self.deadline = self.context.clock.now + self.context.limits.write_s
+            await self._write_remaining(data)
+            self.deadline = NEVER
         except OSError:
-            await self.ended()
+            await self.abort()
 
-    async def _write_on(self, data: bytes | memoryview) -> None:
-        left = memoryview(data)
-        while left:
+    async def _write_remaining(self, data: bytes | memoryview) -> None:
+        remaining = memoryview(data)
+        while remaining:
             await wait_writable(self.sock)
             with suppress(BlockingIOError):
-                left = left[self.sock.send(left) :]
+                remaining = remaining[self.sock.send(remaining) :]
 
-    def _at_hand(self) -> bytes:
-        """Who connects asks at once: mostly there is something already, and no need to have the system watch for it."""
+    def _read_available(self) -> bytes:
+        """Returns bytes that have already arrived: usually so on a new connection, and it saves an epoll call."""
         try:
             return self.sock.recv(MAX_HEAD_READ)
         except OSError:
             return b""
 
-    async def _read(self, most: int) -> bytes:
-        """Nothing when there is nothing to come."""
+    async def _read(self, max_bytes: int) -> bytes:
+        """Returns b"" at the end of the stream."""
         while True:
             await wait_readable(self.sock)
             try:
-                return self.sock.recv(most)
+                return self.sock.recv(max_bytes)
             except BlockingIOError:
                 continue
             except OSError:
                 return b""
 
 
-class _Watch:
-    """Several may be open at a time."""
+class _DisconnectWatch:
+    """Several watches of a connection may be open at a time."""
 
     __slots__ = ("_connection",)
 
@@ -239,12 +247,19 @@ class _Watch:
 
     def __enter__(self) -> None:
         connection = self._connection
-        if connection._watching == 0:
-            connection.lane.watcher.add(connection.sock.fileno(), connection)
-        connection._watching += 1
+        if connection._disconnect_watches == 0:
+            connection.context.disconnects.add(connection.sock.fileno(), connection)
+        connection._disconnect_watches += 1
 
     def __exit__(self, *_: object) -> None:
         connection = self._connection
-        connection._watching -= 1
-        if connection._watching == 0:
-            connection.lane.watcher.remove(connection.sock.fileno())
+        connection._disconnect_watches -= 1
+        if connection._disconnect_watches == 0:
+            connection.context.disconnects.remove(connection.sock.fileno())
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    """Returns whether bytes have arrived that were not read yet."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,6 +1,6 @@
-"""Who has left: one epoll for all connections whose handlers want to know, and one task that looks at it.
+"""Notices clients that disconnect while their handlers wait: one epoll object and one task for all connections.
 
-A task per held request would cost more memory than the request.
+A task per waiting request would use more memory than the request itself.
 """
 
 import select
@@ -9,42 +9,42 @@ from typing import Protocol
 
 import trio
 
-_GONE = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
-_POLL_GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR
-_MAX_EVENTS = 1024  # at a time
+_DISCONNECTED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+_POLL_DISCONNECTED = select.POLLRDHUP | select.POLLHUP | select.POLLERR
+_MAX_EVENTS = 1024  # per call of epoll
 
 
 class DisconnectListener(Protocol):
-    def client_left(self) -> None: ...
+    def client_disconnected(self) -> None: ...
 
 
 class DisconnectWatcher:
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._watched: dict[int, DisconnectListener] = {}
+        self._listeners: dict[int, DisconnectListener] = {}
 
-    def add(self, fd: int, cancel_on_disconnect: DisconnectListener) -> None:
-        self._watched[fd] = cancel_on_disconnect
-        # Once: a handler that takes its time to go would otherwise keep the task below busy.
+    def add(self, fd: int, listener: DisconnectListener) -> None:
+        self._listeners[fd] = listener
+        # One-shot: while a cancelled handler still cleans up, its event must not keep the task below busy.
         self._epoll.register(fd, select.EPOLLRDHUP | select.EPOLLONESHOT)
 
     def remove(self, fd: int) -> None:
-        del self._watched[fd]
+        del self._listeners[fd]
         self._epoll.unregister(fd)
 
     async def run(self) -> None:
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
             for fd, event in self._epoll.poll(0, _MAX_EVENTS):
-                if event & _GONE and fd in self._watched:
-                    self._watched[fd].client_left()
+                if event & _DISCONNECTED and fd in self._listeners:
+                    self._listeners[fd].client_disconnected()
 
     def close(self) -> None:
         self._epoll.close()
 
 
-def has_left(sock: socket.socket) -> bool:
-    """Whether the client has closed its side, as far as is known by now."""
+def has_disconnected(sock: socket.socket) -> bool:
+    """Returns whether the kernel knows that the client has closed its side of the connection."""
     poll = select.poll()
-    poll.register(sock, _POLL_GONE)
+    poll.register(sock, _POLL_DISCONNECTED)
     return bool(poll.poll(0))

@@ -1,41 +1,43 @@
-"""One request and its answer, as the ASGI application sees them."""
+"""One request and its response: the ASGI scope, ``receive`` and ``send`` that the application gets."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import structlog
 import trio
 
 from sso.serve.http1.body import request_body
+from sso.serve.http1.exchange_connection import ExchangeConnection
 from sso.serve.http1.head import RequestHead
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import CONTINUE, InvalidResponse
 from sso.serve.http1.response_writer import ResponseWriter
 from sso.web.client_connection import CONNECTION_EXTENSION, FAST_EXTENSION
 
-if TYPE_CHECKING:
-    from sso.serve.http1.connection import Connection
-
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _log = structlog.get_logger()
 
 
 class HttpExchange(ResponseWriter):
-    """It is also the `Wire` of its handler."""
+    """Also implements ``ClientConnection`` and ``FastExchange`` of sso.web.client_connection.
 
-    __slots__ = ("_bad", "_body", "_body_due", "_early", "_expects", "_length", "_sent")
+    It inherits the response writer rather than owning one: an object per held request less is worth it.
+    """
 
-    def __init__(self, connection: "Connection", head: RequestHead) -> None:
+    __slots__ = ("_body", "_body_deadline", "_body_received", "_content_length", "_expects_continue", "_prefetched",
+        "_rejection")  # fmt: skip
+
+    def __init__(self, connection: ExchangeConnection, head: RequestHead) -> None:
         super().__init__(connection, head)
-        self._length = head.length
-        self._body = request_body(head.length, connection.lane.limits) if head.length else None
-        self._body_due = 0.0
-        self._bad: RequestRejected | None = None
-        self._early = b""  # taken before it was asked for
-        self._expects = head.expects_continue
-        self._sent = False  # the application has had the end of the body
+        self._content_length = head.length
+        self._body = request_body(head.length, connection.context.limits) if head.length else None
+        self._body_deadline = 0.0
+        self._rejection: RequestRejected | None = None
+        self._prefetched = b""  # decoded by `buffered_body`, and not yet passed to the application
+        self._expects_continue = head.expects_continue
+        self._body_received = False  # the application has got the end of the body
 
     def scope(self, head: RequestHead) -> dict[str, Any]:
         connection = self._connection
@@ -52,106 +54,106 @@ class HttpExchange(ResponseWriter):
             "root_path": "",
             "headers": head.headers,
             "client": connection.client,
-            "server": connection.server,
+            "server": connection.local_address,
             "extensions": {CONNECTION_EXTENSION: self, FAST_EXTENSION: self},
         }
 
-    async def run(self, answering: Awaitable[None]) -> bool:
-        """Whether the connection may go on."""
+    async def run(self, application: Awaitable[None]) -> bool:
+        """Awaits the application's coroutine. Returns whether another request may follow on the connection."""
         try:
-            await answering
-            self._judge()
+            await application
+            self._check_finished()
         except Exception as error:
-            _log.error("request failed", error=type(error).__name__, exc_info=not isinstance(error, InvalidResponse))
-            if not self._connection.begun:
-                self._connection.refuse(RequestRejected(500, "internal error"))
+            traceback = not isinstance(error, InvalidResponse)
+            _log.error("http.application_failed", error=type(error).__name__, exc_info=traceback)
+            if not self._connection.response_started:
+                self._connection.reject(RequestRejected(500, "internal error"))
             return False
         finally:
-            if self.on_undelivered is not None and not self.written:
-                await self._take_back(self.on_undelivered)
-        return self._keep
+            if self.on_undelivered is not None and not self.delivered:
+                await self._call_on_undelivered(self.on_undelivered)
+        return self._keep_alive
 
-    def _judge(self) -> None:
+    def _check_finished(self) -> None:
         if not self.finished:
-            raise InvalidResponse("the application has not answered to the end")
+            raise InvalidResponse("the application returned without finishing its response")
 
-    async def _take_back(self, undo: Callable[[], Awaitable[None]]) -> None:
-        with trio.move_on_after(self._connection.lane.limits.undo_s, shield=True):
+    async def _call_on_undelivered(self, callback: Callable[[], Awaitable[None]]) -> None:
+        with trio.move_on_after(self._connection.context.limits.on_undelivered_s, shield=True):
             try:
-                await undo()
+                await callback()
             except Exception:
-                _log.exception("an answer that was not written could not be undone")
+                _log.exception("http.on_undelivered_failed")
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return self._connection.cancel_on_disconnect()
 
-    # What comes
-
     @property
-    def declared(self) -> int:
-        """The length of the body, as far as it was told."""
-        return max(0, self._length)
+    def declared_length(self) -> int:
+        """The content length of the request, or 0 if its body is chunked."""
+        return max(0, self._content_length)
 
     def buffered_body(self) -> bytes | None:
-        """All of the body, if it is here already."""
+        """Returns the whole body if all of it was received, else None."""
         if self._body is not None:
             try:
-                self._early += self._take()
+                self._prefetched += self._decode()
             except RequestRejected:
-                return None  # and told where it is waited for
+                return None  # `receive` reports it
             if self._body is not None:
                 return None
-        data, self._early, self._sent = self._early, b"", True
+        data, self._prefetched, self._body_received = self._prefetched, b"", True
         return data
 
     async def receive(self) -> dict[str, Any]:
-        if self._sent:
-            with self.cancel_on_disconnect():  # the end of a connection is told by cancelling
+        if self._body_received:
+            with self.cancel_on_disconnect():  # a disconnect cancels the application; it gets no message
                 await trio.sleep_forever()
-        data = b"" if self._body is None else await self._piece()
-        self._sent = self._body is None
-        return {"type": "http.request", "body": data, "more_body": not self._sent}
+        data = b"" if self._body is None else await self._receive_piece()
+        self._body_received = self._body is None
+        return {"type": "http.request", "body": data, "more_body": not self._body_received}
 
-    async def _piece(self) -> bytes:
-        connection = self._connection
-        data, self._early = self._early, b""
+    async def _receive_piece(self) -> bytes:
+        connection, context = self._connection, self._connection.context
+        data, self._prefetched = self._prefetched, b""
         while not data:
             try:
-                data = self._take()
-            except RequestRejected as refused:
-                connection.refuse(refused)
-                await connection.ended()
+                data = self._decode()
+            except RequestRejected as rejection:
+                connection.reject(rejection)
+                await connection.abort()
             if data or self._body is None:
                 break
-            if self._expects:
-                self._expects = False
+            if self._expects_continue:
+                self._expects_continue = False
                 await connection.write(CONTINUE)
-            if not self._body_due:
-                self._body_due = connection.lane.clock.now + connection.lane.limits.body_s
-            await connection.read_more(self._body_due)
+            if not self._body_deadline:
+                self._body_deadline = context.clock.now + context.limits.body_s
+            await connection.read_more(self._body_deadline)
         if self._body is not None:
-            await trio.lowlevel.checkpoint()  # the next piece may be here already
+            await trio.lowlevel.checkpoint()  # the next piece may be in the buffer already
         return data
 
-    def _take(self) -> bytes:
+    def _decode(self) -> bytes:
+        """Decodes buffered bytes of the body, and forgets the decoder at the end of the body."""
         assert self._body is not None
         connection = self._connection
-        if self._bad is not None:
-            raise self._bad
+        if self._rejection is not None:
+            raise self._rejection
         try:
-            data, connection.rest = self._body.take(connection.rest)
-        except RequestRejected as refused:
-            self._bad = refused
+            data, connection.buffer = self._body.feed(connection.buffer)
+        except RequestRejected as rejection:
+            self._rejection = rejection
             raise
         if self._body.done:
             self._body = None
         return data
 
-    def _all_read(self) -> bool:
-        """Whether the next request can be found. What is here of a body that nobody wants is let go."""
-        if self._body is not None and not self._expects:
+    def _request_is_read(self) -> bool:
+        """Discards buffered bytes of a body that the application did not read."""
+        if self._body is not None and not self._expects_continue:
             with suppress(RequestRejected):
-                self._take()
+                self._decode()
         if self._body is not None:
-            self._connection.unread = True
+            self._connection.has_unread_body = True
         return self._body is None

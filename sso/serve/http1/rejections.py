@@ -1,4 +1,4 @@
-"""What is refused before the application hears of it, and how it is told."""
+"""Requests that are rejected before the application sees them, and the responses to them."""
 
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -7,7 +7,7 @@ import orjson
 
 
 class RequestRejected(Exception):
-    """The request cannot be served, and nothing that follows on its connection can be trusted."""
+    """The request cannot be served. Its connection is closed, since the bytes that follow cannot be trusted."""
 
     def __init__(self, status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(reason)
@@ -17,20 +17,20 @@ class RequestRejected(Exception):
 
 
 class RejectionResponses:
-    """The answers to what is refused: the same headers as every other answer, and the end of the connection."""
+    """Builds the responses to rejected requests, with the headers that every other response has."""
 
     def __init__(self, headers: Iterable[tuple[str, str]]) -> None:
-        self._headers = _lines(headers)
+        self._headers = _header_lines(headers)
 
-    def answer(self, refused: RequestRejected, date: bytes) -> bytes:
-        body = orjson.dumps({"status": "ERROR", "error": refused.reason})
+    def render(self, rejection: RequestRejected, date_header: bytes) -> bytes:
+        body = orjson.dumps({"status": "ERROR", "error": rejection.reason})
         head = (
-            f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}\r\n"
+            f"HTTP/1.1 {rejection.status} {HTTPStatus(rejection.status).phrase}\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{self._headers}connection: close\r\n"
-            f"{_lines(refused.headers)}"
+            f"{_header_lines(rejection.headers)}"
         )
-        return b"".join((head.encode("ascii"), date, b"\r\n", body))
+        return b"".join((head.encode("ascii"), date_header, b"\r\n", body))
 
 
-def _lines(headers: Iterable[tuple[str, str]]) -> str:
+def _header_lines(headers: Iterable[tuple[str, str]]) -> str:
     return "".join(f"{name.lower()}: {value}\r\n" for name, value in headers)

@@ -1,14 +1,15 @@
-"""The answer to a request, from the application's messages to the bytes on the wire."""
+"""Writes the response to one request: from ASGI messages, or in one call, to bytes on the connection."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sso.serve.http1.disconnects import has_left
+from sso.serve.http1.disconnects import has_disconnected
+from sso.serve.http1.exchange_connection import ExchangeConnection
 from sso.serve.http1.head import RequestHead
 from sso.serve.http1.response import (
     CHUNKED,
     CLOSE,
-    KEEP,
+    KEEP_ALIVE,
     LAST_CHUNK,
     InvalidResponse,
     ResponseHead,
@@ -18,27 +19,24 @@ from sso.serve.http1.response import (
 )
 from sso.web.client_connection import RawHeaders, SharedHeaders
 
-if TYPE_CHECKING:
-    from sso.serve.http1.connection import Connection
-
 
 class ResponseWriter:
     __slots__ = (
-        "_chunked", "_connection", "_head", "_keep", "_keep_alive", "_left", "_method", "_status", "_version",
-        "finished", "on_undelivered", "written",
+        "_chunked", "_connection", "_head", "_keep_alive", "_method", "_remaining", "_status", "_version",
+        "_wants_keep_alive", "delivered", "finished", "on_undelivered",
     )  # fmt: skip
 
-    def __init__(self, connection: "Connection", asked: RequestHead) -> None:
+    def __init__(self, connection: ExchangeConnection, request: RequestHead) -> None:
         self._connection = connection
-        self._method = asked.method
-        self._version = asked.version
-        self._keep_alive = asked.keep_alive
+        self._method = request.method
+        self._version = request.version
+        self._wants_keep_alive = request.keep_alive
         self._head: ResponseHead | None = None
         self._status = 0
-        self._keep = False
+        self._keep_alive = False
         self._chunked = False
-        self._left: int | None = None  # of the length that the answer has announced
-        self.written = False  # as far as the client is concerned
+        self._remaining: int | None = None  # bytes of the announced content length that were not written yet
+        self.delivered = False  # the client has, or will get, everything that it waits for
         self.finished = False
         self.on_undelivered: Callable[[], Awaitable[None]] | None = None
 
@@ -56,75 +54,77 @@ class ResponseWriter:
             case kind:
                 raise InvalidResponse(f"{kind} is not expected now")
 
-    def answer(self, status: int, headers: RawHeaders, data: bytes, usual: SharedHeaders = ()) -> Awaitable[None]:
-        """All of it, without messages."""
+    def respond(self, status: int, headers: RawHeaders, data: bytes, shared: SharedHeaders = ()) -> Awaitable[None]:
+        """Writes the whole response without ASGI messages."""
         if self._head is not None:
-            raise InvalidResponse("there is an answer already")
+            raise InvalidResponse("the response was already started")
         self._status = status
-        self._head = response_head(status, headers, usual)
+        self._head = response_head(status, headers, shared)
         return self._finish(data)
 
     async def _finish(self, data: bytes) -> None:
-        if self._connection.begun:
-            await self._write(self._framed(data) + (LAST_CHUNK if self._chunked else b""))
+        if self._connection.response_started:
+            await self._write(self._frame(data) + (LAST_CHUNK if self._chunked else b""))
         else:
-            await self._write(self._begun(data, len(data)) + self._framed(data))
-        if self._left:
-            raise InvalidResponse("the answer is shorter than it says")
-        self.written = self.finished = True
+            await self._write(self._render_head(len(data)) + self._frame(data))
+        if self._remaining:
+            raise InvalidResponse("the body is shorter than the content length")
+        self.delivered = self.finished = True
 
     async def _stream(self, data: bytes) -> None:
-        begin = b"" if self._connection.begun else self._begun(data, None)
-        await self._write(begin + self._framed(data))
-        self.written = self._left == 0  # the client has all that it waits for
+        head = b"" if self._connection.response_started else self._render_head(None)
+        await self._write(head + self._frame(data))
+        self.delivered = self._remaining == 0
 
-    def _begun(self, data: bytes, whole: int | None) -> bytes:
-        """The head, now that it is known whether the answer is whole: if so, its length."""
-        head = self._head
+    def _render_head(self, body_length: int | None) -> bytes:
+        """Returns the head with its framing headers; ``body_length`` is None if the body is streamed."""
+        head, context = self._head, self._connection.context
         assert head is not None
         body = has_body(self._method, self._status)
-        length = head.length
+        length = head.content_length
         lines = [head.lines]
-        self._keep = self._all_read() and self._keep_alive and not head.close and not self._connection.lane.draining
+        self._keep_alive = (
+            self._request_is_read() and self._wants_keep_alive and not head.close and not context.draining
+        )
         if body and length is None:
-            if whole is not None:
-                length = whole
-                lines.append(b"content-length: %d\r\n" % whole)
+            if body_length is not None:
+                length = body_length
+                lines.append(b"content-length: %d\r\n" % body_length)
             elif self._version == "1.1":
                 self._chunked = True
                 lines.append(CHUNKED)
             else:
-                self._keep = False  # its end is the end of the connection
-        if body and whole is not None and length != whole:
-            raise InvalidResponse("the answer is not as long as it says")
-        self._left = length if body else 0
-        if not self._keep:
+                self._keep_alive = False  # the end of the connection marks the end of the body
+        if body and body_length is not None and length != body_length:
+            raise InvalidResponse("the content length is not the length of the body")
+        self._remaining = length if body else 0
+        if not self._keep_alive:
             lines.append(CLOSE)
         elif self._version == "1.0":
-            lines.append(KEEP)
-        lines += (self._connection.lane.clock.date, b"\r\n")
+            lines.append(KEEP_ALIVE)
+        lines += (context.clock.date_header, b"\r\n")
         return b"".join(lines)
 
-    def _framed(self, data: bytes) -> bytes:
+    def _frame(self, data: bytes) -> bytes:
         if self._chunked:
             return chunk(data) if data else b""
-        if self._left is None:
+        if self._remaining is None:
             return data
         if not has_body(self._method, self._status):
             return b""
-        self._left -= len(data)
-        if self._left < 0:
-            raise InvalidResponse("the answer is longer than it says")
+        self._remaining -= len(data)
+        if self._remaining < 0:
+            raise InvalidResponse("the body is longer than the content length")
         return data
 
     async def _write(self, data: bytes) -> None:
         connection = self._connection
-        if self.on_undelivered is not None and not connection.begun and has_left(connection.sock):
-            await connection.ended()
-        connection.begun = True
+        if self.on_undelivered is not None and not connection.response_started and has_disconnected(connection.sock):
+            await connection.abort()
+        connection.response_started = True
         if data:
             await connection.write(data)
 
-    def _all_read(self) -> bool:
-        """Whether the next request can be found."""
+    def _request_is_read(self) -> bool:
+        """Returns whether the body was consumed, so that the next request can follow."""
         raise NotImplementedError

@@ -1,6 +1,5 @@
-"""Serving through the lane: what all connections of a worker share, and its life."""
+"""The server of one worker: accepts connections, starts a task for each, and drains them at the end."""
 
-import select
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -11,18 +10,13 @@ import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.trio.lifespan import Lifespan
 
-from sso.serve.http1.accept import ConnectionLimiter, accept_forever, accept_pending
+from sso.serve.http1.accept import OnConnection, accept_forever, accept_pending
 from sso.serve.http1.balance import WorkerSlot
-from sso.serve.http1.connection import Connection, ConnectionState
-from sso.serve.http1.deadlines import DeadlineClock
-from sso.serve.http1.disconnects import DisconnectWatcher
-from sso.serve.http1.pacing import RequestPacing
+from sso.serve.http1.connection import Connection
 from sso.serve.http1.rejections import RejectionResponses, RequestRejected
-from sso.serve.http1.upgrade import HypercornUpgrade
+from sso.serve.http1.server_context import ServerContext
 from sso.serve.hypercorn_app import hypercorn_config
-from sso.serve.hypercorn_connection import HypercornRules
 from sso.serve.listeners import BACKLOG
-from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
 
 
@@ -33,120 +27,94 @@ async def serve(
     ready: Callable[[], None],
     limits: ServerLimits | None = None,
     headers: Iterable[tuple[str, str]] = (),
-    place: WorkerSlot | None = None,
+    slot: WorkerSlot | None = None,
     *,
     hypercorn_only: bool = False,
 ) -> None:
-    """Answer requests until ``stop`` is set; then take no more, finish those in flight, and return.
+    """Serves until ``stop`` is set; then accepts no more connections, finishes the requests in flight, and returns.
 
-    ``headers`` are those of answers that do not come from the application. With ``hypercorn_only`` hypercorn answers
+    ``headers`` are added to responses that do not come from the application. With ``hypercorn_only`` hypercorn serves
     plain requests as well as WebSockets.
     """
     limits = limits or ServerLimits()
     lifespan = Lifespan(ASGIWrapper(app), hypercorn_config(limits), {})
-    async with trio.open_nursery() as around:
-        await around.start(lifespan.handle_lifespan)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
-        lane = Http1Server(app, stop, limits, RejectionResponses(headers), place)
-        lane.hypercorn_only = hypercorn_only
-        await lane.run(sockets, ready)
+        context = ServerContext(app, stop, limits, RejectionResponses(headers), slot)
+        await Http1Server(context, stop, hypercorn_only=hypercorn_only).run(sockets, ready)
         await lifespan.wait_for_shutdown()
-        around.cancel_scope.cancel()
+        nursery.cancel_scope.cancel()
 
 
 class Http1Server:
-    hypercorn_only = False
-
-    def __init__(
-        self,
-        app: Any,
-        stop: trio.Event,
-        limits: ServerLimits,
-        refusals: RejectionResponses,
-        place: WorkerSlot | None = None,
-    ) -> None:
-        self.app = app
-        self.connections: set[Connection] = set()
-        self.limits = limits
-        self.refusals = refusals
-        self.clock = DeadlineClock(limits, self.connections)
-        self.watcher = DisconnectWatcher()
-        self.turns = RequestPacing()
-        self.log = RateLimitedLog()
-        self.other = HypercornUpgrade(app, stop, HypercornRules(limits, self.refusal, self.log))
-        self.draining = False
+    def __init__(self, context: ServerContext, stop: trio.Event, *, hypercorn_only: bool = False) -> None:
+        self._context = context
         self._stop = stop
-        self.door = ConnectionLimiter(limits, place)
-        self._addresses: dict[tuple[str, int] | None, tuple[str, int] | None] = {}
+        self._hypercorn_only = hypercorn_only
+        self._local_addresses: dict[tuple[str, int] | None, tuple[str, int] | None] = {}
 
     async def run(self, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
+        context = self._context
         try:
             async with trio.open_nursery() as background:
-                await background.start(self.clock.run)
-                background.start_soon(self.watcher.run)
-                background.start_soon(self.turns.run)
-                async with trio.open_nursery() as inside:
-                    welcome = partial(self._welcome, inside)
-                    await self._accept(sockets, welcome, ready)
-                    background.start_soon(self._drain, inside)
+                await background.start(context.clock.run)
+                background.start_soon(context.disconnects.run)
+                background.start_soon(context.pacing.run)
+                async with trio.open_nursery() as connections:
+                    await self._accept(sockets, partial(self._start_connection, connections), ready)
+                    background.start_soon(self._drain, connections)
                 background.cancel_scope.cancel()
         finally:
-            self.watcher.close()
+            context.disconnects.close()
 
-    async def _accept(self, sockets: Sequence[socket.socket], welcome: Any, ready: Callable[[], None]) -> None:
+    async def _accept(
+        self, sockets: Sequence[socket.socket], on_connection: OnConnection, ready: Callable[[], None]
+    ) -> None:
+        limiter = self._context.limiter
         async with trio.open_nursery() as accepting:
-            self.door.place.open()
+            limiter.slot.start_accepting()
             for listener in sockets:
                 listener.setblocking(False)
-                accepting.start_soon(accept_forever, listener, self.door, welcome)
+                accepting.start_soon(accept_forever, listener, limiter, on_connection)
             ready()
             await self._stop.wait()
             accepting.cancel_scope.cancel()
-        self.door.place.give_up()
+        limiter.slot.detach()
         for listener in sockets:
             with suppress(OSError):
-                accept_pending(listener, welcome, BACKLOG)  # who came before the end is let in
+                accept_pending(listener, on_connection, BACKLOG)  # clients that connected before the end are served
             listener.close()
 
-    def _welcome(self, inside: trio.Nursery, sock: socket.socket, client: tuple[str, int] | None) -> None:
-        if not self.door.enter(client):
+    def _start_connection(self, nursery: trio.Nursery, sock: socket.socket, client: tuple[str, int] | None) -> None:
+        context = self._context
+        if not context.limiter.admit(client):
             with sock, suppress(OSError):
-                sock.send(self.refusal(RequestRejected(429, "too many connections")))
-        elif self.hypercorn_only:
-            inside.start_soon(self._serve_by_hypercorn, sock, client, name="connection")
+                sock.send(context.render_rejection(RequestRejected(429, "too many connections")))
+        elif self._hypercorn_only:
+            nursery.start_soon(self._serve_by_hypercorn, sock, client, name="connection")
         else:
-            server = None if client is None else sock.getsockname()[:2]
-            server = self._addresses.setdefault(server, server)  # one for all the thousands
-            inside.start_soon(Connection(self, sock, client, server).run, name="connection")
+            address = None if client is None else sock.getsockname()[:2]
+            address = self._local_addresses.setdefault(address, address)  # one object for thousands of connections
+            nursery.start_soon(Connection(context, sock, client, address).run, name="connection")
 
     async def _serve_by_hypercorn(self, sock: socket.socket, client: tuple[str, int] | None) -> None:
         try:
-            await self.other.take(sock)
+            await self._context.hypercorn.serve_connection(sock)
         finally:
-            self.door.leave(client)
+            self._context.limiter.release(client)
             sock.close()
 
-    def refusal(self, refused: RequestRejected) -> bytes:
-        return self.refusals.answer(refused, self.clock.date)
+    async def _drain(self, connections: trio.Nursery) -> None:
+        context = self._context
+        context.draining = True
+        connections.cancel_scope.deadline = trio.current_time() + context.limits.drain_s
+        await context.hypercorn.drain()
+        self._close_idle(include_new=False)
+        # A client that has just connected is about to send a request; it would fail if the connection closed now.
+        await trio.sleep(context.limits.first_request_s)
+        self._close_idle(include_new=True)
 
-    async def _drain(self, inside: trio.Nursery) -> None:
-        self.draining = True
-        inside.cancel_scope.deadline = trio.current_time() + self.limits.drain_s
-        await self.other.drain()
-        self._close_idle(fresh=False)
-        # Who has just come is about to ask; nobody likes a connection that is closed without a word.
-        await trio.sleep(self.limits.first_request_s)
-        self._close_idle(fresh=True)
-
-    def _close_idle(self, fresh: bool) -> None:
-        for connection in self.connections:
-            idle = connection.doing is ConnectionState.IDLE and (fresh or not connection.fresh)
-            if idle and not _has_asked(connection.sock):
-                connection.scope.cancel()
-
-
-def _has_asked(sock: socket.socket) -> bool:
-    """Something has come that was not read yet."""
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
+    def _close_idle(self, *, include_new: bool) -> None:
+        for connection in self._context.connections:
+            connection.close_if_idle(include_new=include_new)

@@ -1,4 +1,4 @@
-"""Connections that hypercorn serves: WebSockets, with what was read so far, or all of them."""
+"""Hands connections to hypercorn: WebSockets with the bytes already read, or every connection (SSO_HTTP=hypercorn)."""
 
 import socket
 from typing import Any
@@ -18,10 +18,10 @@ class HypercornUpgrade:
         self._context = WorkerContext(None)
         self._rules = rules
 
-    async def take(self, sock: socket.socket, read: bytes = b"") -> None:
+    async def serve_connection(self, sock: socket.socket, already_read: bytes = b"") -> None:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        await HypercornConnection(self._app, self._config, self._context, stream, self._rules, read)
+        await HypercornConnection(self._app, self._config, self._context, stream, self._rules, already_read)
 
     async def drain(self) -> None:
-        """Those that do nothing are closed, the others when they have done."""
+        """Closes idle connections now, and the others after their current request."""
         await self._context.terminated.set()

@@ -1,8 +1,8 @@
-"""Quart without what nobody here uses: signals, sessions, host matching; and, where the server allows it, without a
-nursery and two tasks for each request.
+"""Quart without signals, sessions and host matching and, if the server allows it, without a nursery and two tasks per
+request.
 
-Everything left out is left out because there is nobody who would notice: there are no listeners, no teardown functions,
-and hooks are the application's, not a blueprint's.
+Nothing here uses what is left out: there are no signal receivers and no teardown functions, and all hooks belong to the
+application rather than to a blueprint.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,44 +25,44 @@ from werkzeug.routing import MapAdapter
 
 from sso.web.client_connection import FAST_EXTENSION, FastExchange, RawHeaders
 from sso.web.deferred import DeferredResponse
-from sso.web.fast_quart.context import FastAppContext, FastRequestContext, PlainRules, plain_rules
-from sso.web.fast_quart.request import AskedRequest, FastRequest, read_headers
+from sso.web.fast_quart.context import FastAppContext, FastRequestContext, FixedRules, fixed_rules
+from sso.web.fast_quart.request import FastRequest, LazyBodyRequest, read_headers
 
-MAX_NAMES = 256
+MAX_CACHED_NAMES = 256
 _raw_names: dict[str, bytes] = {}
 
 
 class FastHTTPConnection(TrioASGIHTTPConnection):
-    """For servers that are not lean, and for answers that are streamed."""
+    """Used with servers that offer no FastExchange, and for responses that are streamed."""
 
     async def handle_messages(  # type: ignore[override]
         self, nursery: trio.Nursery, request: Request, receive: ASGIReceiveCallable
     ) -> None:
-        """Receives no body that no handler reads."""
+        """Waits with receiving a body until the handler reads it."""
         if any(name in (b"content-length", b"transfer-encoding") for name, _ in self.scope["headers"]):
             body: Any = request.body
-            await body.asked.wait()
+            await body.read_requested.wait()
         await super().handle_messages(nursery, request, receive)
 
     async def _send_response(self, send: ASGISendCallable, response: ResponseTypes) -> None:
         if isinstance(response, DeferredResponse):
-            response = await response.answered()
+            response = await response.wait()
         await super()._send_response(send, response)
 
 
-def encoded(headers: Headers) -> RawHeaders:
+def encode_headers(headers: Headers) -> RawHeaders:
     return [(_raw_names.get(name) or _raw_name(name), value.encode()) for name, value in headers]
 
 
 def _raw_name(name: str) -> bytes:
     raw = name.lower().encode()
-    if len(_raw_names) < MAX_NAMES:
+    if len(_raw_names) < MAX_CACHED_NAMES:
         _raw_names[name] = raw
     return raw
 
 
 class FastTemplates(Environment):
-    """Templates that await nothing: as coroutines they take twice as long."""
+    """Synchronous templates: none of ours awaits anything, and coroutines take twice as long."""
 
     def __init__(self, app: Quart, **options: Any) -> None:
         super().__init__(app, **options)
@@ -71,13 +71,13 @@ class FastTemplates(Environment):
 
 class FastQuart(QuartTrio):
     asgi_http_class = FastHTTPConnection
-    request_class = AskedRequest
+    request_class = LazyBodyRequest
     jinja_environment = FastTemplates  # type: ignore[assignment]
 
     @cached_property
-    def plain_rules(self) -> PlainRules:
-        """To be asked for when all routes are there."""
-        return plain_rules(self.url_map)
+    def fixed_rules(self) -> FixedRules:
+        """Must not be used before all routes are registered: the first use fixes the result."""
+        return fixed_rules(self.url_map)
 
     def app_context(self) -> AppContext:
         return FastAppContext(self)
@@ -86,7 +86,7 @@ class FastQuart(QuartTrio):
         return FastRequestContext(self, request)
 
     def create_url_adapter(self, request: BaseRequestWebsocket | None) -> MapAdapter | None:
-        """No rule knows a host, and what a client calls us is never repeated."""
+        """Ignores the Host header: no rule matches on it, and it must not appear in redirects."""
         if request is None:
             return None
         return MapAdapter(self.url_map, "", "/", "", request.scheme, request.path, request.method, "")
@@ -96,16 +96,16 @@ class FastQuart(QuartTrio):
         return func if code is not None and code.co_flags & CO_COROUTINE else super().ensure_async(func)
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
-        """No coroutine of its own: it would keep the scope for as long as the request waits."""
-        lean = (scope.get("extensions") or {}).get(FAST_EXTENSION) if scope["type"] == "http" else None
-        return self._answer(lean, scope, receive) if lean else self.asgi_app(scope, receive, send)
+        """Not a coroutine function: its frame would keep the scope in memory while the request waits."""
+        exchange = (scope.get("extensions") or {}).get(FAST_EXTENSION) if scope["type"] == "http" else None
+        return self._serve_fast(exchange, scope, receive) if exchange else self.asgi_app(scope, receive, send)
 
-    async def _answer(self, server: FastExchange, scope: Any, receive: Any) -> None:
-        """In the connection's own task: the server reads bodies when asked for, and cancels when a client leaves."""
+    async def _serve_fast(self, exchange: FastExchange, scope: Any, receive: Any) -> None:
+        """Handles the request in the task of its connection, without the tasks that Quart starts otherwise."""
         response = await self.handle_request(FastRequest(self, scope, read_headers(scope), receive))
         if isinstance(response, DeferredResponse):
-            waiting, finish = response.begin()
-            del response, scope, receive
+            waiting, finish = response.start()
+            del response, scope, receive  # thousands of requests may wait here
             try:
                 response = await waiting
             except Exception as error:
@@ -115,26 +115,27 @@ class FastQuart(QuartTrio):
         body = response.response if isinstance(response, Response) else None
         if isinstance(body, DataBody):
             data = body.data if body.end - body.begin == len(body.data) else body.data[body.begin : body.end]
-            await server.answer(response.status_code, encoded(response.headers), data)
+            await exchange.respond(response.status_code, encode_headers(response.headers), data)
         else:
-            await self._stream(server, response)
+            await self._stream(exchange, response)
 
-    async def _stream(self, server: FastExchange, response: ResponseTypes) -> None:
-        given = response.timeout if isinstance(response, Response) else ...
-        timeout = self.config["RESPONSE_TIMEOUT"] if given is ... else given
-        scope: Any = {}  # not asked for by what sends
+    async def _stream(self, exchange: FastExchange, response: ResponseTypes) -> None:
+        timeout = response.timeout if isinstance(response, Response) else ...
+        if timeout is ...:
+            timeout = self.config["RESPONSE_TIMEOUT"]
+        scope: Any = {}  # `_send_response` does not use it
         with trio.move_on_after(float("inf") if timeout is None else timeout):
-            await self.asgi_http_class(self, scope)._send_response(server.send, response)
+            await self.asgi_http_class(self, scope)._send_response(exchange.send, response)
 
     async def handle_request(self, request: Request) -> ResponseTypes:
-        """All of it in one frame: of those that wait there are thousands."""
+        """Combines several methods of Quart in one frame: thousands of requests may wait in it."""
         context = self.request_context(request)
         await context.push()
         try:
             try:
                 result: Any = await self.preprocess_request(context)
                 if result is None:
-                    result = await self._view(request)
+                    result = await self._call_view(request)
             except (Exception, BaseExceptionGroup) as error:
                 result = await self.handle_user_exception(error)
             return await self.finalize_request(result, context)
@@ -148,7 +149,7 @@ class FastQuart(QuartTrio):
         finally:
             await context.pop(None)
 
-    def _view(self, request: Request) -> Awaitable[Any]:
+    def _call_view(self, request: Request) -> Awaitable[Any]:
         if request.routing_exception is not None:
             self.raise_routing_exception(request)
         rule = request.url_rule

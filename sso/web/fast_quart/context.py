@@ -1,31 +1,35 @@
-"""Quart's contexts of a request, without signals, sessions and teardown, and with a short way to most routes."""
+"""Quart's request contexts without signals, sessions and teardown, and with a fast path to most routes."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from quart.ctx import AppContext, RequestContext
 from quart.globals import _cv_app, _cv_request
 from quart.sessions import NullSession
 from werkzeug.routing import Map, Rule
 
-if TYPE_CHECKING:
-    from sso.web.fast_quart.app import FastQuart
-
 _SESSION = NullSession()
 
-PlainRules = dict[tuple[str, str], Rule]
+FixedRules = dict[tuple[str, str], Rule]
 
 
-def plain_rules(rules: Map) -> PlainRules:
-    """Those that hold nothing variable, by method and path: the router takes 15 us to find one, a dictionary none.
+class HasFixedRules(Protocol):
+    """What a request context needs of its application (fast_quart.app.FastQuart)."""
 
-    The router prefers them, too, and of two the first; what is not here is asked of it.
+    @property
+    def fixed_rules(self) -> FixedRules: ...
+
+
+def fixed_rules(url_map: Map) -> FixedRules:
+    """Returns the rules without variable parts, by method and path: a dictionary saves the 15 us of the router.
+
+    The router prefers these rules as well, and the first of two equal ones. All other paths are left to it.
     """
-    found: PlainRules = {}
-    for rule in rules.iter_rules():
+    rules: FixedRules = {}
+    for rule in url_map.iter_rules():
         if not (rule.arguments or rule.websocket or rule.defaults or rule.redirect_to or rule.build_only):
             for method in rule.methods or ():
-                found.setdefault((method, rule.rule), rule)
-    return found
+                rules.setdefault((method, rule.rule), rule)
+    return rules
 
 
 class FastAppContext(AppContext):
@@ -37,7 +41,7 @@ class FastAppContext(AppContext):
 
 
 class FastRequestContext(RequestContext):
-    app: "FastQuart"
+    app: HasFixedRules  # type: ignore[assignment]
 
     async def push(self) -> None:
         self.session = _SESSION
@@ -46,7 +50,7 @@ class FastRequestContext(RequestContext):
 
     def match_request(self) -> None:
         request = self.request_websocket
-        rule = self.app.plain_rules.get((request.method, request.path))
+        rule = self.app.fixed_rules.get((request.method, request.path))
         if rule is None:
             super().match_request()
         else:

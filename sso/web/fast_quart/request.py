@@ -1,4 +1,4 @@
-"""A request as the lane brings it: a body that is read when asked for, and nothing made that nobody may use."""
+"""Requests whose body is read when the handler asks for it, and whose rarely used attributes are made on demand."""
 
 from collections.abc import Generator
 from functools import cached_property
@@ -15,16 +15,16 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from sso.web.client_connection import FAST_EXTENSION, FastExchange
 
-MAX_NAMES = 256  # clients may make up names
+MAX_CACHED_NAMES = 256  # clients may send any names
 _titles: dict[bytes, str] = {}
 
 
-class AskedBody(TrioBody):
-    """Quart's body for servers that are not lean: received when the handler asks for it, up to the route's limit."""
+class LazyBody(TrioBody):
+    """Quart's body for servers without FastExchange: received when the handler reads it, up to the route's limit."""
 
     def __init__(self, expected_content_length: int | None, max_content_length: int | None) -> None:
         super().__init__(expected_content_length, max_content_length)
-        self.asked = trio.Event()
+        self.read_requested = trio.Event()
         self._expected = expected_content_length or 0
 
     def limit(self, max_bytes: int) -> None:
@@ -33,11 +33,11 @@ class AskedBody(TrioBody):
             self._must_raise = RequestEntityTooLarge()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        self.asked.set()
+        self.read_requested.set()
         return (yield from super().__await__())
 
     async def __anext__(self) -> bytes:
-        self.asked.set()
+        self.read_requested.set()
         return await super().__anext__()
 
     def append(self, data: bytes) -> None:
@@ -46,59 +46,64 @@ class AskedBody(TrioBody):
             self._data.clear()
 
 
-class AskedRequest(TrioRequest):
-    body_class = AskedBody
+class LazyBodyRequest(TrioRequest):
+    body_class = LazyBody
 
 
 class FastBody:
-    """The body of a request, read from the connection when asked for (as Quart's, which is filled by a task)."""
+    """Reads the body from the connection when the handler asks for it; a task fills the body of Quart's own class."""
 
-    __slots__ = ("_data", "_ended", "_most", "_receive", "_server", "_taken")
+    __slots__ = ("_complete", "_data", "_exchange", "_max_bytes", "_receive", "_size")
 
-    def __init__(self, server: FastExchange, receive: ASGIReceiveCallable, most: int | None) -> None:
-        self._server = server
+    def __init__(self, exchange: FastExchange, receive: ASGIReceiveCallable, max_bytes: int | None) -> None:
+        self._exchange = exchange
         self._receive = receive
         self._data = b""
-        self._ended = False
-        self._most = float("inf") if most is None else most
-        self._taken = server.declared if server.declared > self._most else 0
+        self._complete = False
+        self._max_bytes = float("inf") if max_bytes is None else max_bytes
+        self._size = exchange.declared_length if exchange.declared_length > self._max_bytes else 0
 
     def limit(self, max_bytes: int) -> None:
-        """Sets the limit of the route; what was declared counts at once."""
-        self._most = max_bytes
-        self._taken = max(self._taken, self._server.declared if self._server.declared > max_bytes else 0)
+        """Sets the limit of the route. A declared length above the limit is rejected before anything is read."""
+        self._max_bytes = max_bytes
+        declared = self._exchange.declared_length
+        self._size = max(self._size, declared if declared > max_bytes else 0)
 
-    def buffered_body(self) -> bool:
-        """Whether nothing has to be waited for."""
-        if not self._ended and self._taken <= self._most and (data := self._server.buffered_body()) is not None:
-            self._ended = True
+    def is_buffered(self) -> bool:
+        """Returns whether the whole body can be read without waiting."""
+        if (
+            not self._complete
+            and self._size <= self._max_bytes
+            and (data := self._exchange.buffered_body()) is not None
+        ):
+            self._complete = True
             self._add(data)
-        return self._ended
+        return self._complete
 
     def _add(self, data: bytes) -> None:
-        self._taken += len(data)
+        self._size += len(data)
         self._data = self._data + data if self._data else data
 
-    async def _pull(self) -> None:
-        self._judge()
+    async def _receive_piece(self) -> None:
+        self._check_size()
         message: Any = await self._receive()
-        self._ended = not message["more_body"]
+        self._complete = not message["more_body"]
         self._add(message["body"])
-        self._judge()
+        self._check_size()
 
-    def _judge(self) -> None:
-        if self._taken > self._most:
+    def _check_size(self) -> None:
+        if self._size > self._max_bytes:
             raise RequestEntityTooLarge
 
     def __await__(self) -> Generator[Any, None, bytes]:
-        return self._all().__await__()
+        return self._read_all().__await__()
 
-    async def _all(self) -> bytes:
-        self._judge()
+    async def _read_all(self) -> bytes:
+        self._check_size()
         pieces = [self._data]
-        while not self._ended:
+        while not self._complete:
             self._data = b""
-            await self._pull()
+            await self._receive_piece()
             pieces.append(self._data)
         self._data = b"".join(pieces)
         return self._data
@@ -107,9 +112,9 @@ class FastBody:
         return self
 
     async def __anext__(self) -> bytes:
-        self._judge()
-        while not self._data and not self._ended:
-            await self._pull()
+        self._check_size()
+        while not self._data and not self._complete:
+            await self._receive_piece()
         if not self._data:
             raise StopAsyncIteration
         data, self._data = self._data, b""
@@ -120,6 +125,8 @@ class FastBody:
 
 
 class FastRequest(TrioRequest):
+    """Omits Quart's own constructor, which makes a lock, a body and a parser that most requests never use."""
+
     def __init__(self, app: Quart, scope: Any, headers: Headers, receive: ASGIReceiveCallable) -> None:
         BaseRequestWebsocket.__init__(
             self,
@@ -149,12 +156,12 @@ class FastRequest(TrioRequest):
         return trio.Lock()
 
     async def send_push_promise(self, path: str) -> None:
-        """There are none in HTTP/1."""
+        """Does nothing: HTTP/1 has no push."""
 
     async def get_data(self, cache: bool = True, as_text: bool = False, parse_form_data: bool = False) -> Any:
         body: FastBody = self.body  # type: ignore[assignment]
-        if not cache and not as_text and not parse_form_data and body.buffered_body():
-            data = await body  # it needs no time limit
+        if not cache and not as_text and not parse_form_data and body.is_buffered():
+            data = await body  # without waiting, so it needs no time limit
             body.clear()
             return data
         return await super().get_data(cache, as_text, parse_form_data)
@@ -162,17 +169,17 @@ class FastRequest(TrioRequest):
 
 class FastHeaders(Headers):
     def get(self, key: str, default: Any = None, type: Any = None) -> Any:  # type: ignore[override]
-        """The other way to say that there is none raises and catches an HTTP error, with all that belongs to one."""
-        wanted = key.lower()
+        """Returns the default for a missing header without Werkzeug's detour of raising and catching an HTTP error."""
+        lower = key.lower()
         for name, value in self._list:
-            if name.lower() == wanted:
+            if name.lower() == lower:
                 return value if type is None else super().get(key, default, type)
         return default
 
 
 def read_headers(scope: Any) -> Headers:
     headers = FastHeaders()
-    # Not by `add`, which looks for line ends in what a parser has just split at them.
+    # Not `headers.add`, which searches for line breaks: the parser has already split the headers at them.
     pairs = headers._list
     pairs.append(("Remote-Addr", (scope["client"] or ("<local>",))[0]))
     pairs += [(_titles.get(name) or _title(name), value.decode("latin1")) for name, value in scope["headers"]]
@@ -183,6 +190,6 @@ def read_headers(scope: Any) -> Headers:
 
 def _title(name: bytes) -> str:
     title = name.decode("latin1").title()
-    if len(_titles) < MAX_NAMES:
+    if len(_titles) < MAX_CACHED_NAMES:
         _titles[name] = title
     return title

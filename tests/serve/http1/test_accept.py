@@ -57,11 +57,11 @@ async def test_proxies_have_as_many_as_they_like(kind: str, exempt: str) -> None
     ],
 )
 def test_connections_of_ipv6_clients_are_counted_per_64(first: str, second: str, is_same: bool) -> None:
-    door = ConnectionLimiter(ServerLimits(per_address=1))
-    assert door.enter((first, 1))
-    assert door.enter((second, 2)) is not is_same
-    door.leave((first, 1))
-    assert door.enter((first, 3))
+    limiter = ConnectionLimiter(ServerLimits(per_address=1))
+    assert limiter.admit((first, 1))
+    assert limiter.admit((second, 2)) is not is_same
+    limiter.release((first, 1))
+    assert limiter.admit((first, 3))
 
 
 async def test_a_unix_socket_has_no_address_and_no_cap(tmp_path: Path) -> None:

@@ -6,62 +6,62 @@ from contextlib import ExitStack
 
 import trio
 
-from sso.serve.http1.accept import PATIENCE, POLITE_S, ConnectionLimiter, accept_forever
+from sso.serve.http1.accept import MAX_YIELDS, YIELD_S, ConnectionLimiter, accept_forever
 from sso.serve.http1.balance import WorkerSlot, WorkerSlots
 from sso.serve.server_limits import ServerLimits
 
 MANY = 300
 
 
-def opened(place: WorkerSlot, inside: int = 0) -> WorkerSlot:
-    place.open()
+def opened(slot: WorkerSlot, inside: int = 0) -> WorkerSlot:
+    slot.start_accepting()
     for _ in range(inside):
-        place.enter()
-    return place
+        slot.add_connection()
+    return slot
 
 
 def test_each_sees_what_the_others_have() -> None:
-    places = WorkerSlots()
-    first, second = opened(places.place(1, 3), 4), opened(places.place(2, 3), 7)
-    assert (first.others, second.others) == ([7], [4])
-    second.leave()
-    assert first.others == [6]
+    slots = WorkerSlots()
+    first, second = opened(slots.slot(1, 3), 4), opened(slots.slot(2, 3), 7)
+    assert (first.other_counts, second.other_counts) == ([7], [4])
+    second.remove_connection()
+    assert first.other_counts == [6]
 
 
 def test_a_place_counts_when_connections_are_taken_there() -> None:
     """Else the others would wait for somebody who never comes: one who starts, or has not been started yet."""
-    places = WorkerSlots()
-    first = opened(places.place(1, 4))
-    assert first.others == []
-    second = places.place(2, 4)
-    assert first.others == []
-    second.open()
-    assert first.others == [0]
+    slots = WorkerSlots()
+    first = opened(slots.slot(1, 4))
+    assert first.other_counts == []
+    second = slots.slot(2, 4)
+    assert first.other_counts == []
+    second.start_accepting()
+    assert first.other_counts == [0]
 
 
 def test_among_many_a_few_more_do_not_matter() -> None:
-    assert [opened(WorkerSlot(), inside).step for inside in (0, 7, 8, 800)] == [1, 1, 2, 101]
+    assert [opened(WorkerSlot(), inside).max_lead for inside in (0, 7, 8, 800)] == [1, 1, 2, 101]
 
 
 def test_all_processes_see_the_same() -> None:
-    places = WorkerSlots()
+    slots = WorkerSlots()
     if (pid := os.fork()) == 0:
-        opened(places.place(2, 2), 1)
+        opened(slots.slot(2, 2), 1)
         os._exit(0)
     os.waitpid(pid, 0)
-    assert places.place(1, 2).others == [1]
+    assert slots.slot(1, 2).other_counts == [1]
 
 
 def test_a_successor_begins_anew_and_who_leaves_is_silent() -> None:
-    places = WorkerSlots()
-    old, other = opened(places.place(1, 2), 3), opened(places.place(2, 2))
-    new = opened(places.place(1, 2))
-    old.give_up()
-    new.enter()
-    old.leave()
-    assert (old.inside, new.inside) == (2, 1)
-    assert other.others == [1]
-    assert old.others == []
+    slots = WorkerSlots()
+    old, other = opened(slots.slot(1, 2), 3), opened(slots.slot(2, 2))
+    new = opened(slots.slot(1, 2))
+    old.detach()
+    new.add_connection()
+    old.remove_connection()
+    assert (old.connections, new.connections) == (2, 1)
+    assert other.other_counts == [1]
+    assert old.other_counts == []
 
 
 def burst(many: int) -> tuple[socket.socket, ExitStack]:
@@ -94,15 +94,15 @@ class Party:
         return self.counts
 
     async def _let_in(self, listener: socket.socket, mine: int, stack: ExitStack) -> None:
-        door = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(self.counts, mine)))
+        limiter = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(self.counts, mine)))
 
         def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
             stack.enter_context(sock)
-            assert door.enter(client)
+            assert limiter.admit(client)
             if sum(self.counts) == self._many:
                 self._all.set()
 
-        await accept_forever(listener, door, welcome)
+        await accept_forever(listener, limiter, welcome)
 
 
 async def test_a_burst_is_shared(autojump_clock: trio.testing.MockClock) -> None:
@@ -120,7 +120,7 @@ async def test_nobody_is_waited_for_who_does_not_come(autojump_clock: trio.testi
     listener = socket.create_server(("127.0.0.1", 0), backlog=MANY)
     listener.setblocking(False)
     counts = [0, 0]
-    door = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(counts, 0), 1))
+    limiter = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(counts, 0), 1))
     taken, all_taken = 0, trio.Event()
 
     def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
@@ -135,7 +135,7 @@ async def test_nobody_is_waited_for_who_does_not_come(autojump_clock: trio.testi
             stack.enter_context(socket.create_connection(listener.getsockname()))
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(accept_forever, listener, door, welcome)
+            nursery.start_soon(accept_forever, listener, limiter, welcome)
             await all_taken.wait()
             nursery.cancel_scope.cancel()
-        assert trio.current_time() - began <= PATIENCE * POLITE_S * 1.01
+        assert trio.current_time() - began <= MAX_YIELDS * YIELD_S * 1.01

@@ -13,7 +13,7 @@ from quart_trio import QuartTrio
 
 from sso.web.client_connection import client_connection
 from sso.web.fast_quart.app import FastQuart
-from tests.kit.raw_http import SERVERS, Raw, Running, serving
+from tests.kit.raw_http import SERVERS, RawConnection, Running, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
@@ -73,13 +73,13 @@ async def desk_of(kind: str) -> AsyncIterator[tuple[Desk, Running]]:
         yield desk, server
 
 
-async def ask(server: Running, path: str) -> Raw:
+async def ask(server: Running, path: str) -> RawConnection:
     raw = await server.open()
     await raw.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     return raw
 
 
-def reset(raw: Raw) -> None:
+def reset(raw: RawConnection) -> None:
     """Close at once, without the usual courtesies."""
     raw.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 

@@ -9,7 +9,7 @@ import trio.testing
 import wsproto.connection
 
 from sso.serve.http1 import head as heads
-from sso.serve.http1.body import CHUNKS_AT_ONCE, MAX_SMALL_CHUNKS, ChunkedBody
+from sso.serve.http1.body import MAX_CHUNKS_PER_CALL, MAX_SMALL_CHUNKS, ChunkedBody
 from sso.serve.http1.head import MAX_PATH
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.hypercorn_websocket import MAX_FRAMES
@@ -26,15 +26,17 @@ TINY = b"1\r\nx\r\n"
 
 def test_tiny_chunks_are_read_a_few_at_a_time() -> None:
     body = ChunkedBody(ServerLimits())
-    data, rest = body.take(TINY * 1000 + b"0\r\n\r\n")
-    assert len(data) == CHUNKS_AT_ONCE
+    data, rest = body.feed(TINY * 1000 + b"0\r\n\r\n")
+    assert len(data) == MAX_CHUNKS_PER_CALL
     while not body.done:
-        more, rest = body.take(rest)
+        more, rest = body.feed(rest)
         data += more
     assert (data, rest) == (b"x" * 1000, b"")
 
 
-@pytest.mark.parametrize("size", [CHUNKS_AT_ONCE - 1, CHUNKS_AT_ONCE, CHUNKS_AT_ONCE + 1, 3 * CHUNKS_AT_ONCE])
+@pytest.mark.parametrize(
+    "size", [MAX_CHUNKS_PER_CALL - 1, MAX_CHUNKS_PER_CALL, MAX_CHUNKS_PER_CALL + 1, 3 * MAX_CHUNKS_PER_CALL]
+)
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_body_of_tiny_chunks_arrives_whole(kind: str, size: int) -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
@@ -58,11 +60,11 @@ async def test_body_of_too_many_tiny_chunks_is_refused(kind: str) -> None:
 
 def test_short_trailers_are_few() -> None:
     with pytest.raises(RequestRejected, match="too long"):
-        ChunkedBody(ServerLimits()).take(b"0\r\n" + b"a:\r\n" * 200 + b"\r\n")
+        ChunkedBody(ServerLimits()).feed(b"0\r\n" + b"a:\r\n" * 200 + b"\r\n")
 
 
 def test_too_many_headers_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "_parsed", lambda raw: pytest.fail("parsed"))
+    monkeypatch.setattr(heads, "_parse_headers", lambda raw: pytest.fail("parsed"))
     raw = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 100 + b"\r\n"
     with pytest.raises(RequestRejected) as refused:
         heads.read_head(raw, 100)

@@ -4,20 +4,20 @@ import trio
 import trio.testing
 from trio.lowlevel import checkpoint
 
-from sso.serve.http1.pacing import AT_ONCE, RequestPacing
+from sso.serve.http1.pacing import MAX_STARTS, RequestPacing
 
 
 async def test_a_request_that_comes_alone_does_not_wait(nursery: trio.Nursery) -> None:
-    turns = RequestPacing()
-    nursery.start_soon(turns.run)
-    for _ in range(3 * AT_ONCE):
+    pacing = RequestPacing()
+    nursery.start_soon(pacing.run)
+    for _ in range(3 * MAX_STARTS):
         await checkpoint()
-        assert turns.begin()
+        assert pacing.try_start()
     nursery.cancel_scope.cancel()
 
 
 async def test_no_more_than_so_many_begin_in_one_round(nursery: trio.Nursery) -> None:
-    turns = RequestPacing()
+    pacing = RequestPacing()
     begun = [0]
 
     class Rounds(trio.abc.Instrument):
@@ -25,30 +25,30 @@ async def test_no_more_than_so_many_begin_in_one_round(nursery: trio.Nursery) ->
             begun.append(0)
 
     async def request() -> None:
-        if not turns.begin():
-            await turns.wait()
+        if not pacing.try_start():
+            await pacing.wait_for_start()
         begun[-1] += 1
 
-    nursery.start_soon(turns.run)
+    nursery.start_soon(pacing.run)
     await trio.testing.wait_all_tasks_blocked()
     trio.lowlevel.add_instrument(rounds := Rounds())
     async with trio.open_nursery() as rush:
-        for _ in range(10 * AT_ONCE):
+        for _ in range(10 * MAX_STARTS):
             rush.start_soon(request)
     trio.lowlevel.remove_instrument(rounds)
-    assert sum(begun) == 10 * AT_ONCE
-    assert max(begun) <= AT_ONCE
+    assert sum(begun) == 10 * MAX_STARTS
+    assert max(begun) <= MAX_STARTS
     nursery.cancel_scope.cancel()
 
 
 async def test_who_waits_may_be_called_off(nursery: trio.Nursery) -> None:
-    turns = RequestPacing()
-    nursery.start_soon(turns.run)
-    while turns.begin():
+    pacing = RequestPacing()
+    nursery.start_soon(pacing.run)
+    while pacing.try_start():
         pass
     with trio.move_on_after(0) as scope:
-        await turns.wait()
+        await pacing.wait_for_start()
     assert scope.cancelled_caught
     await trio.testing.wait_all_tasks_blocked()
-    assert turns.begin()
+    assert pacing.try_start()
     nursery.cancel_scope.cancel()

@@ -25,8 +25,8 @@ async def test_a_request_is_understood_and_the_connection_kept() -> None:
             await raw.send(GET)
             answer = await raw.answer()
             assert answer.status == 200
-            assert answer.told["path"] == "/a"
-            assert answer.told["query_string"] == "b=c"
+            assert answer.json["path"] == "/a"
+            assert answer.json["query_string"] == "b=c"
             assert "connection" not in answer.headers
             assert answer.headers["date"].endswith(" GMT")
 
@@ -35,7 +35,7 @@ async def test_a_request_is_understood_and_the_connection_kept() -> None:
 async def test_requests_may_come_together_and_are_answered_in_order(kind: str) -> None:
     async with serving(kind) as server, await server.open() as raw:
         await raw.send(post(b"first") + chunked(b"sec", b"ond") + GET + post(b"last", b"Connection: close"))
-        assert [(await raw.answer()).told["body"] for _ in range(4)] == ["first", "second", "", "last"]
+        assert [(await raw.answer()).json["body"] for _ in range(4)] == ["first", "second", "", "last"]
         assert await raw.is_closed()
 
 
@@ -45,7 +45,7 @@ async def test_a_request_may_come_byte_by_byte(kind: str) -> None:
         for byte in chunked(b"hello", b"you"):
             await raw.send(bytes([byte]))
             await trio.lowlevel.checkpoint()
-        assert (await raw.answer()).told["body"] == "helloyou"
+        assert (await raw.answer()).json["body"] == "helloyou"
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -84,7 +84,7 @@ async def test_head_has_the_headers_and_no_body(kind: str) -> None:
         await raw.send(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
         answer = await raw.answer(head_only=True)
         assert int(answer.headers["content-length"]) > 10
-        assert (await raw.answer()).told["method"] == "GET"
+        assert (await raw.answer()).json["method"] == "GET"
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -94,7 +94,7 @@ async def test_a_body_is_asked_for_when_it_is_wanted(kind: str) -> None:
         await raw.send(head + b"\r\n\r\n")
         assert (await raw.answer()).status == 100
         await raw.send(body)
-        assert (await raw.answer()).told["body"] == "hello"
+        assert (await raw.answer()).json["body"] == "hello"
         await raw.send(GET)
         assert (await raw.answer()).status == 200
 
@@ -186,7 +186,7 @@ async def test_an_application_that_errs_is_a_500_and_no_more(messages: Bad) -> N
     async with serving("builtin", err) as server:
         answer = await server.ask(GET)
         assert (answer.status, answer.headers["connection"]) == (500, "close")
-        assert answer.told == {"status": "ERROR", "error": "internal error"}
+        assert answer.json == {"status": "ERROR", "error": "internal error"}
 
 
 async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
@@ -196,7 +196,7 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
         raise ValueError("no more")
 
     async with serving("builtin", break_off) as server:
-        everything = await server.all_of(GET)
+        everything = await server.response_bytes(GET)
         assert everything.endswith(b"\r\n\r\n4\r\nsome\r\n")
 
 
@@ -221,7 +221,7 @@ async def test_what_is_refused_is_told_like_everything_else(kind: str, raw: byte
     async with serving(kind) as server:
         answer = await server.ask(raw)
         assert answer.status == status
-        assert answer.told["status"] == "ERROR"
+        assert answer.json["status"] == "ERROR"
         assert answer.headers["connection"] == "close"
         assert answer.headers["content-type"] == "application/json"
         assert answer.headers["x-frame-options"] == "DENY"
@@ -232,7 +232,7 @@ async def test_what_is_refused_is_told_like_everything_else(kind: str, raw: byte
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_nothing_after_what_was_refused_is_served(kind: str) -> None:
     async with serving(kind) as server:
-        everything = await server.all_of(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + GET)
+        everything = await server.response_bytes(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + GET)
         assert everything.count(b"HTTP/1.1 ") == 1
 
 

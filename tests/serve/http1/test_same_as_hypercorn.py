@@ -15,8 +15,8 @@ OF_THE_CONNECTION = {"date", "connection"}
 
 @asynccontextmanager
 async def both() -> AsyncIterator[tuple[Running, Running]]:
-    async with serving("builtin") as lane, serving("hypercorn") as hypercorn:
-        yield lane, hypercorn
+    async with serving("builtin") as builtin, serving("hypercorn") as hypercorn:
+        yield builtin, hypercorn
 
 
 def seen(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
@@ -25,22 +25,22 @@ def seen(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
 
 
 async def test_what_is_well_formed_is_answered_alike() -> None:
-    async with both() as (lane, hypercorn):
+    async with both() as (builtin, hypercorn):
         for raw in GOOD:
             if b"Expect" not in raw:  # hypercorn's application does not see that header
-                assert seen(await lane.ask(raw)) == seen(await hypercorn.ask(raw)), raw
+                assert seen(await builtin.ask(raw)) == seen(await hypercorn.ask(raw)), raw
 
 
 @pytest.mark.parametrize("name", BAD)
 async def test_malformed_request_is_refused_alike_and_nothing_after_it_is_served(name: str) -> None:
     following = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with both() as (lane, hypercorn):
-        ours, theirs = await lane.ask(BAD[name]), await hypercorn.ask(BAD[name])
+    async with both() as (builtin, hypercorn):
+        ours, theirs = await builtin.ask(BAD[name]), await hypercorn.ask(BAD[name])
         assert ours.status in (400, 431)
         assert seen(ours) == seen(theirs)
         assert ours.headers["connection"] == theirs.headers["connection"] == "close"
-        for server in (lane, hypercorn):
-            assert (await server.all_of(BAD[name] + following)).count(b"HTTP/1.1 ") == 1
+        for server in (builtin, hypercorn):
+            assert (await server.response_bytes(BAD[name] + following)).count(b"HTTP/1.1 ") == 1
 
 
 NAMES = (b"Accept", b"Cookie", b"X-A", b"x-a", b"If-None-Match", b"User-Agent", b"Content-Type", b"Origin")
@@ -79,7 +79,7 @@ def generated(chance: random.Random) -> bytes:
 @pytest.mark.parametrize("seed", range(4))
 async def test_generated_requests_are_answered_alike(seed: int) -> None:
     chance = random.Random(seed)
-    async with both() as (lane, hypercorn), await lane.open() as ours, await hypercorn.open() as theirs:
+    async with both() as (builtin, hypercorn), await builtin.open() as ours, await hypercorn.open() as theirs:
         for _ in range(60):
             raw = generated(chance)
             answers = []

@@ -26,7 +26,7 @@ def ours(raw: bytes) -> Request:
     head = read_head(raw[:end], LIMITS.max_headers)
     rest, data = raw[end:], b""
     if body := request_body(head.length, LIMITS):
-        data, rest = body.take(rest)
+        data, rest = body.feed(rest)
         if not body.done:
             raise RequestRejected(408, "there is no end")
     target = head.path + (b"?" + head.query if b"?" in raw.split(b" ")[1] else b"")
@@ -245,7 +245,7 @@ def test_a_body_may_come_in_any_pieces() -> None:
             while not body.done:
                 size = chance.randint(1, 4)
                 rest, left = rest + left[:size], left[size:]
-                data, rest = body.take(rest)
+                data, rest = body.feed(rest)
                 found += data
             assert (found, rest + left) == expected[4:]
 
@@ -256,5 +256,5 @@ def test_a_body_that_is_too_long_is_refused() -> None:
         body = request_body(length, few)
         assert body is not None
         with pytest.raises(RequestRejected) as refused:
-            body.take(data)
+            body.feed(data)
         assert refused.value.status == 413

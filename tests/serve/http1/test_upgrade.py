@@ -53,7 +53,7 @@ async def test_handshake_that_offers_protocols_or_extensions_is_accepted_without
 async def test_a_websocket_may_follow_a_request(kind: str) -> None:
     async with serving(kind, talk) as server, await server.open() as raw:
         await raw.send(b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n" + UPGRADE)
-        assert (await raw.answer()).told["path"] == "/a"
+        assert (await raw.answer()).json["path"] == "/a"
         answer = await raw.answer()
         assert answer.status == 101
         assert answer.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="

@@ -1,0 +1,34 @@
+"""The interface of a connection that an exchange (one request and its response) uses."""
+
+import socket
+from contextlib import AbstractContextManager
+from typing import NoReturn, Protocol
+
+from sso.serve.http1.rejections import RequestRejected
+from sso.serve.http1.server_context import ServerContext
+
+
+class ExchangeConnection(Protocol):
+    context: ServerContext
+    sock: socket.socket
+    client: tuple[str, int] | None
+    local_address: tuple[str, int] | None
+    buffer: bytes
+    """Bytes that were received and not consumed yet."""
+    response_started: bool
+    """Part of the current response may have been written."""
+    has_unread_body: bool
+    """The client may still be sending a body that no handler reads."""
+
+    async def read_more(self, deadline: float) -> None:
+        """Appends further bytes of a body to the buffer."""
+
+    async def write(self, data: bytes) -> None: ...
+
+    def reject(self, rejection: RequestRejected) -> None:
+        """Ends the connection; the client gets the rejection if no response was started."""
+
+    async def abort(self) -> NoReturn:
+        """Cancels the connection and, unless it is shielded, the caller."""
+
+    def cancel_on_disconnect(self) -> AbstractContextManager[None]: ...

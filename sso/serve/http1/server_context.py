@@ -1,0 +1,50 @@
+"""State that the server shares with its connections.
+
+It has its own module so that the server can import connections, and connections need not import the server.
+"""
+
+from typing import Any, Protocol
+
+import trio
+
+from sso.serve.http1.accept import ConnectionLimiter
+from sso.serve.http1.balance import WorkerSlot
+from sso.serve.http1.deadlines import DeadlineClock, HasDeadline
+from sso.serve.http1.disconnects import DisconnectWatcher
+from sso.serve.http1.pacing import RequestPacing
+from sso.serve.http1.rejections import RejectionResponses, RequestRejected
+from sso.serve.http1.upgrade import HypercornUpgrade
+from sso.serve.hypercorn_connection import HypercornRules
+from sso.serve.rate_limited_log import RateLimitedLog
+from sso.serve.server_limits import ServerLimits
+
+
+class OpenConnection(HasDeadline, Protocol):
+    """A connection, as far as the server needs to know it."""
+
+    def close_if_idle(self, *, include_new: bool) -> None: ...
+
+
+class ServerContext:
+    def __init__(
+        self,
+        app: Any,
+        stop: trio.Event,
+        limits: ServerLimits,
+        rejections: RejectionResponses,
+        slot: WorkerSlot | None = None,
+    ) -> None:
+        self.app = app
+        self.limits = limits
+        self.connections: set[OpenConnection] = set()
+        self.clock = DeadlineClock(limits, self.connections)
+        self.disconnects = DisconnectWatcher()
+        self.pacing = RequestPacing()
+        self.log = RateLimitedLog()
+        self.limiter = ConnectionLimiter(limits, slot)
+        self.hypercorn = HypercornUpgrade(app, stop, HypercornRules(limits, self.render_rejection, self.log))
+        self.draining = False
+        self._rejections = rejections
+
+    def render_rejection(self, rejection: RequestRejected) -> bytes:
+        return self._rejections.render(rejection, self.clock.date_header)

@@ -1,0 +1,48 @@
+"""Every statement finds sessions by an index, whatever the table held when PostgreSQL made the plan."""
+
+import json
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from sso.accounts.model import LoginOptions
+from sso.db.database import Database
+from sso.gsid.poll_store import _FIND_CHANGED
+from sso.gsid.socket_store import _HEARTBEAT
+from sso.services import Services
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+async def test_plan_made_for_a_small_table_uses_indexes(services: Services, database: Database, rows: int) -> None:
+    for _ in range(rows):
+        await services.game_login.registration.register(LoginOptions(address=ip_address("192.0.2.1")), None)
+    for table in ("game_sessions", "throttle", "users"):
+        await database.run_sql(f"VACUUM ANALYZE {table}", [])
+    polls, sessions, sockets = (
+        services.game_login.polls._store,
+        services.game_login.sessions,
+        services.game_login.socket_store,
+    )
+    batches = (sessions._find, polls._start, polls._claim, polls._set_retry_time, sockets._read)
+    for sql in [*(batch._statement.sql for batch in batches), _FIND_CHANGED.sql, _HEARTBEAT.sql]:
+        count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
+        # The plan of a prepared statement is generic.
+        await database.run_sql(f"PREPARE planned AS {sql}", [])
+        (row,) = await database.run_sql(f"EXPLAIN (FORMAT JSON) EXECUTE planned ({', '.join(['NULL'] * count)})", [])
+        await database.run_sql("DEALLOCATE planned", [])
+        scans = [
+            node for node in nodes(json.loads(row[0])[0]["Plan"])
+            if "Relation Name" in node and node["Node Type"] != "ModifyTable"
+        ]  # fmt: skip
+        assert scans
+        for scan in scans:
+            assert "Index Cond" in scan or "Recheck Cond" in scan, (sql, scan)

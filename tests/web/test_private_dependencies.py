@@ -1,0 +1,106 @@
+"""The private parts of Quart and Werkzeug that sso.web depends on still exist and work as expected.
+
+A failure after an upgrade names the file that has to be adapted.
+"""
+
+import dis
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any
+
+import pytest
+from quart import Quart, Response
+from quart import globals as quart_globals
+from quart.asgi import ASGIHTTPConnection
+from quart.ctx import AppContext, RequestContext, _BaseRequestWebsocketContext
+from quart.wrappers.request import Request
+from quart.wrappers.response import DataBody
+from quart_trio import QuartTrio
+from quart_trio.asgi import TrioASGIHTTPConnection
+from quart_trio.wrappers import TrioRequest
+from quart_trio.wrappers.request import TrioBody
+from werkzeug.datastructures import Headers
+
+CONTEXT, REQUEST, APP = (f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app"))
+# Names that we override, set or call, and the function of the library that must use them.
+USED_NAMES = [
+    (AppContext.push, "_cv_tokens", CONTEXT),
+    (_BaseRequestWebsocketContext._push_appctx, "_cv_tokens", CONTEXT),
+    (RequestContext.push, "_push_appctx", CONTEXT),
+    (_BaseRequestWebsocketContext._push, "match_request", CONTEXT),
+    (TrioBody.__init__, "_data", REQUEST),
+    (TrioBody.__init__, "_max_content_length", REQUEST),
+    (TrioBody.__init__, "_must_raise", REQUEST),
+    (TrioBody.append, "_max_content_length", REQUEST),
+    (TrioRequest.get_data, "body", REQUEST),
+    (TrioASGIHTTPConnection.handle_request, "_send_response", APP),
+    (TrioASGIHTTPConnection.__call__, "handle_messages", APP),
+    (DataBody.__init__, "begin", APP),
+    (DataBody.__init__, "end", APP),
+]
+# The attributes that Request.__init__ sets. FastRequest sets them itself, as it does not call that method.
+REQUEST_ATTRIBUTES = {
+    "body", "body_timeout", "_cached_json", "_files", "_form", "_parsing_lock", "_send_push_promise",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "file"), USED_NAMES, ids=lambda value: getattr(value, "__qualname__", value)
+)
+def test_quart_uses_the_names_that_are_overridden(function: Callable[..., Any], name: str, file: str) -> None:
+    assert isinstance(function, FunctionType)
+    assert name in _names(function), f"{function.__qualname__} no longer uses {name}: adapt {file}"
+
+
+def _names(function: FunctionType) -> set[str]:
+    """The names in a function and in the functions inside it."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [constant for constant in code.co_consts if hasattr(constant, "co_names")]
+    return {name for code in codes for name in code.co_names}
+
+
+@pytest.mark.parametrize("name", ["_cv_app", "_cv_request", "_cv_websocket"])
+def test_quart_keeps_its_contexts_in_context_variables(name: str) -> None:
+    variable = getattr(quart_globals, name, None)
+    assert isinstance(variable, ContextVar), f"quart.globals.{name} is no ContextVar: adapt sso/web/request.py"
+
+
+async def test_context_variables_of_quart_hold_the_contexts_of_the_current_request() -> None:
+    app: Quart = QuartTrio("private")
+    async with app.test_request_context("/") as context:
+        adapt = "adapt sso/web/request.py and sso/web/middleware.py"
+        assert quart_globals._cv_request.get() is context, adapt
+        assert quart_globals._cv_request.get().request is context.request, adapt
+        assert quart_globals._cv_app.get().app is app, adapt
+        assert quart_globals._cv_app.get().g is not None, adapt
+
+
+def test_constructor_of_requests_sets_no_further_attributes() -> None:
+    attributes = _attributes_set(Request.__init__)
+    assert attributes == REQUEST_ATTRIBUTES, f"FastRequest must set the same attributes: adapt {REQUEST}"
+
+
+def _attributes_set(function: Callable[..., Any]) -> set[str]:
+    return {i.argval for i in dis.get_instructions(function) if i.opname == "STORE_ATTR"}
+
+
+def test_body_of_a_response_has_its_data() -> None:
+    body = Response(b"abc").response
+    assert isinstance(body, DataBody), f"the body of a response is a {type(body)}: adapt {APP}"
+    assert (body.data, body.begin, body.end) == (b"abc", 0, 3), f"adapt {APP}"
+
+
+def test_werkzeug_keeps_headers_in_a_list() -> None:
+    headers = Headers([("A", "1")])
+    files = "sso/web/security_headers.py and sso/web/fast_quart/request.py"
+    assert getattr(headers, "_list", None) == [("A", "1")], f"adapt {files}"
+    headers._list.append(("B", "2"))
+    assert headers["b"] == "2", f"adapt {files}"
+
+
+def test_asgi_connection_sends_responses_without_its_scope() -> None:
+    """FastQuart._stream passes an empty scope."""
+    used = "scope" in _names(TrioASGIHTTPConnection._send_response) | _names(ASGIHTTPConnection._send_response)  # type: ignore[arg-type]
+    assert not used, f"_send_response uses the scope: adapt _stream in {APP}"
