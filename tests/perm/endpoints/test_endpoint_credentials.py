@@ -11,11 +11,11 @@ import pytest
 
 from sso.perm.credential_rules import ENDPOINT_RULES
 from tests.kit.oauth import Browser, new_site
-from tests.perm.endpoints.conftest import FACTOR, Answer, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers
 
 EXCHANGE_TOKEN = "/proxy/oauth/exchangeToken"
-Sent: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # headers, fields of the body
+Credentials: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # headers, fields of the body
 
 
 class Office:
@@ -28,7 +28,7 @@ class Office:
         self.sister = studio.application(self.project)
         self.stranger = studio.application(studio.project())
         self.group = studio.group(self.project)
-        self.bob = studio.person()
+        self.bob = studio.user()
         self._service_key = ServiceKey().trusted_by(studio, self.own)
         self._other_key = ServiceKey().trusted_by(studio, self.stranger)
         self.key: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=self.own, data={}).data
@@ -53,10 +53,10 @@ class Office:
     def other_service(self) -> dict[str, str]:
         return {"Service-Jwt": self._other_key.sign(self.studio.server, self.stranger)}
 
-    def send(self, path: str, sent: Sent, **body: Any) -> Answer:
-        headers, fields = sent
-        answer = self.studio.client.post(f"/api/permissions/{path}", json=body | fields, headers=headers)
-        return Answer(answer.status_code, answer.json())
+    def send(self, path: str, credentials: Credentials, **body: Any) -> ApiResponse:
+        headers, fields = credentials
+        response = self.studio.client.post(f"/api/permissions/{path}", json=body | fields, headers=headers)
+        return ApiResponse(response.status_code, response.json())
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 # Each credential that may come without the right factor, and what it is sent as.
-CREDENTIALS: dict[str, Callable[[Office], Sent]] = {
+CREDENTIALS: dict[str, Callable[[Office], Credentials]] = {
     "factor": lambda o: (bearer(o.studio.root.jwt) | {"Factor": FACTOR}, {}),
     "factor in the body": lambda o: ({}, {"jwt": o.studio.root.jwt, "factor": FACTOR}),
     "factor and service": lambda o: (bearer(o.studio.root.jwt) | {"Factor": FACTOR} | o.service, {}),
@@ -210,8 +210,8 @@ def expected(credential: str, call: Call) -> set[int]:
     "call", [*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS], ids=lambda call: call.name.replace(" ", "-")
 )
 def test_endpoint_accepts_only_the_credentials_of_its_target(office: Office, call: Call, credential: str) -> None:
-    answer = office.send(call.path, CREDENTIALS[credential](office), **call.body(office))
-    assert answer.status in expected(credential, call), answer.body
+    response = office.send(call.path, CREDENTIALS[credential](office), **call.body(office))
+    assert response.status in expected(credential, call), response.body
 
 
 def test_service_jwt_of_another_project_cannot_save_membership(studio: Studio, office: Office) -> None:
@@ -231,8 +231,8 @@ def test_service_jwt_cannot_move_its_application_to_another_project(studio: Stud
     assert office.send("application", CREDENTIALS["service"](office), action="save", data=data).status == 403
     same = {"application_id": office.own, "project_id": office.project}
     assert office.send("application", CREDENTIALS["service"](office), action="save", data=same).status == 200
-    found = studio.root.call("application", action="get", data={"application_id": office.own}).data
-    assert found["project_id"] == office.project
+    application = studio.root.call("application", action="get", data={"application_id": office.own}).data
+    assert application["project_id"] == office.project
 
 
 @pytest.mark.parametrize("credential", ["key", "site token and key", "site token and service"])
@@ -269,11 +269,11 @@ def test_audit_names_the_service_and_the_key_beside_the_user(studio: Studio, off
 def test_unused_field_selects_no_key_for_a_signed_address(office: Office, call: Call) -> None:
     headers, fields = CREDENTIALS["factor"](office)
     signed = (headers | ip_headers(office.key, "10.1.2.3"), fields)
-    answer = office.send(call.path, signed, **call.body(office))
+    response = office.send(call.path, signed, **call.body(office))
     if call.path == "application/tags":  # the field is what this call is about
-        assert answer.status == 200
+        assert response.status == 200
     else:
-        assert (answer.status, answer.body["error"]) == (403, "Ip is signed for another application")
+        assert (response.status, response.body["error"]) == (403, "Ip is signed for another application")
 
 
 @pytest.mark.parametrize(

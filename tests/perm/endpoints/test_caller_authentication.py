@@ -15,53 +15,55 @@ from sso.core.keys import GENERATE, public_jwk, public_pem
 from tests.faults import sql
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
-from tests.perm.endpoints.conftest import FACTOR, Person, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
 
 REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
 
 
-def ask(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> tuple[int, Any]:
+def post(
+    studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any
+) -> tuple[int, Any]:
     """Status and answer; of a refusal, the reason after "invalid token" is left out."""
-    answer = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
-    told = answer.json()
-    if told.get("error", "").startswith("invalid token: "):
-        told["error"] = "invalid token"
-    return answer.status_code, told
+    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    content = response.json()
+    if content.get("error", "").startswith("invalid token: "):
+        content["error"] = "invalid token"
+    return response.status_code, content
 
 
-def reason(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> str:
+def refusal_reason(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> str:
     """Why a call is refused with 401."""
-    answer = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
-    assert answer.status_code == 401
-    return str(answer.json()["error"])
+    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    assert response.status_code == 401
+    return str(response.json()["error"])
 
 
-def test_refusal_tells_which_credential_is_missing_or_wrong(
-    studio: Studio, ann: Person, key: ServiceKey, app: int
+def test_unauthorized_response_names_the_missing_or_wrong_credential(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
 ) -> None:
     missing_jwt = "invalid token: a user JWT is required (Authorization: Bearer <user JWT>)"
-    assert reason(studio) == missing_jwt
-    assert reason(studio, {"Factor": FACTOR}) == missing_jwt
-    assert reason(studio, {"Authorization": "Bearer", "Factor": FACTOR}) == missing_jwt
+    assert refusal_reason(studio) == missing_jwt
+    assert refusal_reason(studio, {"Factor": FACTOR}) == missing_jwt
+    assert refusal_reason(studio, {"Authorization": "Bearer", "Factor": FACTOR}) == missing_jwt
     scheme = 'invalid token: Authorization must be "Bearer <user JWT>"'
-    assert reason(studio, {"Authorization": ann.jwt, "Factor": FACTOR}) == scheme
-    assert reason(studio, {"Authorization": f"JWT {ann.jwt}", "Factor": FACTOR}) == scheme
-    assert reason(studio, bearer(ann.jwt, None)) == "invalid token: the header Factor is required"
+    assert refusal_reason(studio, {"Authorization": ann.jwt, "Factor": FACTOR}) == scheme
+    assert refusal_reason(studio, {"Authorization": f"JWT {ann.jwt}", "Factor": FACTOR}) == scheme
+    assert refusal_reason(studio, bearer(ann.jwt, None)) == "invalid token: the header Factor is required"
     wrong = "invalid token: Factor is not the one that the JWT was issued for"
-    assert reason(studio, bearer(ann.jwt, "another")) == wrong
+    assert refusal_reason(studio, bearer(ann.jwt, "another")) == wrong
     expired = user_jwt(studio.server, ann.user_id, iat=NOW - 120, exp=NOW - 60)
-    assert reason(studio, bearer(expired)) == "invalid token: the JWT has expired"
+    assert refusal_reason(studio, bearer(expired)) == "invalid token: the JWT has expired"
     service = key.sign(studio.server, app)
-    assert reason(studio, bearer(ann.jwt, None, service), "project", action="get", data={"id": "x"}) == (
+    assert refusal_reason(studio, bearer(ann.jwt, None, service), "project", action="get", data={"id": "x"}) == (
         "invalid token: the header Factor is required, nothing replaces it in this call"
     )
-    assert reason(studio, bearer(ann.jwt, None, "a.b.c")) == "invalid token: the service JWT is not valid"
+    assert refusal_reason(studio, bearer(ann.jwt, None, "a.b.c")) == "invalid token: the service JWT is not valid"
     for token in (f"{ann.jwt[:-8]}AAAAAAAA", "a.b.c", user_jwt(studio.server, "999999999")):
-        assert reason(studio, bearer(token)) == "invalid token"
+        assert refusal_reason(studio, bearer(token)) == "invalid token"
     # Nothing is told of a token that this service has not signed.
     forged_end = forged({"alg": "ES256", "kid": signer(studio.server).kid}, {"exp": 1, "iat": 0, "typ": "user_token"})
-    assert reason(studio, bearer(forged_end)) == "invalid token"
+    assert refusal_reason(studio, bearer(forged_end)) == "invalid token"
 
 
 def bearer(token: str, factor: str | None = FACTOR, service_jwt: str | None = None) -> dict[str, str]:
@@ -70,8 +72,8 @@ def bearer(token: str, factor: str | None = FACTOR, service_jwt: str | None = No
 
 
 @pytest.fixture(scope="module")
-def ann(studio: Studio) -> Person:
-    return studio.person()
+def ann(studio: Studio) -> ApiUser:
+    return studio.user()
 
 
 @pytest.fixture(scope="module")
@@ -86,77 +88,75 @@ def key(studio: Studio, app: int) -> ServiceKey:
 
 @pytest.fixture(scope="module")
 def access_key(studio: Studio, app: int) -> dict[str, Any]:
-    made: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
-    return made
+    created: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
+    return created
 
 
-def test_a_user_jwt_with_its_factor_in_headers(studio: Studio, ann: Person) -> None:
-    assert ask(studio, bearer(ann.jwt)) == (200, {"status": "OK", "projects": 0})
+def test_user_jwt_and_factor_in_headers_authenticate(studio: Studio, ann: ApiUser) -> None:
+    assert post(studio, bearer(ann.jwt)) == (200, {"status": "OK", "projects": 0})
 
 
-def test_the_deprecated_body_fields_work(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
-    assert ask(studio, jwt=ann.jwt, factor=FACTOR)[0] == 200
-    assert ask(studio, jwt=ann.jwt, service_jwt=key.sign(studio.server, app))[0] == 200
+def test_deprecated_body_fields_authenticate(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
+    assert post(studio, jwt=ann.jwt, factor=FACTOR)[0] == 200
+    assert post(studio, jwt=ann.jwt, service_jwt=key.sign(studio.server, app))[0] == 200
 
 
-def test_headers_win_over_body_fields(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
-    assert ask(studio, bearer(ann.jwt), jwt="a.b.c", factor="wrong")[0] == 200
-    assert ask(studio, bearer("a.b.c"), jwt=ann.jwt) == REFUSED
-    assert ask(studio, bearer(ann.jwt, "wrong"), factor=FACTOR) == REFUSED
-    assert ask(studio, bearer(ann.jwt, None, "a.b.c"), service_jwt=key.sign(studio.server, app)) == REFUSED
+def test_headers_take_precedence_over_body_fields(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
+    assert post(studio, bearer(ann.jwt), jwt="a.b.c", factor="wrong")[0] == 200
+    assert post(studio, bearer("a.b.c"), jwt=ann.jwt) == REFUSED
+    assert post(studio, bearer(ann.jwt, "wrong"), factor=FACTOR) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, "a.b.c"), service_jwt=key.sign(studio.server, app)) == REFUSED
 
 
 @pytest.mark.parametrize("factor", [None, "", "wrong", FACTOR.upper(), f"{FACTOR} x", "None"])
-def test_a_missing_or_wrong_factor_is_refused(studio: Studio, ann: Person, factor: str | None) -> None:
-    assert ask(studio, bearer(ann.jwt, factor)) == REFUSED
+def test_missing_or_wrong_factor_is_unauthorized(studio: Studio, ann: ApiUser, factor: str | None) -> None:
+    assert post(studio, bearer(ann.jwt, factor)) == REFUSED
 
 
-def test_without_a_jwt_nobody_calls(studio: Studio, key: ServiceKey, app: int) -> None:
-    assert ask(studio) == REFUSED
-    assert ask(studio, {"Factor": FACTOR}) == REFUSED
-    assert ask(studio, {"Service-Jwt": key.sign(studio.server, app)}) == REFUSED
+def test_request_without_a_user_jwt_is_unauthorized(studio: Studio, key: ServiceKey, app: int) -> None:
+    assert post(studio) == REFUSED
+    assert post(studio, {"Factor": FACTOR}) == REFUSED
+    assert post(studio, {"Service-Jwt": key.sign(studio.server, app)}) == REFUSED
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 1.5, [], ["x"], {}])
 @pytest.mark.parametrize("field", ["jwt", "factor", "service_jwt"])
-def test_a_credential_of_another_type_than_string_is_none(
-    studio: Studio, ann: Person, field: str, value: object
-) -> None:
+def test_credential_that_is_not_a_string_is_ignored(studio: Studio, ann: ApiUser, field: str, value: object) -> None:
     body: dict[str, Any] = {"jwt": ann.jwt, "factor": FACTOR, "service_jwt": ""} | {field: value}
     if field == "service_jwt":
         del body["factor"]
-    assert ask(studio, None, **body) == REFUSED
+    assert post(studio, None, **body) == REFUSED
 
 
-def test_a_service_jwt_stands_in_for_the_factor(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_service_jwt_replaces_the_factor(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     token = key.sign(studio.server, app)
-    assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
-    assert ask(studio, bearer(ann.jwt, "wrong", token))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert post(studio, bearer(ann.jwt, "wrong", token))[0] == 200
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-def test_a_service_jwt_of_every_algorithm(studio: Studio, ann: Person, algorithm: str) -> None:
+def test_service_jwt_of_every_algorithm_is_accepted(studio: Studio, ann: ApiUser, algorithm: str) -> None:
     app = studio.application()
     key = ServiceKey(algorithm).trusted_by(studio, app)
-    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
 
 
-def test_a_service_jwt_of_more_than_4096_characters_is_refused(studio: Studio, ann: Person) -> None:
+def test_service_jwt_of_more_than_4096_characters_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     key = ServiceKey().trusted_by(studio, app)
-    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 2000)))[0] == 200
-    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 3000)))[0] == 401
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 2000)))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 3000)))[0] == 401
 
 
-def test_a_service_jwt_with_a_costly_key_is_verified_in_the_thread(studio: Studio, ann: Person) -> None:
+def test_service_jwt_with_a_large_rsa_key_is_verified(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)
     token = key.sign(studio.server, app)
-    assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
-    assert ask(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
 
 
-def test_a_stored_application_key_outside_the_limits_opens_nothing(studio: Studio, ann: Person) -> None:
+def test_stored_application_key_beyond_the_limits_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
     """An older version accepted it, and may have stored it."""
     app = studio.application()
     key = ServiceKey("RS256").trusted_by(studio, app)
@@ -164,27 +164,27 @@ def test_a_stored_application_key_outside_the_limits_opens_nothing(studio: Studi
     assert isinstance(public, rsa.RSAPublicKey)
     large = public_pem(rsa.RSAPublicNumbers((1 << 2046) - 1, public.public_numbers().n).public_key())
     query(studio.server, "UPDATE application_keys SET pem = $1 WHERE id = $2", large, key.kid)
-    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
     assert studio.client.get(f"/api/permissions/application/publicKeys/{app}").json()["keys"] == []
 
 
-def test_a_key_in_the_file_system_is_trusted_for_its_application(studio: Studio, ann: Person) -> None:
+def test_key_file_is_trusted_for_its_own_application_only(studio: Studio, ann: ApiUser) -> None:
     app, other, key = studio.application(), studio.application(), ServiceKey()
     folder = studio.server.folder / "data" / "keys"
     folder.mkdir(exist_ok=True)
     (folder / f"{app}.pem").write_text(key.pem)
-    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
-    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, other))) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, other))) == REFUSED
     (folder / f"{app}.pem").unlink()
-    assert ask(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
 
 
-def test_a_key_that_was_replaced_is_trusted_no_more(studio: Studio, ann: Person) -> None:
+def test_replaced_application_key_is_no_longer_trusted(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     old = ServiceKey().trusted_by(studio, app)
     new = ServiceKey().trusted_by(studio, app)
-    assert ask(studio, bearer(ann.jwt, None, old.sign(studio.server, app))) == REFUSED
-    assert ask(studio, bearer(ann.jwt, None, new.sign(studio.server, app)))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, old.sign(studio.server, app))) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, new.sign(studio.server, app)))[0] == 200
 
 
 HOUR = 3600
@@ -212,21 +212,21 @@ NOW = int(time.time())
         {"nbf": NOW + HOUR},
     ],
 )
-def test_a_service_jwt_with_wrong_claims_is_refused(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, claims: dict[str, Any]
+def test_service_jwt_with_wrong_claims_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, claims: dict[str, Any]
 ) -> None:
     token = key.sign(studio.server, **{"app_id": app, **claims})
-    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
 
 
 @pytest.mark.parametrize(
     "kid", ["", "unknown", "../../secret.key", "/etc/passwd", "a' OR '1'='1", "\0", "\ud800", "x" * 200, 7, ["x"], None]
 )
-def test_a_service_jwt_that_names_a_strange_key_is_refused(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, kid: object
+def test_service_jwt_with_an_unknown_key_id_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, kid: object
 ) -> None:
     token = forged({"alg": "ES256", "kid": kid}, pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED))
-    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
 
 
 UNVERIFIED: Any = {"verify_signature": False}
@@ -242,8 +242,8 @@ def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "nOnE", "", "HS256", "HS384", "HS512", "RS384", None])
-def test_the_algorithm_is_the_keys_never_the_tokens(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, algorithm: str | None
+def test_algorithm_in_the_token_header_is_not_trusted(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, algorithm: str | None
 ) -> None:
     server = studio.server
     user_claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
@@ -252,21 +252,21 @@ def test_the_algorithm_is_the_keys_never_the_tokens(
     for signature in (b"", b"x"):
         user = forged(header | {"kid": signer(server).kid}, user_claims, signature)
         service = forged(header | {"kid": key.kid}, service_claims, signature)
-        assert ask(studio, bearer(user)) == REFUSED
-        assert ask(studio, bearer(ann.jwt, None, service)) == REFUSED
+        assert post(studio, bearer(user)) == REFUSED
+        assert post(studio, bearer(ann.jwt, None, service)) == REFUSED
 
 
-def test_a_public_key_is_no_shared_secret(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_public_key_is_not_accepted_as_hmac_secret(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     server = studio.server
     own_pem = studio.client.get(f"/api/permissions/application/publicKey/{signer(server).kid}").json()["key"]["data"]
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
     for secret in (own_pem, own_pem.strip(), ""):
         unsigned = forged({"alg": "HS256", "kid": signer(server).kid}, claims).rpartition(".")[0]
         signature = hmac.new(secret.encode(), unsigned.encode(), hashlib.sha256).digest()
-        assert ask(studio, bearer(forged({"alg": "HS256", "kid": signer(server).kid}, claims, signature))) == REFUSED
+        assert post(studio, bearer(forged({"alg": "HS256", "kid": signer(server).kid}, claims, signature))) == REFUSED
 
 
-def test_a_key_that_the_token_brings_is_not_believed(studio: Studio, ann: Person) -> None:
+def test_key_in_the_token_header_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
     mine = GENERATE["RS256"]()
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
     kid = signer(studio.server).kid
@@ -277,18 +277,22 @@ def test_a_key_that_the_token_brings_is_not_believed(studio: Studio, ann: Person
         {"x5c": [public_pem(mine.public_key())]},
     ):
         token = pyjwt.encode(claims, mine, algorithm="RS256", headers={"kid": kid, **extra})
-        assert ask(studio, bearer(token)) == REFUSED
+        assert post(studio, bearer(token)) == REFUSED
 
 
-def test_an_applications_key_signs_no_user_jwt(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_user_jwt_signed_by_an_application_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
+) -> None:
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
     token = pyjwt.encode(claims, key.private, algorithm="ES256", headers={"kid": key.kid})
-    assert ask(studio, bearer(token)) == REFUSED
+    assert post(studio, bearer(token)) == REFUSED
 
 
-def test_the_services_own_key_signs_no_service_jwt(studio: Studio, ann: Person, key: ServiceKey, app: int) -> None:
+def test_service_jwt_signed_by_the_service_itself_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
+) -> None:
     claims = pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED)
-    assert ask(studio, bearer(ann.jwt, None, signer(studio.server).sign(claims))) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, signer(studio.server).sign(claims))) == REFUSED
 
 
 @pytest.mark.parametrize(
@@ -315,69 +319,69 @@ def test_the_services_own_key_signs_no_service_jwt(studio: Studio, ann: Person, 
         {"fac": None},
     ],
 )
-def test_a_user_jwt_with_wrong_claims_is_refused(studio: Studio, ann: Person, claims: dict[str, Any]) -> None:
-    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id)))[0] == 200
-    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, **claims))) == REFUSED
+def test_user_jwt_with_wrong_claims_is_unauthorized(studio: Studio, ann: ApiUser, claims: dict[str, Any]) -> None:
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id)))[0] == 200
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id, **claims))) == REFUSED
 
 
-def test_an_issuer_is_compared_as_a_whole(studio: Studio, ann: Person) -> None:
+def test_issuer_must_match_exactly(studio: Studio, ann: ApiUser) -> None:
     base = studio.server.base_url
     for issuer in (f"{base}/", base[:-1], f" {base}"):
-        assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, iss=issuer))) == REFUSED
+        assert post(studio, bearer(user_jwt(studio.server, ann.user_id, iss=issuer))) == REFUSED
 
 
 @pytest.mark.parametrize("token", ["x", "a.b", "a.b.c", "a.b.c.d", "..", "é.é.é", "A" * 7000 + ".e.e", "+/.+/.=="])
-def test_what_is_no_jwt_is_refused(studio: Studio, ann: Person, token: str) -> None:
-    sent = token.encode().decode("latin-1")
-    assert ask(studio, {"Authorization": f"Bearer {sent}".encode("latin-1"), "Factor": FACTOR}) == REFUSED  # type: ignore[dict-item]
-    assert ask(studio, None, jwt=token, factor=FACTOR) == REFUSED
+def test_malformed_jwt_is_unauthorized(studio: Studio, ann: ApiUser, token: str) -> None:
+    latin1 = token.encode().decode("latin-1")
+    assert post(studio, {"Authorization": f"Bearer {latin1}".encode("latin-1"), "Factor": FACTOR}) == REFUSED  # type: ignore[dict-item]
+    assert post(studio, None, jwt=token, factor=FACTOR) == REFUSED
 
 
-def test_every_kind_of_token_is_refused_where_another_is_meant(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, access_key: dict[str, Any]
+def test_token_of_another_kind_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, access_key: dict[str, Any]
 ) -> None:
     service = key.sign(studio.server, app)
     login = {"login": ann.login, "password": PASSWORD}
     session = studio.client.post("/proxy/api/login", json=login).json()
     for token in (service, access_key["hash"], access_key["id"], session["token"], session["stoken"]):
-        assert ask(studio, bearer(token)) == REFUSED
-        assert ask(studio, bearer(token, None, service)) == REFUSED
+        assert post(studio, bearer(token)) == REFUSED
+        assert post(studio, bearer(token, None, service)) == REFUSED
     for token in (ann.jwt, access_key["hash"], session["token"]):
-        assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
-    assert ask(studio, bearer(service, None, service)) == REFUSED
+        assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert post(studio, bearer(service, None, service)) == REFUSED
 
 
-def test_an_access_key_calls_nothing_but_users_schemas(
-    studio: Studio, ann: Person, app: int, access_key: dict[str, Any]
+def test_access_key_is_accepted_by_meta_data_only(
+    studio: Studio, ann: ApiUser, app: int, access_key: dict[str, Any]
 ) -> None:
     for path in ("user/info", "application", "accessKey", "roles", "meta/schema", "project", "group", "audit"):
         body = {"action": "get", "application_id": app, "data": {"application_id": app, "type": "roles"}}
         headers = {"Authorization": f"Bearer {access_key['hash']}", "Factor": FACTOR}
-        assert ask(studio, headers, path, jwt=ann.jwt, **body) == REFUSED
+        assert post(studio, headers, path, jwt=ann.jwt, **body) == REFUSED
 
 
-def test_a_disabled_user_calls_nothing(studio: Studio) -> None:
-    bob = studio.person()
+def test_disabled_user_is_unauthorized(studio: Studio) -> None:
+    bob = studio.user()
     studio.server.sso("user", "disable", bob.user_id)
-    assert ask(studio, bearer(bob.jwt)) == REFUSED
+    assert post(studio, bearer(bob.jwt)) == REFUSED
 
 
-def test_fixed_ips_work_from_there_only(studio: Studio, ann: Person) -> None:
-    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["127.0.0.0/8"])))[0] == 200
-    assert ask(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"]))) == REFUSED
+def test_jwt_with_fixed_addresses_is_valid_from_these_addresses_only(studio: Studio, ann: ApiUser) -> None:
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["127.0.0.0/8"])))[0] == 200
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"]))) == REFUSED
 
 
-def test_fixed_ips_are_compared_with_the_address_that_a_server_vouches_for(
-    studio: Studio, ann: Person, app: int, access_key: dict[str, Any]
+def test_fixed_addresses_of_a_jwt_are_compared_with_the_signed_address(
+    studio: Studio, ann: ApiUser, app: int, access_key: dict[str, Any]
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"])
     body = {"action": "get", "application_id": app, "data": {}}
-    assert ask(studio, bearer(token) | ip_headers(access_key, "10.1.1.1"), "meta/data", **body)[0] == 200
-    assert ask(studio, bearer(token) | ip_headers(access_key, "11.1.1.1"), "meta/data", **body) == REFUSED
+    assert post(studio, bearer(token) | ip_headers(access_key, "10.1.1.1"), "meta/data", **body)[0] == 200
+    assert post(studio, bearer(token) | ip_headers(access_key, "11.1.1.1"), "meta/data", **body) == REFUSED
 
 
 @pytest.fixture
-def exchanged(studio: Studio, ann: Person) -> dict[str, str]:
+def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
     """The claims of a token that was exchanged from an access token, whose grant lives."""
     sql(
         studio.dsn,
@@ -389,8 +393,8 @@ def exchanged(studio: Studio, ann: Person) -> dict[str, str]:
         f"""INSERT INTO oauth_access_tokens (digest, grant_id, expires)
         VALUES ('\\x{ACCESS.hex()}', 'g{ann.user_id}', now() + interval '1 hour') ON CONFLICT DO NOTHING""",
     )
-    named = base64.urlsafe_b64encode(ACCESS).decode().rstrip("=")
-    return {"typ": "exchanged_token", "auth": "openid", "jti": f"{named}.1"}
+    token_name = base64.urlsafe_b64encode(ACCESS).decode().rstrip("=")
+    return {"typ": "exchanged_token", "auth": "openid", "jti": f"{token_name}.1"}
 
 
 ACCESS = hashlib.sha256(b"access token").digest()
@@ -405,13 +409,13 @@ ACCESS = hashlib.sha256(b"access token").digest()
         "UPDATE oauth_clients SET disabled = true WHERE client_id = 'exchange-site'",
     ],
 )
-def test_exchanged_token_ends_with_its_access_token_and_the_standing_of_its_client(
-    studio: Studio, ann: Person, exchanged: dict[str, str], ended: str
+def test_exchanged_token_ends_with_its_access_token_or_the_trust_in_its_client(
+    studio: Studio, ann: ApiUser, exchanged: dict[str, str], ended: str
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
-    assert ask(studio, bearer(token))[0] == 200
+    assert post(studio, bearer(token))[0] == 200
     sql(studio.dsn, ended.format(user_id=ann.user_id))
-    assert ask(studio, bearer(token)) == REFUSED
+    assert post(studio, bearer(token)) == REFUSED
     sql(
         studio.dsn,
         f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'",
@@ -419,60 +423,60 @@ def test_exchanged_token_ends_with_its_access_token_and_the_standing_of_its_clie
     )
 
 
-def test_an_exchanged_token_ends_with_its_grant(studio: Studio, ann: Person, exchanged: dict[str, str]) -> None:
+def test_exchanged_token_ends_with_its_grant(studio: Studio, ann: ApiUser, exchanged: dict[str, str]) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
-    assert ask(studio, bearer(token))[0] == 200
+    assert post(studio, bearer(token))[0] == 200
     sql(studio.dsn, f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'")
-    assert ask(studio, bearer(token)) == REFUSED
+    assert post(studio, bearer(token)) == REFUSED
 
 
-def test_an_exchanged_token_with_a_factor_works_with_it(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, exchanged: dict[str, str]
+def test_exchanged_token_with_a_factor_requires_the_factor_or_a_service_jwt(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, **exchanged)
-    assert ask(studio, bearer(token))[0] == 200
-    assert ask(studio, bearer(token, "wrong")) == REFUSED
-    assert ask(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
+    assert post(studio, bearer(token))[0] == 200
+    assert post(studio, bearer(token, "wrong")) == REFUSED
+    assert post(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
 
 
-def test_an_exchanged_token_without_a_factor_works_only_with_a_service_jwt(
-    studio: Studio, ann: Person, key: ServiceKey, app: int, exchanged: dict[str, str]
+def test_exchanged_token_without_a_factor_requires_a_service_jwt(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
 ) -> None:
     token = user_jwt(studio.server, ann.user_id, None, **exchanged)
     for factor in (None, "", FACTOR, "None"):
-        assert ask(studio, bearer(token, factor)) == REFUSED
+        assert post(studio, bearer(token, factor)) == REFUSED
     service = key.sign(studio.server, app)
-    assert ask(studio, bearer(token, None, service))[0] == 403
-    assert ask(studio, bearer(token, None, service), "meta/data", action="get", data={})[0] == 200
+    assert post(studio, bearer(token, None, service))[0] == 403
+    assert post(studio, bearer(token, None, service), "meta/data", action="get", data={})[0] == 200
 
 
-def test_a_service_jwt_speaks_for_its_own_application_and_those_of_its_project(studio: Studio, ann: Person) -> None:
+def test_service_jwt_is_valid_for_its_application_and_those_of_its_project(studio: Studio, ann: ApiUser) -> None:
     project = studio.project()
     app, sister, stranger = studio.application(project), studio.application(project), studio.application()
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
     for target, status in ((app, 200), (sister, 200), (stranger, 403), (1, 403)):
         body = {"action": "get", "application_id": target, "data": {}}
-        assert ask(studio, bearer(ann.jwt, None, token), "meta/data", **body)[0] == status
+        assert post(studio, bearer(ann.jwt, None, token), "meta/data", **body)[0] == status
     root = bearer(studio.root.jwt, None, token)
-    assert ask(studio, root, "application", action="get", data={"application_id": sister})[0] == 200
-    assert ask(studio, root, "application", action="get", data={"application_id": stranger})[0] == 403
+    assert post(studio, root, "application", action="get", data={"application_id": sister})[0] == 200
+    assert post(studio, root, "application", action="get", data={"application_id": stranger})[0] == 403
 
 
-def test_service_jwts_end_with_their_application(studio: Studio, ann: Person) -> None:
+def test_service_jwt_of_a_removed_application_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
-    assert ask(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
     assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
-    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
 
 
-def test_service_jwts_and_access_keys_end_with_the_project(studio: Studio, ann: Person) -> None:
+def test_service_jwt_and_access_key_of_a_removed_project_are_unauthorized(studio: Studio, ann: ApiUser) -> None:
     project = studio.project()
     app = studio.application(project)
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
     secret = studio.root.call("accessKey", action="save", application_id=app, data={}).data["hash"]
     body = {"action": "get", "application_id": app, "data": {"type": "roles", "user_id": ann.user_id}}
-    assert ask(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body)[0] == 200
+    assert post(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body)[0] == 200
     assert studio.root.call("project", action="delete", data={"id": project}).status == 200
-    assert ask(studio, bearer(ann.jwt, None, token)) == REFUSED
-    assert ask(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert post(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body) == REFUSED

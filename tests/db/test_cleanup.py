@@ -1,8 +1,8 @@
-"""What has expired is deleted, whatever else is in the tables."""
+"""Expired rows are deleted."""
 
 from structlog.testing import capture_logs
 
-from sso.db import cleaner
+from sso.db import cleanup
 from sso.services import Services
 from tests.kit.builders import add_user
 
@@ -13,7 +13,7 @@ REFUSE = (
 )
 
 
-async def test_table_that_cannot_be_cleaned_does_not_stop_the_cleaning_of_others(services: Services) -> None:
+async def test_error_in_one_table_does_not_stop_the_others(services: Services) -> None:
     user = await add_user(services)
     run = services.database.run_sql
     for statement in (
@@ -28,6 +28,6 @@ async def test_table_that_cannot_be_cleaned_does_not_stop_the_cleaning_of_others
     for statement in REFUSE:
         await run(statement, [])
     with capture_logs() as logs:
-        assert await cleaner.sweep(services.database) == 2
-    assert [(entry["event"], entry["table"]) for entry in logs] == [("cleaner.table_failed", "browser_sessions")]
+        assert await cleanup.delete_expired(services.database) == 2
+    assert [(entry["event"], entry["table"]) for entry in logs] == [("cleanup.table_failed", "browser_sessions")]
     assert [row["id"] for row in await run("SELECT id FROM sign_ins", [])] == ["b"]

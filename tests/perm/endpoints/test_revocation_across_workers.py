@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Person, Studio
-from tests.perm.endpoints.wires import ROUNDS, Wire, wire_to_each_worker
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.connections import ROUNDS, Connection, connect_to_each_worker
 
 TIMES = ROUNDS or 50
 STALE_S = 0.05
@@ -19,17 +19,17 @@ pytestmark = pytest.mark.timeout(120 + TIMES)
 
 
 class Reader(Protocol):
-    def call(self, path: str, **body: Any) -> Answer: ...
+    def call(self, path: str, **body: Any) -> ApiResponse: ...
 
 
 class Stale:
     """A planted fault: whoever asks again within 50 ms is told what was true then."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-        self._known: tuple[float, Answer] | None = None
+    def __init__(self, connection: Connection) -> None:
+        self._wire = connection
+        self._known: tuple[float, ApiResponse] | None = None
 
-    def call(self, path: str, **body: Any) -> Answer:
+    def call(self, path: str, **body: Any) -> ApiResponse:
         if self._known is None or time.monotonic() - self._known[0] > STALE_S:
             self._known = time.monotonic(), self._wire.call(path, **body)
         return self._known[1]
@@ -40,7 +40,7 @@ class Ground:
 
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
-        self.ann: Person = studio.person()
+        self.ann: ApiUser = studio.user()
         self.project = studio.project()
         self.app = studio.application(self.project)
         self.group = studio.group(self.project)
@@ -50,54 +50,54 @@ class Ground:
         settings = {"services": {str(self.app): {"groups": actions}}}
         saved = studio.root.call("project", action="save", data={"id": self.project, "settings": settings})
         assert saved.status == 200
-        self.ways: list[Callable[[Wire, bool], list[Answer]]] = [
+        self.ways: list[Callable[[Connection, bool], list[ApiResponse]]] = [
             self.assignment, self.role_itself, self.own_data, self.membership_of_group, self.schema,
         ]  # fmt: skip
 
-    def _data(self, wire: Wire, **data: Any) -> Answer:
+    def _data(self, connection: Connection, **data: Any) -> ApiResponse:
         saved = {"user_id": self.ann.user_id, **data}
-        return wire.call("meta/data", action="save", application_id=self.app, data=saved)
+        return connection.call("meta/data", action="save", application_id=self.app, data=saved)
 
-    def _role(self, wire: Wire) -> Answer:
-        return wire.call("roles", action="save", application_id=self.app, data=self.role)
+    def _role(self, connection: Connection) -> ApiResponse:
+        return connection.call("roles", action="save", application_id=self.app, data=self.role)
 
-    def assignment(self, wire: Wire, give: bool) -> list[Answer]:
+    def assignment(self, connection: Connection, give: bool) -> list[ApiResponse]:
         if give:
-            return [self._role(wire), self._data(wire, roles=["guard"])]
-        return [self._data(wire, roles=[])]
+            return [self._role(connection), self._data(connection, roles=["guard"])]
+        return [self._data(connection, roles=[])]
 
-    def role_itself(self, wire: Wire, give: bool) -> list[Answer]:
+    def role_itself(self, connection: Connection, give: bool) -> list[ApiResponse]:
         if give:
-            return self.assignment(wire, True)
-        return [wire.call("roles", action="delete", application_id=self.app, data={"name": "guard"})]
+            return self.assignment(connection, True)
+        return [connection.call("roles", action="delete", application_id=self.app, data={"name": "guard"})]
 
-    def own_data(self, wire: Wire, give: bool) -> list[Answer]:
-        return [self._data(wire, private_data={"patrol": {"value": give}})]
+    def own_data(self, connection: Connection, give: bool) -> list[ApiResponse]:
+        return [self._data(connection, private_data={"patrol": {"value": give}})]
 
-    def membership_of_group(self, wire: Wire, give: bool) -> list[Answer]:
-        reset = [self._data(wire, private_data={})] if give else []
+    def membership_of_group(self, connection: Connection, give: bool) -> list[ApiResponse]:
+        reset = [self._data(connection, private_data={})] if give else []
         users = [self.ann.user_id] if give else []
-        return [*reset, wire.call("group/access", group_id=self.group, data={"users": users})]
+        return [*reset, connection.call("group/access", group_id=self.group, data={"users": users})]
 
-    def schema(self, wire: Wire, give: bool) -> list[Answer]:
+    def schema(self, connection: Connection, give: bool) -> list[ApiResponse]:
         data = {"private_data": {"patrol": {"value": give}}}
-        return [wire.call("meta/schema", action="save", application_id=self.app, data=data)]
+        return [connection.call("meta/schema", action="save", application_id=self.app, data=data)]
 
     def sees(self, reader: Reader) -> bool:
         body: dict[str, Any] = {"action": "get", "application_id": self.app, "data": {"type": "list_short"}}
         return "patrol" in reader.call("meta/data", **body).data
 
 
-def stale_rounds(ground: Ground, writers: list[Wire], readers: list[Reader], rounds: int) -> int:
+def stale_rounds(ground: Ground, writers: list[Connection], readers: list[Reader], rounds: int) -> int:
     """In how many rounds somebody still saw what had been taken away before they asked."""
     stale = 0
     for number in range(rounds):
         way = ground.ways[number % len(ground.ways)]
         writer = writers[number // len(ground.ways) % len(writers)]
-        assert all(answer.status == 200 for answer in way(writer, True))
+        assert all(response.status == 200 for response in way(writer, True))
         for reader in readers:  # this warms whatever may be kept
             assert ground.sees(reader) or isinstance(reader, Stale)
-        assert all(answer.status == 200 for answer in way(writer, False))
+        assert all(response.status == 200 for response in way(writer, False))
         stale += any(ground.sees(reader) for reader in readers)
     return stale
 
@@ -108,41 +108,47 @@ def ground(studio: Studio) -> Ground:
 
 
 @pytest.fixture(scope="module")
-def writers(studio: Studio) -> Iterator[list[Wire]]:
-    wires = wire_to_each_worker(studio.server, studio.root)
-    yield wires
-    for wire in wires:
-        wire.close()
+def writers(studio: Studio) -> Iterator[list[Connection]]:
+    connections = connect_to_each_worker(studio.server, studio.root)
+    yield connections
+    for connection in connections:
+        connection.close()
 
 
 @pytest.fixture(scope="module")
-def readers(studio: Studio, ground: Ground) -> Iterator[list[Wire]]:
-    wires = wire_to_each_worker(studio.server, ground.ann)
-    yield wires
-    for wire in wires:
-        wire.close()
+def readers(studio: Studio, ground: Ground) -> Iterator[list[Connection]]:
+    connections = connect_to_each_worker(studio.server, ground.ann)
+    yield connections
+    for connection in connections:
+        connection.close()
 
 
-def test_what_is_given_is_seen_on_every_worker(ground: Ground, writers: list[Wire], readers: list[Wire]) -> None:
+def test_granted_rule_is_visible_on_every_worker(
+    ground: Ground, writers: list[Connection], readers: list[Connection]
+) -> None:
     for way in ground.ways:
         way(writers[0], True)
         assert [ground.sees(reader) for reader in readers] == [True] * len(readers)
         way(writers[0], False)
 
 
-def test_what_was_taken_away_is_seen_by_nobody(ground: Ground, writers: list[Wire], readers: list[Wire]) -> None:
+def test_revoked_rule_is_visible_on_no_worker(
+    ground: Ground, writers: list[Connection], readers: list[Connection]
+) -> None:
     assert len(readers) == 2
     assert stale_rounds(ground, writers, list(readers), TIMES) == 0
 
 
-def test_this_would_catch_a_cache_of_50_ms(ground: Ground, writers: list[Wire], readers: list[Wire]) -> None:
+def test_a_planted_cache_of_50_ms_is_detected(
+    ground: Ground, writers: list[Connection], readers: list[Connection]
+) -> None:
     planted: list[Reader] = [Stale(readers[0]), readers[1]]
     # A slow moment may outlive the cache, so that one look is not enough.
     assert any(stale_rounds(ground, writers, planted, len(ground.ways)) for _ in range(40))
 
 
-def test_a_rule_added_after_somebody_left_is_never_theirs(
-    ground: Ground, writers: list[Wire], readers: list[Wire]
+def test_rule_added_after_a_user_left_the_group_is_never_visible_to_the_user(
+    ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
     """First out of the group, then a rule for the group: nobody sees the second without the first."""
     studio = ground.studio
@@ -155,6 +161,6 @@ def test_a_rule_added_after_somebody_left_is_never_theirs(
         more = {"name": "granted", "meta": {"private_data": {"secret": {"value": True}, "patrol": {"value": True}}}}
         assert second.call("roles", action="save", application_id=ground.app, data=more).status == 200
         for reader in readers:
-            answer = reader.call("meta/data", action="get", application_id=ground.app, data={"type": "list_short"})
-            assert "secret" not in answer.data
+            response = reader.call("meta/data", action="get", application_id=ground.app, data={"type": "list_short"})
+            assert "secret" not in response.data
     assert first.call("group/access", group_id=ground.group, data={"users": []}).status == 200

@@ -12,27 +12,27 @@ from urllib.parse import urlsplit
 import orjson
 
 from tests.kit.server import Server
-from tests.perm.endpoints.conftest import FACTOR, Answer, Person
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: few, for every day
 
 
-class Wire:
+class Connection:
     """One connection of one person."""
 
-    def __init__(self, server: Server, person: Person) -> None:
+    def __init__(self, server: Server, user: ApiUser) -> None:
         self.headers = {
-            "Authorization": f"Bearer {person.jwt}",
+            "Authorization": f"Bearer {user.jwt}",
             "Factor": FACTOR,
             "Content-Type": "application/json",
         }
         self._connection = http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=30)
         self._connection.connect()
 
-    def call(self, path: str, **body: Any) -> Answer:
+    def call(self, path: str, **body: Any) -> ApiResponse:
         self._connection.request("POST", f"/api/permissions/{path}", orjson.dumps(body), self.headers)
         response = self._connection.getresponse()
-        return Answer(response.status, orjson.loads(response.read()))
+        return ApiResponse(response.status, orjson.loads(response.read()))
 
     def worker(self, server: Server) -> int:
         """The pid of the worker that has the other end."""
@@ -59,31 +59,33 @@ def _holder(socket: str, pids: Sequence[int]) -> int:
     raise AssertionError("no worker has this connection")
 
 
-def wire_to_each_worker(server: Server, person: Person) -> list[Wire]:
+def connect_to_each_worker(server: Server, user: ApiUser) -> list[Connection]:
     """One connection to every worker, found by opening connections until all of them have one."""
-    found: dict[int, Wire] = {}
+    by_worker: dict[int, Connection] = {}
     workers = server.workers()
     for _ in range(500):
-        wire = Wire(server, person)
-        if found.setdefault(wire.worker(server), wire) is not wire:
-            wire.close()
-        if len(found) == len(workers):
-            return [found[pid] for pid in workers]
+        connection = Connection(server, user)
+        if by_worker.setdefault(connection.worker(server), connection) is not connection:
+            connection.close()
+        if len(by_worker) == len(workers):
+            return [by_worker[pid] for pid in workers]
     raise AssertionError("some worker never got a connection")
 
 
-def together(server: Server, calls: Sequence[tuple[Person, Callable[[Wire], Answer]]]) -> list[Answer]:
+def run_concurrently(
+    server: Server, calls: Sequence[tuple[ApiUser, Callable[[Connection], ApiResponse]]]
+) -> list[ApiResponse]:
     """All of these at the same instant, each over a fresh connection."""
     start = threading.Barrier(len(calls))
 
-    def run(item: tuple[Person, Callable[[Wire], Answer]]) -> Answer:
-        person, call = item
-        wire = Wire(server, person)
+    def run(item: tuple[ApiUser, Callable[[Connection], ApiResponse]]) -> ApiResponse:
+        user, call = item
+        connection = Connection(server, user)
         try:
             start.wait()
-            return call(wire)
+            return call(connection)
         finally:
-            wire.close()
+            connection.close()
 
     with ThreadPoolExecutor(len(calls)) as threads:
         return list(threads.map(run, calls))
