@@ -91,7 +91,7 @@ def _repeat(work: Any, seconds: float) -> float:
 
 
 def endpoint(server: Server, studio: Studio, roles: int, seconds: float) -> list[dict[str, Any]]:
-    player = studio.person()
+    player = studio.user()
     application = studio.application()
     data = {"roles": {f"role{number}": role(number) for number in range(roles)}}
     saved = studio.root.call("meta/schema", action="save", application_id=application, data=data)

@@ -1,10 +1,10 @@
-"""A 403 names the right that is missing, and says the same whether or not there is what the caller may not see."""
+"""The text of a 403 names the missing right, and is the same whether or not the object exists."""
 
 from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Person, Studio
+from tests.perm.endpoints.conftest import ApiUser, Studio
 
 NO_APPLICATION = 2**31 - 1
 NO_GROUP = "0" * 24
@@ -12,9 +12,9 @@ MANAGE_APPLICATIONS = "project.can_manage_applications"
 
 
 @pytest.fixture(scope="module")
-def ann(studio: Studio) -> Person:
+def ann(studio: Studio) -> ApiUser:
     """A user without any right."""
-    return studio.person()
+    return studio.user()
 
 
 class Targets:
@@ -33,10 +33,10 @@ def targets(studio: Studio) -> Targets:
     return Targets(studio)
 
 
-def refusal(person: Person, path: str, **body: Any) -> str:
-    answer = person.call(path, **body)
-    assert answer.status == 403, answer.body
-    return str(answer.body["error"])
+def refusal(user: ApiUser, path: str, **body: Any) -> str:
+    response = user.call(path, **body)
+    assert response.status == 403, response.body
+    return str(response.body["error"])
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def refusal(person: Person, path: str, **body: Any) -> str:
     ],
 )
 def test_refusal_at_an_application_names_the_missing_right(
-    studio: Studio, ann: Person, targets: Targets, path: str, action: str | None, data: dict[str, Any], right: str
+    studio: Studio, ann: ApiUser, targets: Targets, path: str, action: str | None, data: dict[str, Any], right: str
 ) -> None:
     named = {"$self": ann.user_id, "$root": studio.root.user_id}
     data = {name: named.get(value, value) if isinstance(value, str) else value for name, value in data.items()}
@@ -93,7 +93,7 @@ def test_refusal_at_an_application_names_the_missing_right(
     ],
 )
 def test_refusal_at_a_project_names_the_missing_right(
-    ann: Person, targets: Targets, path: str, action: str | None, data: dict[str, Any], right: str
+    ann: ApiUser, targets: Targets, path: str, action: str | None, data: dict[str, Any], right: str
 ) -> None:
     name = "project_id" if path in ("group", "audit") else "id"
     for project in (targets.project, targets.removed_project, "no_such_project"):
@@ -111,14 +111,14 @@ def test_refusal_at_a_project_names_the_missing_right(
     ],
 )
 def test_refusal_at_a_group_names_the_missing_right(
-    ann: Person, targets: Targets, path: str, action: str | None, data: dict[str, Any], right: str
+    ann: ApiUser, targets: Targets, path: str, action: str | None, data: dict[str, Any], right: str
 ) -> None:
     for group in (targets.group, NO_GROUP):
         body: dict[str, Any] = {"data": data, "group_id": group} | ({"action": action} if action else {})
         assert refusal(ann, path, **body) == right
 
 
-def test_refusal_of_creation_names_the_missing_right(ann: Person, targets: Targets) -> None:
+def test_refusal_of_creation_names_the_missing_right(ann: ApiUser, targets: Targets) -> None:
     assert refusal(ann, "publish", project="Mine") == "can_create_projects is required"
     assert refusal(ann, "application", action="save", data={"name": "x"}) == "can_create_app is required"
     for project in (targets.project, "no_such_project"):
@@ -126,7 +126,7 @@ def test_refusal_of_creation_names_the_missing_right(ann: Person, targets: Targe
         assert refusal(ann, "application", action="save", data=data) == f"{MANAGE_APPLICATIONS} is required"
 
 
-def test_refusal_to_read_names_the_missing_right(studio: Studio, ann: Person) -> None:
+def test_refusal_to_read_names_the_missing_right(studio: Studio, ann: ApiUser) -> None:
     none = {word: {"canRead": {"value": "none"}} for word in ("roles", "private", "public", "secret")}
     closed = studio.application(secret_data={"meta": none})
     body: dict[str, Any] = {"action": "get", "data": {"user_id": studio.root.user_id}}
@@ -141,7 +141,7 @@ def test_refusal_to_read_names_the_missing_right(studio: Studio, ann: Person) ->
 
 
 def test_refusal_to_touch_the_role_root_names_it(studio: Studio) -> None:
-    ann = studio.person()
+    ann = studio.user()
     studio.give_secret(ann, 1, "canModifySchema", roles={"canWrite": "all"})
     assert refusal(ann, "roles", action="save", application_id=1, data={"name": "root"}) == "the role root is required"
     data = {"user_id": ann.user_id, "roles": ["root"]}

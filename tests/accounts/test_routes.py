@@ -1,4 +1,4 @@
-"""POST /proxy/api/login, over the wire."""
+"""POST /proxy/api/login, over HTTP."""
 
 import itertools
 import time
@@ -42,7 +42,7 @@ def claims_of(token: str, client: httpx.Client) -> dict[str, Any]:
     return claims
 
 
-def test_the_answer_is_the_authentication_data(client: httpx.Client, login: str) -> None:
+def test_login_returns_the_authentication_data(client: httpx.Client, login: str) -> None:
     answer = client.post(LOGIN, json={"login": login, "password": PASSWORD, "factor": "device-1"})
     assert answer.status_code == 200
     data = answer.json()
@@ -62,15 +62,15 @@ def test_the_answer_is_the_authentication_data(client: httpx.Client, login: str)
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_form_is_as_good_as_json(client: httpx.Client, login: str) -> None:
+def test_form_body_is_accepted_like_json(client: httpx.Client, login: str) -> None:
     assert client.post(LOGIN, data={"login": login, "password": PASSWORD}).json()["status"] == "OK"
 
 
-def test_the_login_is_compared_without_regard_to_case(client: httpx.Client, login: str) -> None:
+def test_login_is_case_insensitive(client: httpx.Client, login: str) -> None:
     assert client.post(LOGIN, json={"login": login.upper(), "password": PASSWORD}).status_code == 200
 
 
-def test_meta_comes_only_with_meta_1(client: httpx.Client, login: str) -> None:
+def test_meta_is_returned_only_with_meta_1(client: httpx.Client, login: str) -> None:
     with_meta = client.post(LOGIN, json={"login": login, "password": PASSWORD, "meta": "1"}).json()
     assert with_meta["meta"] == {"geo": "DE", "registration": "web"}
     assert "meta" not in client.post(LOGIN, json={"login": login, "password": PASSWORD, "meta": "0"}).json()
@@ -95,14 +95,14 @@ def test_no_jwt_with_nojwt_or_without_a_factor(client: httpx.Client, login: str,
     assert "jwt" not in client.post(LOGIN, json={"login": login, "password": PASSWORD, **fields}).json()
 
 
-def test_fixed_ip_and_fixed_ips_are_in_the_jwt(client: httpx.Client, login: str) -> None:
+def test_jwt_contains_fixed_ip_and_fixed_ips(client: httpx.Client, login: str) -> None:
     given = {"fixed_ip": "1", "fixed_ips[]": ["10.1.2.3/8", "192.168.7.7"], "factor": "d"}
     data = client.post(LOGIN, json={"login": login, "password": PASSWORD, **given}).json()
     assert claims_of(data["jwt"], client)["ips"] == ["127.0.0.1/32", "10.0.0.0/8", "192.168.7.7/32"]
 
 
 @pytest.mark.parametrize("name", ["fixed_ips", "fixed_ips[]"])
-def test_fixed_ips_is_taken_under_both_names_in_json_and_form(client: httpx.Client, login: str, name: str) -> None:
+def test_fixed_ips_is_accepted_under_both_names_in_json_and_form(client: httpx.Client, login: str, name: str) -> None:
     fields = {"login": login, "password": PASSWORD, "factor": "d"}
     by_json = client.post(LOGIN, json={**fields, name: ["10.0.0.1"]}).json()
     by_form = client.post(LOGIN, data={**fields, name: "10.0.0.1"}).json()
@@ -135,7 +135,7 @@ def rsa_key(bits: int) -> str:
     return base64.b64encode(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
 
 
-def test_token_and_stoken_stand_in_for_login_and_password(client: httpx.Client, login: str) -> None:
+def test_token_and_stoken_replace_login_and_password(client: httpx.Client, login: str) -> None:
     first = client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()
     for name in ("token", "stoken"):
         again = client.post(LOGIN, json={"token": first[name]}).json()
@@ -144,13 +144,13 @@ def test_token_and_stoken_stand_in_for_login_and_password(client: httpx.Client, 
         assert again["user_id"] == first["user_id"]
 
 
-def test_what_a_short_token_gives_does_not_outlive_it(client: httpx.Client, login: str) -> None:
+def test_token_from_a_short_token_does_not_outlive_it(client: httpx.Client, login: str) -> None:
     first = client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()
     again = client.post(LOGIN, json={"token": first["stoken"]}).json()
     assert again["token_exp"] <= 3600
 
 
-def test_short_token_gives_one_token_of_five_minutes(client: httpx.Client, login: str) -> None:
+def test_short_token_option_returns_one_token_of_five_minutes(client: httpx.Client, login: str) -> None:
     data = client.post(LOGIN, json={"login": login, "password": PASSWORD, "short_token": "1"}).json()
     assert data["stoken"] == ""
     assert data["token_exp"] == 300
@@ -159,7 +159,7 @@ def test_short_token_gives_one_token_of_five_minutes(client: httpx.Client, login
     assert again["token_exp"] <= 300
 
 
-def test_a_bound_token_works_only_from_the_address_that_started_it(server: Server, login: str) -> None:
+def test_bound_token_works_only_from_its_address(server: Server, login: str) -> None:
     with server.client() as here:
         data = here.post(LOGIN, json={"login": login, "password": PASSWORD, "short_token": "1"}).json()
     elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
@@ -176,13 +176,13 @@ def test_a_bound_token_works_only_from_the_address_that_started_it(server: Serve
         {"token": "ünïcode"},
     ],
 )
-def test_wrong_credentials_are_one_answer(client: httpx.Client, login: str, fields: dict[str, str]) -> None:
+def test_wrong_credentials_get_the_same_response(client: httpx.Client, login: str, fields: dict[str, str]) -> None:
     answer = client.post(LOGIN, json={name: value.format(login=login) for name, value in fields.items()})
     assert answer.status_code == 401
     assert answer.json() == {"status": "ERROR", "error": "invalid credentials"}
 
 
-def test_a_disabled_user_is_told_nothing_more(client: httpx.Client, server: Server) -> None:
+def test_disabled_user_gets_the_response_of_wrong_credentials(client: httpx.Client, server: Server) -> None:
     login = new_user(server)
     token = client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["token"]
     server.sso("user", "disable", login)
@@ -195,7 +195,7 @@ def test_a_disabled_user_is_told_nothing_more(client: httpx.Client, server: Serv
     assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
-def test_a_changed_password_ends_session_tokens(client: httpx.Client, server: Server) -> None:
+def test_password_change_revokes_session_tokens(client: httpx.Client, server: Server) -> None:
     login = new_user(server)
     data = client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()
     server.sso("user", "set-password", login, "--password-stdin", stdin="another one\n")
@@ -205,7 +205,7 @@ def test_a_changed_password_ends_session_tokens(client: httpx.Client, server: Se
     assert client.post(LOGIN, json={"login": login, "password": "another one"}).status_code == 200
 
 
-def test_otp_is_asked_for_only_after_the_right_password(client: httpx.Client, server: Server) -> None:
+def test_otp_is_requested_only_after_the_correct_password(client: httpx.Client, server: Server) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     asked = client.post(LOGIN, json={"login": login, "password": PASSWORD})
     assert asked.status_code == 401
@@ -214,7 +214,7 @@ def test_otp_is_asked_for_only_after_the_right_password(client: httpx.Client, se
     assert wrong.json() == {"status": "ERROR", "error": "invalid credentials"}
 
 
-def test_a_totp_code_works_once(client: httpx.Client, server: Server) -> None:
+def test_totp_code_works_once(client: httpx.Client, server: Server) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     fields = {"login": login, "password": PASSWORD, "otp": pyotp.TOTP(TOTP_SECRET).now(), "factor": "d"}
     data = client.post(LOGIN, json=fields).json()
@@ -224,14 +224,14 @@ def test_a_totp_code_works_once(client: httpx.Client, server: Server) -> None:
 
 
 @pytest.mark.parametrize("otp", ["000000", "12345", "1234567", "abcdef", "１２３４５６", "-12345"])
-def test_a_wrong_code_is_refused(client: httpx.Client, server: Server, otp: str) -> None:
+def test_wrong_code_is_rejected(client: httpx.Client, server: Server, otp: str) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     answer = client.post(LOGIN, json={"login": login, "password": PASSWORD, "otp": otp})
     assert answer.status_code == 401
     assert answer.json()["error"] == "invalid credentials"
 
 
-def test_an_email_code_is_sent_and_works_once(client: httpx.Client, server: Server) -> None:
+def test_email_code_is_sent_and_works_once(client: httpx.Client, server: Server) -> None:
     login = new_user(server, email_2fa=True)
     asked = client.post(LOGIN, json={"login": login, "password": PASSWORD})
     assert asked.json()["otp"] == ["email"]
@@ -245,14 +245,14 @@ def mailed_code(server: Server, login: str) -> str:
 
     from tests.kit.server import until
 
-    def look() -> str | None:
+    def find_mail() -> str | None:
         for path in (server.folder / "data" / "mail").glob("*.eml"):
             text = path.read_text()
             if f"To: {login}" in text and (found := re.search(r"code is (\d{6})", text)):
                 return found[1]
         return None
 
-    code = until(look)
+    code = until(find_mail)
     assert isinstance(code, str), "no mail came"
     return code
 
@@ -279,7 +279,7 @@ def mailed_code(server: Server, login: str) -> str:
         {"login": "a@example.com", "password": "x", "fixed_ips": "10.0.0.1"},
     ],
 )
-def test_bad_fields_are_400_in_the_shape_of_the_family(client: httpx.Client, fields: dict[str, object]) -> None:
+def test_invalid_fields_get_400_with_a_json_error(client: httpx.Client, fields: dict[str, object]) -> None:
     answer = client.post(LOGIN, json=fields)
     assert answer.status_code == 400
     assert set(answer.json()) == {"status", "error"}
@@ -305,30 +305,30 @@ def test_bad_fields_are_400_in_the_shape_of_the_family(client: httpx.Client, fie
         "{}".encode("utf-16"),
     ],
 )
-def test_malformed_json_is_400(client: httpx.Client, body: bytes) -> None:
+def test_malformed_json_gets_400(client: httpx.Client, body: bytes) -> None:
     answer = client.post(LOGIN, content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
     assert answer.json()["status"] == "ERROR"
 
 
-def test_a_body_beyond_the_limit_is_413(client: httpx.Client) -> None:
+def test_too_large_body_gets_413(client: httpx.Client) -> None:
     answer = client.post(LOGIN, content=b'{"login":"' + b"a" * 300_000 + b'"}')
     assert answer.status_code == 413
     assert answer.json()["status"] == "ERROR"
 
 
-def test_a_compressed_or_foreign_body_is_415(client: httpx.Client) -> None:
+def test_unsupported_body_encoding_or_type_gets_415(client: httpx.Client) -> None:
     assert client.post(LOGIN, content=b"{}", headers={"Content-Encoding": "gzip"}).status_code == 415
     assert client.post(LOGIN, content=b"<a/>", headers={"Content-Type": "text/xml"}).status_code == 415
 
 
-def test_other_methods_are_405_with_allow(client: httpx.Client) -> None:
+def test_other_methods_get_405_with_allow(client: httpx.Client) -> None:
     answer = client.get(LOGIN)
     assert answer.status_code == 405
     assert "POST" in answer.headers["Allow"]
     assert answer.json()["status"] == "ERROR"
 
 
-def test_emoji_survive(client: httpx.Client, server: Server) -> None:
+def test_emoji_in_login_and_password_are_preserved(client: httpx.Client, server: Server) -> None:
     login = new_user(server, nick="Ann 🎮 Ünï")
     assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["nick"] == "Ann 🎮 Ünï"

@@ -1,4 +1,4 @@
-"""Sign-ins at the same instant share their statements, and nothing else: each gets what it would get alone."""
+"""Concurrent logins share batched statements; each gets the same result as it would alone."""
 
 from collections.abc import Awaitable, Sequence
 from functools import partial
@@ -18,6 +18,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.services import Services
 from tests.kit.builders import PASSWORD, add_user
+from tests.kit.conditions import until_blocking
 
 HERE, THERE = parse_address("192.0.2.1"), parse_address("192.0.2.2")
 MANY = MAX_CONCURRENT_BATCHES + 6  # the first calls may run alone; the others share a batch
@@ -29,24 +30,23 @@ _COUNT = Statement(
 )
 _BLOCK = Statement("UPDATE throttle SET blocked_until = now() + make_interval(secs => :wait) WHERE key = :key")
 _COUNTED = Statement("SELECT key FROM throttle")
-_HOLD_SESSIONS = Statement("SELECT id FROM browser_sessions WHERE user_id = :user_id FOR UPDATE")
-_HOLD = Statement("SELECT pg_sleep(0.5)")
+_LOCK_SESSIONS = Statement("SELECT id FROM browser_sessions WHERE user_id = :user_id FOR UPDATE")
 _RENAME = Statement("UPDATE users SET nick = 'Bob' WHERE user_id = :user_id")
 
 
-async def together(calls: Sequence[Awaitable[Any]]) -> list[Any]:
-    """What each gave, or the class of what it raised."""
+async def run_concurrently(calls: Sequence[Awaitable[Any]]) -> list[Any]:
+    """Returns the result of each call, or the class of its exception."""
     outcomes: list[Any] = [None] * len(calls)
 
-    async def one(place: int) -> None:
+    async def run(index: int) -> None:
         try:
-            outcomes[place] = await calls[place]
+            outcomes[index] = await calls[index]
         except (InvalidCredentials, TooManyAttempts) as error:
-            outcomes[place] = type(error)
+            outcomes[index] = type(error)
 
     async with trio.open_nursery() as nursery:
-        for place in range(len(calls)):
-            nursery.start_soon(one, place)
+        for index in range(len(calls)):
+            nursery.start_soon(run, index)
     return outcomes
 
 
@@ -55,54 +55,57 @@ def rate_limiter(database: Database) -> LoginRateLimiter:
     return LoginRateLimiter(database, PER_ADDRESS, 0)
 
 
-async def has_failed(database: Database, name: str, *, wait: float = -1) -> bytes:
-    """An account or an address with some failures, blocked for so many seconds."""
+async def add_failures(database: Database, name: str, *, wait: float = -1) -> bytes:
+    """Adds a counter of an account or an address with failures, blocked for ``wait`` seconds."""
     key = digest(name)
     await database.value(_COUNT, key=key, wait=wait)
     return key
 
 
-async def counted(database: Database) -> set[bytes]:
+async def counter_keys(database: Database) -> set[bytes]:
     return {row["key"] for row in await database.rows(_COUNTED)}
 
 
-async def test_successes_of_one_account_do_not_stand_in_each_others_way(
+async def test_concurrent_successes_of_one_account_do_not_block_each_other(
     rate_limiter: LoginRateLimiter, database: Database
 ) -> None:
-    await has_failed(database, "account:ann")
+    await add_failures(database, "account:ann")
     assert (
-        await together([rate_limiter.record_success(LoginAttempt("ann", HERE)) for _ in range(MANY)]) == [None] * MANY
+        await run_concurrently([rate_limiter.record_success(LoginAttempt("ann", HERE)) for _ in range(MANY)])
+        == [None] * MANY
     )
-    assert await counted(database) == set()
+    assert await counter_keys(database) == set()
 
 
-async def test_a_blocked_account_holds_up_no_other(rate_limiter: LoginRateLimiter, database: Database) -> None:
-    blocked = {await has_failed(database, f"account:blocked{number}", wait=60) for number in range(MANY)}
+async def test_blocked_account_does_not_affect_others_in_its_batch(
+    rate_limiter: LoginRateLimiter, database: Database
+) -> None:
+    blocked = {await add_failures(database, f"account:blocked{number}", wait=60) for number in range(MANY)}
     for number in range(MANY):
-        await has_failed(database, f"account:free{number}")
+        await add_failures(database, f"account:free{number}")
     accounts = [f"{kind}{number}" for number in range(MANY) for kind in ("blocked", "free", "new")]
     calls = [rate_limiter.record_success(LoginAttempt(account, HERE)) for account in accounts]
-    assert await together(calls) == [TooManyAttempts, None, None] * MANY
-    assert await counted(database) == blocked  # who succeeded starts afresh, the others have succeeded in nothing
+    assert await run_concurrently(calls) == [TooManyAttempts, None, None] * MANY
+    assert await counter_keys(database) == blocked  # a success clears the counter of its account
 
 
-async def test_a_blocked_address_makes_only_its_own_wait(rate_limiter: LoginRateLimiter, database: Database) -> None:
-    address = await has_failed(database, f"address:{HERE}", wait=60)
-    other = await has_failed(database, f"address:{THERE}")
-    kept = {await has_failed(database, f"account:here{number}") for number in range(MANY)}
-    for number in range(MANY):
-        await has_failed(database, f"account:there{number}")
-    calls = [rate_limiter.record_success(LoginAttempt(f"here{number}", HERE)) for number in range(MANY)]
-    calls += [rate_limiter.record_success(LoginAttempt(f"there{number}", THERE)) for number in range(MANY)]
-    assert await together(calls) == [TooManyAttempts] * MANY + [None] * MANY
-    assert await counted(database) == kept | {address, other}  # a success clears an account, never an address
-
-
-async def test_the_longer_wait_of_account_and_address_counts(
+async def test_blocked_address_does_not_affect_others_in_its_batch(
     rate_limiter: LoginRateLimiter, database: Database
 ) -> None:
-    await has_failed(database, "account:ann", wait=20)
-    await has_failed(database, f"address:{HERE}", wait=40)
+    address = await add_failures(database, f"address:{HERE}", wait=60)
+    other = await add_failures(database, f"address:{THERE}")
+    kept = {await add_failures(database, f"account:here{number}") for number in range(MANY)}
+    for number in range(MANY):
+        await add_failures(database, f"account:there{number}")
+    calls = [rate_limiter.record_success(LoginAttempt(f"here{number}", HERE)) for number in range(MANY)]
+    calls += [rate_limiter.record_success(LoginAttempt(f"there{number}", THERE)) for number in range(MANY)]
+    assert await run_concurrently(calls) == [TooManyAttempts] * MANY + [None] * MANY
+    assert await counter_keys(database) == kept | {address, other}  # a success clears an account, never an address
+
+
+async def test_longer_block_of_account_and_address_applies(rate_limiter: LoginRateLimiter, database: Database) -> None:
+    await add_failures(database, "account:ann", wait=20)
+    await add_failures(database, f"address:{HERE}", wait=40)
     for attempt in (rate_limiter.admit, rate_limiter.record_success):
         for address, least in ((HERE, 38), (THERE, 18)):
             with pytest.raises(TooManyAttempts) as refused:
@@ -111,41 +114,43 @@ async def test_the_longer_wait_of_account_and_address_counts(
 
 
 @pytest.mark.parametrize(("wait", "outcome"), [(60.0, TooManyAttempts), (-1.0, None)])
-async def test_a_success_counts_only_if_the_failure_before_it_has_blocked_nothing(
+async def test_success_waits_for_a_concurrent_failure_and_respects_its_block(
     rate_limiter: LoginRateLimiter, database: Database, wait: float, outcome: object
 ) -> None:
-    key = await has_failed(database, "account:ann")
+    key = await add_failures(database, "account:ann")
     outcomes: list[object] = []
 
     async def fail(tx: Transaction) -> None:
         await tx.value(_BLOCK, key=key, wait=wait)
         failing.set()
-        await tx.value(_HOLD)
+        await until_blocking(tx)
 
     async def succeed_meanwhile() -> None:
         await failing.wait()
-        outcomes.extend(await together([rate_limiter.record_success(LoginAttempt("ann", HERE)) for _ in range(MANY)]))
+        outcomes.extend(
+            await run_concurrently([rate_limiter.record_success(LoginAttempt("ann", HERE)) for _ in range(MANY)])
+        )
 
     failing = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(succeed_meanwhile)
         await database.transaction(fail)
     assert outcomes == [outcome] * MANY
-    assert await counted(database) == ({key} if outcome else set())
+    assert await counter_keys(database) == ({key} if outcome else set())
 
 
-async def test_who_tries_is_told_with_whether_they_may(services: Services, rate_limiter: LoginRateLimiter) -> None:
+async def test_admit_returns_each_user_of_a_batch(services: Services, rate_limiter: LoginRateLimiter) -> None:
     ann, bob = await add_user(services), await add_user(services)
-    await has_failed(services.database, f"account:{bob.login_key}", wait=60)
-    await has_failed(services.database, f"account:{ann.login_key}")
+    await add_failures(services.database, f"account:{bob.login_key}", wait=60)
+    await add_failures(services.database, f"account:{ann.login_key}")
     logins = [ann.login_key, "nobody", bob.login_key] * MANY
     assert (
-        await together([rate_limiter.admit(LoginAttempt(login, HERE)) for login in logins])
+        await run_concurrently([rate_limiter.admit(LoginAttempt(login, HERE)) for login in logins])
         == [ann, None, TooManyAttempts] * MANY
     )
 
 
-async def test_each_of_several_sign_ins_is_its_own_user(services: Services) -> None:
+async def test_concurrent_logins_return_their_own_users(services: Services) -> None:
     people = [await add_user(services) for _ in range(MANY)]
 
     async def sign_in(login: str, password: str) -> str:
@@ -154,13 +159,13 @@ async def test_each_of_several_sign_ins_is_its_own_user(services: Services) -> N
 
     calls = [sign_in(user.login, password) for user in people for password in (PASSWORD, "wrong")]
     expected = [[user.user_id, InvalidCredentials] for user in people]
-    assert await together(calls) == [outcome for pair in expected for outcome in pair]
+    assert await run_concurrently(calls) == [outcome for pair in expected for outcome in pair]
 
 
-async def test_a_user_who_was_disabled_takes_no_other_down(services: Services) -> None:
+async def test_disabled_user_does_not_affect_others_in_its_batch(services: Services) -> None:
     good, bad = await add_user(services), await add_user(services)
     await services.users.set_disabled(bad.user_id, disabled=True)
-    started = await together([services.sessions.start(user, "login", HERE, "") for user in [good, bad] * MANY])
+    started = await run_concurrently([services.sessions.start(user, "login", HERE, "") for user in [good, bad] * MANY])
     assert started[1::2] == [InvalidCredentials] * MANY
     assert len({session.secret for session in started[::2]}) == MANY  # with many browsers at once
     for session in started[::2]:
@@ -170,13 +175,13 @@ async def test_a_user_who_was_disabled_takes_no_other_down(services: Services) -
     assert await services.sessions.list(bad.user_id) == []
 
 
-async def test_sign_ins_that_replace_the_same_cookies_all_get_a_session(services: Services) -> None:
+async def test_logins_that_replace_the_same_cookies_all_get_a_session(services: Services) -> None:
     before, user = await add_user(services), await add_user(services)
     old = await services.sessions.start(before, "login", HERE, "")
     owing = await services.sessions.start_challenge(before)
     other = await services.sessions.start(before, "login", HERE, "")
     start = partial(services.sessions.start, user, "login", HERE, "", session=old.secret, visit=owing)
-    secrets = {session.secret for session in await together([start() for _ in range(MANY)])}
+    secrets = {session.secret for session in await run_concurrently([start() for _ in range(MANY)])}
     assert len(secrets) == MANY
     assert all([await services.sessions.look_up(secret, HERE) for secret in secrets])
     assert await services.sessions.look_up(old.secret, HERE) is None
@@ -184,7 +189,7 @@ async def test_sign_ins_that_replace_the_same_cookies_all_get_a_session(services
     assert await services.sessions.look_up(other.secret, HERE)
 
 
-async def test_a_session_in_the_other_cookie_ends_as_well(services: Services) -> None:
+async def test_session_in_the_visit_cookie_ends_as_well(services: Services) -> None:
     user = await add_user(services)
     old, owing = await services.sessions.start(user, "login", HERE, ""), await services.sessions.start_challenge(user)
     await services.sessions.start(user, "login", HERE, "", session=owing, visit=old.secret)
@@ -192,15 +197,15 @@ async def test_a_session_in_the_other_cookie_ends_as_well(services: Services) ->
     assert await services.sessions.challenged_user(owing) is None
 
 
-async def test_nobody_waits_for_the_change_of_somebody_else(services: Services) -> None:
-    """It may be part of a long one; whom it concerns must know how it ended."""
+async def test_login_does_not_wait_for_a_change_of_another_user(services: Services) -> None:
+    """The change may be part of a long transaction. Only a login of the changed user waits for its outcome."""
     changed, *others = [await add_user(services) for _ in range(MANY)]
     ended: list[str] = []
 
     async def change(tx: Transaction) -> None:
         await tx.value(_RENAME, user_id=changed.user_id)
         changing.set()
-        await tx.value(_HOLD)
+        await until_blocking(tx, lambda: len(ended) == len(others))
         ended.append("change")
 
     async def sign_in_meanwhile() -> None:
@@ -210,7 +215,7 @@ async def test_nobody_waits_for_the_change_of_somebody_else(services: Services) 
             await services.sessions.start(user, "login", HERE, "")
             ended.append("changed" if user is changed else "other")
 
-        assert await together([sign_in(user) for user in (*others, changed)]) == [None] * MANY
+        assert await run_concurrently([sign_in(user) for user in (*others, changed)]) == [None] * MANY
 
     changing = trio.Event()
     async with trio.open_nursery() as nursery:
@@ -219,7 +224,7 @@ async def test_nobody_waits_for_the_change_of_somebody_else(services: Services) 
     assert ended == ["other"] * len(others) + ["change", "changed"]
 
 
-async def test_tokens_issued_together_are_each_users_own(services: Services) -> None:
+async def test_tokens_issued_in_one_batch_belong_to_their_users(services: Services) -> None:
     people = [await add_user(services) for _ in range(MANY)]
     gone = await add_user(services)
     await services.users.revoke_all(gone.user_id)
@@ -227,7 +232,7 @@ async def test_tokens_issued_together_are_each_users_own(services: Services) -> 
     calls = [
         tokens.issue(user, "login", LoginOptions(HERE, short_token=bound)) for user in people for bound in (False, True)
     ]
-    *issued, nothing = await together([*calls, tokens.issue(gone, "login", LoginOptions(HERE))])
+    *issued, nothing = await run_concurrently([*calls, tokens.issue(gone, "login", LoginOptions(HERE))])
     assert nothing is InvalidCredentials
     for user, free, bound in zip(people, issued[::2], issued[1::2], strict=True):
         kinds = {"long": free.token, "short": free.stoken, "bound": bound.token}
@@ -240,15 +245,15 @@ async def test_tokens_issued_together_are_each_users_own(services: Services) -> 
             await tokens.sign_in(bound.token, THERE)
 
 
-async def test_nobody_waits_for_the_session_that_another_browser_came_with(services: Services) -> None:
+async def test_login_does_not_wait_for_the_previous_session_of_another_browser(services: Services) -> None:
     before, *others = [await add_user(services) for _ in range(MANY)]
     old = await services.sessions.start(before, "login", HERE, "")
     ended: list[str] = []
 
     async def change(tx: Transaction) -> None:
-        await tx.value(_HOLD_SESSIONS, user_id=before.user_id)
+        await tx.value(_LOCK_SESSIONS, user_id=before.user_id)
         changing.set()
-        await tx.value(_HOLD)
+        await until_blocking(tx, lambda: len(ended) == len(others) - 1)
         ended.append("change")
 
     async def start(user: User, session: str) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Studio
+from tests.perm.endpoints.conftest import ApiResponse, Studio
 
 
-def save(studio: Studio, project: str, **data: Any) -> Answer:
+def save(studio: Studio, project: str, **data: Any) -> ApiResponse:
     return studio.root.call("project/membership", action="save", data={"id": project, **data})
 
 
@@ -22,12 +22,12 @@ def member(user_id: Any, **roles: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def users(studio: Studio) -> None:
-    """Users who never signed in."""
+    """Users without a login."""
     ids = ("7", "2000000", "3000000")
     studio.server.apply({"users": [{"user_id": user_id, "login": f"m{user_id}@example.com"} for user_id in ids]})
 
 
-def test_save_replaces_the_parts_given_and_answers_like_get(studio: Studio) -> None:
+def test_membership_save_replaces_the_parts_that_it_contains(studio: Studio) -> None:
     project, keeper = studio.project(), studio.keeper.user_id
     app, group = studio.application(project), studio.group(project, keeper, tags=("project",))
     other = studio.group(project, tags=("project",))
@@ -48,8 +48,8 @@ def test_save_replaces_the_parts_given_and_answers_like_get(studio: Studio) -> N
     assert save(studio, project, users=users[1:2]).data["users"] == users[1:2]
 
 
-def test_what_get_gave_can_be_sent_back(studio: Studio) -> None:
-    project = studio.project(studio.person())
+def test_result_of_get_can_be_saved_again(studio: Studio) -> None:
+    project = studio.project(studio.user())
     shown = get(studio, project)
     assert save(studio, **{"project": shown.pop("id"), **shown}).body == {
         "status": "OK",
@@ -57,7 +57,7 @@ def test_what_get_gave_can_be_sent_back(studio: Studio) -> None:
     }
 
 
-def test_roles_at_a_removed_application_or_deleted_group_are_gone(studio: Studio) -> None:
+def test_roles_at_a_removed_application_or_deleted_group_end(studio: Studio) -> None:
     project = studio.project()
     app, group = studio.application(project), studio.group(project, tags=("project",))
     roles = {"applications": {str(app): ["viewer"]}, "groups": {group: ["group_admin"]}}
@@ -68,7 +68,7 @@ def test_roles_at_a_removed_application_or_deleted_group_are_gone(studio: Studio
     assert get(studio, project) == {"id": project, "users": [keeper], "allow": [], "disallow": []}
 
 
-def test_what_it_names_must_be_the_projects_own(studio: Studio) -> None:
+def test_membership_names_only_resources_of_its_project(studio: Studio) -> None:
     project, foreign = studio.project(), studio.project()
     app, other, removed = studio.application(project), studio.application(foreign), studio.application(project)
     assert studio.root.call("application", action="delete", data={"application_id": removed}).status == 200
@@ -78,21 +78,21 @@ def test_what_it_names_must_be_the_projects_own(studio: Studio) -> None:
         {"applications": {str(other): ["viewer"]}},
         {"applications": {str(removed): ["viewer"]}},
         {"applications": {"1": ["viewer"]}},
-        {"services": {str(app): ["viewer"]}},  # it has no service_meta
+        {"services": {str(app): ["viewer"]}},  # the application has no service_meta
         {"groups": {stranger: ["group_admin"]}},
         {"groups": {"0" * 24: ["group_admin"]}},
         {"project": ["nobody"]},
         {"project": ["root"]},
     ):
-        answer = save(studio, project, users=[member("7", **roles)])
-        assert (answer.status, answer.body["status"]) == (400, "ERROR"), roles
-    for wrong in (stranger, "0" * 24, group, "x"):  # the last group of ours lacks the tag
+        response = save(studio, project, users=[member("7", **roles)])
+        assert (response.status, response.body["status"]) == (400, "ERROR"), roles
+    for wrong in (stranger, "0" * 24, group, "x"):  # the group lacks the tag
         assert save(studio, project, allow=[wrong]).status == 400
         assert save(studio, project, disallow=[wrong]).status == 400
     assert get(studio, project) == before
 
 
-def test_a_role_that_holds_root_rules_is_not_given_through_a_project(studio: Studio) -> None:
+def test_role_with_root_rules_cannot_be_given_in_a_project(studio: Studio) -> None:
     project = studio.project()
     studio.role(1, "creator", "can_create_projects")
     assert save(studio, project, users=[member("7", project=["creator"])]).status == 400
@@ -124,33 +124,33 @@ def test_a_role_that_holds_root_rules_is_not_given_through_a_project(studio: Stu
         [member("7"), member("7")],
     ],
 )
-def test_wrong_users_are_refused(studio: Studio, users: object) -> None:
+def test_membership_with_invalid_users_is_rejected(studio: Studio, users: object) -> None:
     assert save(studio, studio.project(), users=users).status == 400
 
 
 def test_unknown_fields_are_named_in_warnings(studio: Studio) -> None:
     keeper = member(studio.keeper.user_id, project=["admin"])
     users = [{"user_id": "7", "roles": {"projekt": []}, "nick": "x"}, keeper]
-    answer = save(studio, studio.project(), users=users, deny=[])
-    assert sorted(answer.body["warnings"]) == [
+    response = save(studio, studio.project(), users=users, deny=[])
+    assert sorted(response.body["warnings"]) == [
         "deny: unknown field, ignored",
         "users[0].nick: unknown field, ignored",
         "users[0].roles.projekt: unknown field, ignored",
     ]
 
 
-def test_allow_lets_in_only_members_and_disallow_wins(studio: Studio) -> None:
+def test_allow_list_admits_only_its_groups_and_disallow_list_takes_precedence(studio: Studio) -> None:
     project = studio.project()
-    inside, outside, both = studio.person(tags=["in"]), studio.person(), studio.person(tags=["in", "out"])
+    inside, outside, both = studio.user(tags=["in"]), studio.user(), studio.user(tags=["in", "out"])
     keeper = studio.keeper.user_id
     allow = studio.group(project, keeper, tags=("project",), conditions=[{"title": "t", "condition": {"tag": "in"}}])
     disallow = studio.group(project, tags=("project",), conditions=[{"title": "t", "condition": {"tag": "out"}}])
-    people = (inside, outside, both)
-    for person in people:
-        studio.join(project, person, project=["viewer"])
+    users = (inside, outside, both)
+    for user in users:
+        studio.join(project, user, project=["viewer"])
 
     def seen() -> list[int]:
-        return [person.call("project", action="get", data={"id": project}).status for person in people]
+        return [user.call("project", action="get", data={"id": project}).status for user in users]
 
     assert seen() == [200, 200, 200]
     save(studio, project, allow=[allow])
@@ -161,8 +161,8 @@ def test_allow_lets_in_only_members_and_disallow_wins(studio: Studio) -> None:
     assert seen() == [200, 200, 403]
 
 
-def test_a_role_at_one_resource_reaches_only_that_one(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+def test_role_at_one_resource_is_valid_there_only(studio: Studio) -> None:
+    project, ann = studio.project(), studio.user()
     app, other = studio.application(project), studio.application(project)
     studio.join(project, ann, applications={str(app): ["admin"]})
     rules = studio.rules_of(ann, 1)
@@ -175,14 +175,14 @@ def test_a_role_at_one_resource_reaches_only_that_one(studio: Studio) -> None:
     assert ann.call("project", action="get", data={"id": project}).status == 403
 
 
-def test_an_assignment_that_has_ended_gives_nothing(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+def test_expired_assignment_gives_no_rights(studio: Studio) -> None:
+    project, ann = studio.project(), studio.user()
     studio.join(project, ann, project=[{"name": "viewer", "expired": int(time.time()) - 5}])
     assert ann.call("project", action="get", data={"id": project}).status == 403
 
 
 def test_membership_of_thousands_fits_in_one_save(studio: Studio) -> None:
-    """Other calls may have 10,000 values; a membership save lists every member of a project."""
+    """Other requests may have 10,000 values; a save of a membership lists every member of the project."""
     users = [{"user_id": str(number), "roles": {"project": ["viewer"]}} for number in range(1, 2501)]
-    answer = studio.root.call("project/membership", action="save", data={"id": "no_such_project", "users": users})
-    assert (answer.status, answer.body["error"]) == (404, "project not found")
+    response = studio.root.call("project/membership", action="save", data={"id": "no_such_project", "users": users})
+    assert (response.status, response.body["error"]) == (404, "project not found")

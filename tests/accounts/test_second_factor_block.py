@@ -1,4 +1,4 @@
-"""Twenty wrong second-factor codes in a row block the factor until an operator unblocks it; the owner gets a mail."""
+"""Twenty wrong codes in a row block a second factor until an operator unblocks it; the user is notified by mail."""
 
 from email import message_from_string
 from email.policy import default
@@ -20,7 +20,7 @@ def end_waits(server: Server) -> None:
 
 
 def notices(server: Server, login: str) -> list[str]:
-    """The bodies of the notices about a block, for one recipient."""
+    """Returns the bodies of the mails about a block, for one recipient."""
     mails = [
         message_from_string(path.read_text(), policy=default) for path in (server.folder / "data" / "mail").glob("*")
     ]
@@ -29,7 +29,7 @@ def notices(server: Server, login: str) -> list[str]:
     ]
 
 
-def guess_wrong(server: Server, login: str, count: int) -> list[int]:
+def send_wrong_codes(server: Server, login: str, count: int) -> list[int]:
     statuses = []
     with server.client() as client:
         for _ in range(count):
@@ -39,9 +39,9 @@ def guess_wrong(server: Server, login: str, count: int) -> list[int]:
     return statuses
 
 
-def test_twenty_wrong_codes_block_the_app_for_pages_and_the_login_operation(server: Server) -> None:
+def test_twenty_wrong_codes_block_totp_on_pages_and_the_login_operation(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
-    assert guess_wrong(server, login, MAX_ATTEMPTS + 1) == [401] * MAX_ATTEMPTS + [403]
+    assert send_wrong_codes(server, login, MAX_ATTEMPTS + 1) == [401] * MAX_ATTEMPTS + [403]
     end_waits(server)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
@@ -53,30 +53,30 @@ def test_twenty_wrong_codes_block_the_app_for_pages_and_the_login_operation(serv
     assert until(lambda: len(notices(server, login))) == 1
 
 
-def test_owner_is_notified_of_a_blocked_factor_in_their_language(server: Server) -> None:
+def test_user_is_notified_of_a_blocked_factor_in_their_language(server: Server) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET, lang="de")
-    guess_wrong(server, login, MAX_ATTEMPTS)
+    send_wrong_codes(server, login, MAX_ATTEMPTS)
     assert until(lambda: len(notices(server, login))) == 1
     assert "20 falsche Codes" in notices(server, login)[0]
 
 
-def test_right_code_starts_the_count_afresh(server: Server) -> None:
+def test_correct_code_resets_the_count(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
-    assert guess_wrong(server, login, MAX_ATTEMPTS - 1) == [401] * (MAX_ATTEMPTS - 1)
+    assert send_wrong_codes(server, login, MAX_ATTEMPTS - 1) == [401] * (MAX_ATTEMPTS - 1)
     end_waits(server)
     with server.client() as client:
         body = {"login": login, "password": PASSWORD, "otp": app.code()}
         assert client.post(LOGIN, json=body).status_code == 200
-    assert guess_wrong(server, login, 2) == [401, 401]
+    assert send_wrong_codes(server, login, 2) == [401, 401]
     assert notices(server, login) == []
 
 
-def test_blocked_mail_factor_sends_no_more_codes(server: Server) -> None:
+def test_blocked_email_factor_sends_no_codes(server: Server) -> None:
     login = new_user(server, email_2fa=True)
     with server.client() as client:
         client.post(LOGIN, json={"login": login, "password": PASSWORD})
         assert len(mailed_codes(server, login)) == 1
-        guess_wrong(server, login, MAX_ATTEMPTS)
+        send_wrong_codes(server, login, MAX_ATTEMPTS)
         end_waits(server)
         query(server, "DELETE FROM email_codes")
         client.post(LOGIN, json={"login": login, "password": PASSWORD})
@@ -85,9 +85,9 @@ def test_blocked_mail_factor_sends_no_more_codes(server: Server) -> None:
 
 
 @pytest.mark.parametrize("verb", ["unblock-2fa", "reset-2fa"])
-def test_operator_ends_the_block(server: Server, verb: str) -> None:
+def test_operator_unblocks_the_factor(server: Server, verb: str) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
-    guess_wrong(server, login, MAX_ATTEMPTS)
+    send_wrong_codes(server, login, MAX_ATTEMPTS)
     end_waits(server)
     assert orjson.loads(server.sso("user", "show", login).stdout)["blocked_factors"] == ["totp"]
     server.sso("user", verb, login)

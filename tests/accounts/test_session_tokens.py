@@ -1,4 +1,4 @@
-"""Session tokens: what derives from one keeps its limits, and all of them end with the sign-in that they came from."""
+"""Session tokens: derived credentials keep the limits of a token and end with its sign-in."""
 
 import itertools
 from collections.abc import Iterator
@@ -73,8 +73,8 @@ def is_valid_jwt(client: httpx.Client, jwt: str) -> bool:
     return client.post(INFO, json={}, headers=headers).status_code == 200
 
 
-def set_back(server: Server, seconds: int, login: str) -> None:
-    """The user's sign-ins happened so much earlier."""
+def age_sign_ins(server: Server, seconds: int, login: str) -> None:
+    """Moves the user's sign-ins into the past."""
     change = "UPDATE sign_ins SET created = created - make_interval(secs => $1) WHERE user_id = $2"
     query(server, change, float(seconds), user_id_of(server, login))
 
@@ -122,13 +122,13 @@ def test_jwt_from_short_token_never_outlives_it(client: httpx.Client, server: Se
 
 def test_jwt_from_session_token_keeps_the_authentication_time(client: httpx.Client, server: Server, login: str) -> None:
     first = sign_in(client, login)
-    set_back(server, 5 * DAY, login)
+    age_sign_ins(server, 5 * DAY, login)
     derived = claims_of(renew(client, first["token"]))
     assert derived["auth_time"] == claims_of(first)["auth_time"] - 5 * DAY
     assert derived["auth"] == "token"
 
 
-async def test_jwt_from_token_of_a_game_login_stays_known_as_one(services: Services) -> None:
+async def test_jwt_from_token_of_a_game_login_keeps_the_game_auth(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE, factor="d")
     issued = await services.session_tokens.issue(user, GAME_AUTH, options)
@@ -143,7 +143,7 @@ async def test_jwt_from_token_of_a_game_login_stays_known_as_one(services: Servi
 # Applications.
 
 
-def test_token_of_an_application_yields_nothing_for_another(client: httpx.Client, server: Server, login: str) -> None:
+def test_token_of_an_application_is_rejected_for_another(client: httpx.Client, server: Server, login: str) -> None:
     game, other = new_application(server), new_application(server)
     data = sign_in(client, login, app_id=game)
     assert claims_of(renew(client, data["token"]))["app_id"] == game
@@ -153,7 +153,7 @@ def test_token_of_an_application_yields_nothing_for_another(client: httpx.Client
     assert refused.json()["error"] == "token: belongs to another application"
 
 
-def test_token_without_application_is_good_for_any_and_then_stays_with_it(
+def test_token_without_application_can_be_bound_to_any_application(
     client: httpx.Client, server: Server, login: str
 ) -> None:
     game, other = new_application(server), new_application(server)
@@ -165,12 +165,14 @@ def test_token_without_application_is_good_for_any_and_then_stays_with_it(
 # The absolute lifetime.
 
 
-def test_session_token_is_renewed_until_the_absolute_lifetime(client: httpx.Client, server: Server, login: str) -> None:
+def test_session_token_can_be_renewed_until_the_absolute_lifetime(
+    client: httpx.Client, server: Server, login: str
+) -> None:
     data = sign_in(client, login)
-    set_back(server, 170 * DAY, login)
+    age_sign_ins(server, 170 * DAY, login)
     data = renew(client, data["token"])
     assert 9 * DAY < data["token_exp"] <= 10 * DAY
-    set_back(server, 10 * DAY, login)
+    age_sign_ins(server, 10 * DAY, login)
     assert not is_valid_token(client, data["token"])
     assert not is_valid_token(client, data["stoken"])
 
@@ -226,7 +228,7 @@ def test_account_page_lists_games_and_signs_out_one_of_them(server: Server, logi
         assert browser.is_signed_in
 
 
-def test_account_page_shows_one_line_for_sign_ins_of_one_game_from_one_address(
+def test_account_page_shows_one_entry_for_sign_ins_of_one_game_from_one_address(
     client: httpx.Client, server: Server, login: str
 ) -> None:
     made = [sign_in(client, login) for _ in range(3)]
@@ -249,7 +251,7 @@ def test_user_cannot_sign_out_a_game_of_another_user(client: httpx.Client, serve
 
 
 @pytest.mark.parametrize("ids", ["", " ", "x", "'", "x " * 500, "\N{PILE OF POO}"])
-def test_signing_out_no_game_at_all_is_no_error(client: httpx.Client, server: Server, login: str, ids: str) -> None:
+def test_signing_out_of_no_game_is_no_error(client: httpx.Client, server: Server, login: str, ids: str) -> None:
     sign_in(client, login)
     with fresh_browser(server, login) as browser:
         browser.open_account()
@@ -293,7 +295,7 @@ async def works(services: Services, token: str) -> bool:
     return True
 
 
-async def test_user_has_a_limited_number_of_session_tokens_and_the_oldest_end(services: Services) -> None:
+async def test_oldest_session_tokens_of_a_user_end_beyond_the_limit(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE)
     issued = [await services.session_tokens.issue(user, "login", options) for _ in range(MAX_USER_TOKENS // 2 + 5)]
@@ -301,7 +303,7 @@ async def test_user_has_a_limited_number_of_session_tokens_and_the_oldest_end(se
     assert await services.database.value(_COUNT, user_id=user.user_id) <= MAX_USER_TOKENS
 
 
-async def test_parallel_sign_ins_cannot_exceed_the_number_of_session_tokens(services: Services) -> None:
+async def test_concurrent_sign_ins_do_not_exceed_the_token_limit(services: Services) -> None:
     user, other = await add_user(services), await add_user(services)
     options = LoginOptions(HERE)
     bystander = await services.session_tokens.issue(other, "login", options)
@@ -319,7 +321,7 @@ async def test_parallel_sign_ins_cannot_exceed_the_number_of_session_tokens(serv
     assert await works(services, bystander.token)
 
 
-async def test_game_that_renews_often_does_not_end_the_tokens_of_other_games(services: Services) -> None:
+async def test_frequent_renewals_of_one_game_do_not_end_tokens_of_other_games(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE)
     quiet = await services.session_tokens.issue(user, "login", options)

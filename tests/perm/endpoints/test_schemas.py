@@ -7,19 +7,19 @@ import pytest
 
 from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from tests.kit.browser import query
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 
-def save(person: Person, app: int, if_match: str | None = None, /, **data: Any) -> Answer:
+def save(user: ApiUser, app: int, if_match: str | None = None, /, **data: Any) -> ApiResponse:
     headers = {"If-Match": if_match} if if_match is not None else None
-    return person.call("meta/schema", headers, action="save", application_id=app, data=data)
+    return user.call("meta/schema", headers, action="save", application_id=app, data=data)
 
 
-def get(person: Person, app: int) -> Answer:
-    return person.call("meta/schema", action="get", application_id=app)
+def get(user: ApiUser, app: int) -> ApiResponse:
+    return user.call("meta/schema", action="get", application_id=app)
 
 
-def test_a_new_application_has_the_defaults(studio: Studio) -> None:
+def test_new_application_has_the_default_schema(studio: Studio) -> None:
     app = studio.application()
     assert get(studio.root, app).body == {
         "status": "OK",
@@ -37,7 +37,7 @@ def test_a_new_application_has_the_defaults(studio: Studio) -> None:
     assert (NEW_LOGIN["can"]["value"], NEW_LOGIN["cannot"]["value"]) == (True, False)
 
 
-def test_each_save_raises_the_version_and_sets_the_time(studio: Studio) -> None:
+def test_schema_save_raises_the_version_and_sets_the_time(studio: Studio) -> None:
     app = studio.application()
     for version in (2, 3):
         saved = save(studio.root, app, public_data={"a": {"value": version}}, version=99, updated_at=5).data
@@ -58,7 +58,7 @@ def test_each_part_given_is_replaced_and_the_others_stay(studio: Studio) -> None
     }
 
 
-def test_named_roles_are_saved_and_the_others_stay(studio: Studio) -> None:
+def test_schema_save_keeps_roles_that_it_leaves_out(studio: Studio) -> None:
     app = studio.application()
     studio.role(app, "old", "x")
     roles = {"new": {"meta": {"private_data": {"y": {"value": True}}}, "user_limit": 3}}
@@ -70,23 +70,23 @@ def test_named_roles_are_saved_and_the_others_stay(studio: Studio) -> None:
     assert save(studio.root, app, roles=[]).status == 400
 
 
-def test_permissions_outside_the_sections_are_ignored_with_a_warning(studio: Studio) -> None:
+def test_schema_save_warns_about_unknown_fields(studio: Studio) -> None:
     app = studio.application()
-    answer = save(studio.root, app, chat={"mute": {"value": True}})
-    assert answer.body["warnings"] == ["chat: unknown field, ignored"]
-    assert studio.rules_of(studio.person(), app) == []
+    response = save(studio.root, app, chat={"mute": {"value": True}})
+    assert response.body["warnings"] == ["chat: unknown field, ignored"]
+    assert studio.rules_of(studio.user(), app) == []
 
 
-def test_secret_data_is_ignored_except_from_root(studio: Studio) -> None:
-    app, ann = studio.application(), studio.person()
+def test_secret_data_of_a_schema_is_saved_by_root_only(studio: Studio) -> None:
+    app, ann = studio.application(), studio.user()
     studio.give_secret(ann, app, "canModifySchema")
     open_door = {"application": {"canSave": {"value": True}}}
-    answer = save(ann, app, secret_data=open_door, public_data={"a": {"value": True}})
-    assert answer.data["secret_data"] == NEW_SECRET_DATA
-    assert answer.data["public_data"] == {"a": {"value": True}}
+    response = save(ann, app, secret_data=open_door, public_data={"a": {"value": True}})
+    assert response.data["secret_data"] == NEW_SECRET_DATA
+    assert response.data["public_data"] == {"a": {"value": True}}
     saved = save(studio.root, app, secret_data=open_door).data["secret_data"]
     assert saved == NEW_SECRET_DATA | {"application": NEW_SECRET_DATA["application"] | open_door["application"]}
-    assert studio.person().call("application", action="save", data={"application_id": app}).status == 200
+    assert studio.user().call("application", action="save", data={"application_id": app}).status == 200
 
 
 def test_schema_save_keeps_login_and_secret_rules_that_it_leaves_out(studio: Studio) -> None:
@@ -105,8 +105,8 @@ def test_schema_save_keeps_login_and_secret_rules_that_it_leaves_out(studio: Stu
     assert save(studio.root, app, login={}).data["login"] == data["login"]
 
 
-def test_incomplete_schema_of_an_older_version_is_shown_complete(studio: Studio) -> None:
-    app, ann = studio.application(), studio.person()
+def test_incomplete_stored_schema_is_returned_complete(studio: Studio) -> None:
+    app, ann = studio.application(), studio.user()
     statement = """UPDATE applications SET login = '{}', revision = revision + 1,
         secret_data = '{"application": {"canRead": {"value": true}}, "meta": {}}' WHERE application_id = $1"""
     query(studio.server, statement, app)
@@ -119,7 +119,7 @@ def test_incomplete_schema_of_an_older_version_is_shown_complete(studio: Studio)
 
 
 def test_stale_schema_save_after_a_role_change_is_refused(studio: Studio) -> None:
-    """A save that was made from what get gave would bring a deleted default role back for everybody."""
+    """A save of an old result of get would restore a deleted default role for all users."""
     app = studio.application()
     studio.role(app, "everyone", "x", default=True)
     read = get(studio.root, app).data
@@ -178,14 +178,14 @@ def test_if_match_must_be_the_version(studio: Studio) -> None:
         {"private_data": None},
     ],
 )
-def test_a_wrong_schema_is_refused_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
+def test_invalid_schema_is_rejected_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
     app = studio.application()
-    answer = save(studio.root, app, **data)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    response = save(studio.root, app, **data)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert get(studio.root, app).data["version"] == 1
 
 
-def test_a_wrong_role_undoes_the_whole_save(studio: Studio) -> None:
+def test_schema_save_with_an_invalid_role_changes_nothing(studio: Studio) -> None:
     app = studio.application(private_data={"ban": {"value": False, "protected": True}})
     roles = {"a": {}, "b": {"meta": {"private_data": {"ban": {"value": True}}}}}
     assert save(studio.root, app, public_data={"x": {"value": 1}}, roles=roles).status == 400
@@ -193,12 +193,12 @@ def test_a_wrong_role_undoes_the_whole_save(studio: Studio) -> None:
     assert (data["public_data"], data["roles"]) == ({}, {})
 
 
-def test_data_is_required_for_save(studio: Studio) -> None:
-    answer = studio.root.call("meta/schema", action="save", application_id=studio.application())
-    assert (answer.status, answer.body["error"]) == (400, "data: is required")
+def test_schema_save_requires_data(studio: Studio) -> None:
+    response = studio.root.call("meta/schema", action="save", application_id=studio.application())
+    assert (response.status, response.body["error"]) == (400, "data: is required")
 
 
-def test_ordinary_unicode_survives(studio: Studio) -> None:
+def test_unicode_in_a_schema_is_kept(studio: Studio) -> None:
     app = studio.application()
     text = "Grüße, 世界, 👩‍🚀, e\u0301, \u202e"
     saved = save(studio.root, app, public_data={"a": {"value": text, "description": text}})

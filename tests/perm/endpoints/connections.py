@@ -1,4 +1,4 @@
-"""Plain connections, to be told apart by the worker that serves them, and many requests at the same instant."""
+"""Connections to a known worker, and concurrent requests."""
 
 import http.client
 import os
@@ -12,34 +12,34 @@ from urllib.parse import urlsplit
 import orjson
 
 from tests.kit.server import Server
-from tests.perm.endpoints.conftest import FACTOR, Answer, Person
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: few, for every day
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: the few rounds of a normal test run
 
 
-class Wire:
-    """One connection of one person."""
+class Connection:
+    """One connection of one user."""
 
-    def __init__(self, server: Server, person: Person) -> None:
+    def __init__(self, server: Server, user: ApiUser) -> None:
         self.headers = {
-            "Authorization": f"Bearer {person.jwt}",
+            "Authorization": f"Bearer {user.jwt}",
             "Factor": FACTOR,
             "Content-Type": "application/json",
         }
         self._connection = http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=30)
         self._connection.connect()
 
-    def call(self, path: str, **body: Any) -> Answer:
+    def call(self, path: str, **body: Any) -> ApiResponse:
         self._connection.request("POST", f"/api/permissions/{path}", orjson.dumps(body), self.headers)
         response = self._connection.getresponse()
-        return Answer(response.status, orjson.loads(response.read()))
+        return ApiResponse(response.status, orjson.loads(response.read()))
 
     def worker(self, server: Server) -> int:
-        """The pid of the worker that has the other end."""
-        assert self.call("user/info").status == 200  # by now it was accepted
+        """The pid of the worker that serves the connection."""
+        assert self.call("user/info").status == 200  # after a response a worker has accepted the connection
         port = self._connection.sock.getsockname()[1]
         for line in Path("/proc/net/tcp").read_text().splitlines():
-            parts = line.split()  # …, local and remote address, state, …, and at last the inode
+            parts = line.split()  # parts 2 to 4: local address, remote address, state; part 9: inode
             if parts[2].endswith(f":{port:04X}") and parts[3] == "01":
                 return _holder(f"socket:[{parts[9]}]", server.workers())
         raise AssertionError("no such connection")
@@ -59,31 +59,33 @@ def _holder(socket: str, pids: Sequence[int]) -> int:
     raise AssertionError("no worker has this connection")
 
 
-def wire_to_each_worker(server: Server, person: Person) -> list[Wire]:
-    """One connection to every worker, found by opening connections until all of them have one."""
-    found: dict[int, Wire] = {}
+def connect_to_each_worker(server: Server, user: ApiUser) -> list[Connection]:
+    """Open connections until every worker has one; returns one for each worker."""
+    by_worker: dict[int, Connection] = {}
     workers = server.workers()
     for _ in range(500):
-        wire = Wire(server, person)
-        if found.setdefault(wire.worker(server), wire) is not wire:
-            wire.close()
-        if len(found) == len(workers):
-            return [found[pid] for pid in workers]
+        connection = Connection(server, user)
+        if by_worker.setdefault(connection.worker(server), connection) is not connection:
+            connection.close()
+        if len(by_worker) == len(workers):
+            return [by_worker[pid] for pid in workers]
     raise AssertionError("some worker never got a connection")
 
 
-def together(server: Server, calls: Sequence[tuple[Person, Callable[[Wire], Answer]]]) -> list[Answer]:
-    """All of these at the same instant, each over a fresh connection."""
+def run_concurrently(
+    server: Server, calls: Sequence[tuple[ApiUser, Callable[[Connection], ApiResponse]]]
+) -> list[ApiResponse]:
+    """Run all requests at the same time, each over a new connection."""
     start = threading.Barrier(len(calls))
 
-    def run(item: tuple[Person, Callable[[Wire], Answer]]) -> Answer:
-        person, call = item
-        wire = Wire(server, person)
+    def run(item: tuple[ApiUser, Callable[[Connection], ApiResponse]]) -> ApiResponse:
+        user, call = item
+        connection = Connection(server, user)
         try:
             start.wait()
-            return call(wire)
+            return call(connection)
         finally:
-            wire.close()
+            connection.close()
 
     with ThreadPoolExecutor(len(calls)) as threads:
         return list(threads.map(run, calls))
