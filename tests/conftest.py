@@ -11,17 +11,17 @@ from sso.db.database import Database
 from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
-from tests.kit.server import QUICK, Server, by_default, running
+from tests.kit.server import QUICK, Server, running, set_default_settings
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--http", choices=["builtin", "hypercorn"], help="what serves, where a test does not say it")
+    parser.addoption("--http", choices=["builtin", "hypercorn"], help="the HTTP server, unless a test selects one")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if http := config.getoption("http"):
-        by_default(SSO_HTTP=http)
-    # A logger that is cached keeps the configuration of the test that used it first.
+        set_default_settings(SSO_HTTP=http)
+    # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
 
 
@@ -31,7 +31,7 @@ def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture(autouse=True)
 def _restored_logging() -> Iterator[None]:
-    """Logging is configured per process: a test that runs a command in this process leaves it as it was."""
+    """Restores the logging configuration, which a test that runs a command in this process changes."""
     config, root = structlog.get_config(), logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -48,7 +48,7 @@ def postgres_server() -> Iterator[postgres.Postgres]:
 
 @pytest.fixture
 def dsn(postgres_server: postgres.Postgres) -> Iterator[str]:
-    """A migrated database of this test's own."""
+    """A migrated database for this test alone."""
     dsn = postgres_server.fresh()
     yield dsn
     postgres_server.drop(dsn)
@@ -67,7 +67,7 @@ def keyring() -> Keyring:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    # The cheapest hash: tests are about everything else.
+    # The cheapest password hash: most tests are not about it.
     return Settings(data_dir=tmp_path, argon2_time=1, argon2_kib=8)
 
 
@@ -82,7 +82,7 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 
 @pytest.fixture(scope="session")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Two workers that the whole run shares: for tests that leave it as they found it."""
+    """A server with two workers, shared by the whole run, for tests that do not disturb others."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= {"SSO_RATE_AUTHORIZE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:

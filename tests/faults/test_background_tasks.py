@@ -104,7 +104,7 @@ def test_failed_task_is_restarted_and_its_worker_continues_to_serve(server: Serv
 def login_status(server: Server) -> int:
     """Returns 0 if the server does not answer."""
     try:
-        with Connection(server.base_url, answer_s=2.0) as connection:
+        with Connection(server.base_url, timeout_s=2.0) as connection:
             return connection.ask("POST", LOGIN, PEOPLE[0]._asdict()).status
     except OSError:
         return 0

@@ -26,7 +26,7 @@ from tests.faults import (
     serving,
     sql,
 )
-from tests.kit.load import KEYS, LOGIN, Answer, Connection, Load, lost
+from tests.kit.load import KEYS, LOGIN, Answer, Connection, Load, rejected_tokens
 from tests.kit.server import Server, until
 
 REFUSED_S = 2.0
@@ -97,7 +97,7 @@ def stop_and_restart_database(setup: Setup) -> None:
     assert all(entry.retry_after.isdigit() for entry in refused)
     assert journal.slowest() < REFUSED_S * SLACK
     assert recovered < RECOVERED_S * SLACK
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
     assert leaked(logs(server), journal.secrets) == []
 
 
@@ -131,7 +131,7 @@ def test_hanging_database_is_503_within_two_seconds_and_the_server_recovers(setu
     assert journal.slowest() < REFUSED_S * SLACK
     assert recovered < RECOVERED_S * SLACK
     assert server.workers() == workers
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
 def test_server_recovers_from_the_termination_of_all_connections(setup: Setup) -> None:
@@ -150,7 +150,7 @@ def test_server_recovers_from_the_termination_of_all_connections(setup: Setup) -
     assert journal.broken() == []
     assert recovered < RECOVERED_S * SLACK
     assert server.workers() == workers
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
 def test_read_only_database_is_503_for_writes_and_serves_reads(setup: Setup) -> None:
@@ -179,7 +179,7 @@ def test_read_only_database_is_503_for_writes_and_serves_reads(setup: Setup) -> 
     assert journal.statuses() == {200, 503}
     assert journal.broken() == []
     assert recovered < RECOVERED_S * SLACK
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
 def test_lost_listen_connection_is_reopened_and_key_rotation_is_noticed(setup: Setup) -> None:

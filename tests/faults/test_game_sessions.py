@@ -101,10 +101,10 @@ class WaitingGames:
             while True:
                 async with poll:
                     answer = await poll.receive()
-                results.append(answer.told)
-                if answer.told == "OK":
+                results.append(answer.outcome)
+                if answer.outcome == "OK":
                     self.tokens.append(answer.data["token"])
-                if answer.told in ("OK", "403", "ERROR", "CANCELLED"):
+                if answer.outcome in ("OK", "403", "ERROR", "CANCELLED"):
                     return
                 await trio.sleep(answer.data.get("delay", 0.2))
                 poll = await self._poll_again(game)
@@ -145,7 +145,7 @@ async def waiting_games(setup: Setup, player: Player, count: int = POLLS) -> Wai
 async def delivered_twice(waiting: WaitingGames) -> int:
     """Polls again for some games with a login. Returns how many get it again."""
     sample = waiting.games[:: max(1, len(waiting.games) // 20)]
-    return sum(answer.told == "OK" for answer in await receive_all(await begin_polls(sample)))
+    return sum(answer.outcome == "OK" for answer in await receive_all(await begin_polls(sample)))
 
 
 # Workers
@@ -272,14 +272,14 @@ async def test_failing_statement_of_the_delivery_loses_no_login(setup: Setup, pl
             assert await player.confirm(game.gsid) == 303
         (answer,) = await receive_all([poll])
         answers = [answer, await held.poll(), await fresh.poll()]
-        assert all(answer.told != "OK" and "token" not in answer.data for answer in answers)
+        assert all(answer.outcome != "OK" and "token" not in answer.data for answer in answers)
         assert {answer.status for answer in answers} <= {200, 500, 503}
         statuses = f"SELECT array_agg(status) FROM game_sessions WHERE gsid IN ('{held.gsid}', '{fresh.gsid}')"
         assert await in_thread(sql, setup.dsn, statuses) == ["confirmed", "confirmed"]
     finally:
         await in_thread(sql, setup.dsn, f"DROP TRIGGER fail ON {table}")
     for game in (held, fresh):
-        assert (await game.poll()).told == "OK"
+        assert (await game.poll()).outcome == "OK"
         assert (await game.poll()).status == 403
 
 
@@ -314,7 +314,7 @@ async def test_sigterm_answers_all_held_polls_and_closes_all_sockets(setup: Setu
         answered = trio.current_time() - began
         code = await trio.to_thread.run_sync(process.wait)
         stopped = trio.current_time() - began
-    results = Counter(answer.told for answer in answers)
+    results = Counter(answer.outcome for answer in answers)
     delays = Counter(answer.data.get("delay") for answer in answers)
     print(f"all answered after {answered:.2f} s, stopped after {stopped:.2f} s: {dict(results)}, {dict(codes)}")
     server.stop()
@@ -329,4 +329,4 @@ async def test_sigterm_answers_all_held_polls_and_closes_all_sockets(setup: Setu
     games = waiting.games[:20]
     polls = await begin_polls(games)
     await player.confirm_all(games)
-    assert {answer.told for answer in await receive_all(polls)} == {"OK"}
+    assert {answer.outcome for answer in await receive_all(polls)} == {"OK"}

@@ -26,7 +26,7 @@ from tests.faults import (
     seconds_since,
     serving,
 )
-from tests.kit.load import LOGIN, Connection, Load, lost
+from tests.kit.load import LOGIN, Connection, Load, rejected_tokens
 from tests.kit.server import Server, clean_environment, until
 
 WORKER_BACK_S = 2.0
@@ -62,13 +62,13 @@ def test_kill_of_all_processes_during_writes_loses_nothing_acknowledged(server: 
         started = seconds_since(began)
         journal = load.journal
         assert journal.statuses() - {503} == {200}  # a worker may outlive the database for a moment
-        assert lost(server.base_url, journal.tokens) == []
+        assert rejected_tokens(server.base_url, journal.tokens) == []
         acknowledged_user = user_was_added(server, login, adding)
         print(f"round {number + 1}: {journal.count()}, user added: {acknowledged_user}, restarted in {started:.2f} s")
         added += acknowledged_user
         acknowledged += journal.tokens
         secrets |= journal.secrets
-    assert lost(server.base_url, acknowledged) == []
+    assert rejected_tokens(server.base_url, acknowledged) == []
     assert leaked(logs(server), secrets) == []
     print(f"{ROUNDS} rounds, {len(acknowledged)} logins and {added} new users acknowledged, none lost")
 
@@ -143,7 +143,7 @@ def kill_postgres(server: Server) -> None:
     assert all(entry.retry_after.isdigit() for entry in refused)
     assert journal.slowest() < REFUSED_S * SLACK
     assert recovered < RECOVERED_S * SLACK
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
     assert leaked(logs(server), journal.secrets) == []
 
 
@@ -175,7 +175,7 @@ def kill_worker(server: Server, victim: int, other: int) -> int:
     assert len(journal.broken()) <= len(own_ports)
     assert back < WORKER_BACK_S * SLACK
     assert sorted(server.workers()) == sorted([replacements[0], other])
-    assert lost(server.base_url, journal.tokens) == []
+    assert rejected_tokens(server.base_url, journal.tokens) == []
     return int(replacements[0])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sso.core.encryption import Keyring
 from tests.faults import open_folder, serving
-from tests.keys.test_reseal import held_elsewhere
+from tests.keys.test_reseal import locked_by_another_transaction
 from tests.kit.browser import App, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
@@ -59,7 +59,7 @@ def test_logins_work_during_a_master_key_change_and_an_interrupted_change_resume
     path = server.folder / "data" / "secret.key"
     (old,) = key_ids(path)
     held = f"SELECT 1 FROM users WHERE user_id = '{USERS}' FOR UPDATE"
-    with held_elsewhere(server.settings["SSO_DATABASE_URL"], held):  # so that the change cannot finish
+    with locked_by_another_transaction(server.settings["SSO_DATABASE_URL"], held):  # so that the change cannot finish
         reseal = start_reseal(server)
         assert until(lambda: len(key_ids(path)) == 2, 30)
         new = key_ids(path)[0]

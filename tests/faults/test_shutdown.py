@@ -35,7 +35,7 @@ from tests.faults import (
     serving,
     unread,
 )
-from tests.kit.load import LOGIN, Answer, Connection, Load, Person, lost
+from tests.kit.load import LOGIN, Answer, Connection, Load, Person, rejected_tokens
 from tests.kit.postgres import Postgres
 from tests.kit.server import Server, until
 
@@ -75,7 +75,7 @@ def test_sigterm_answers_requests_in_flight_and_stops_the_database_cleanly() -> 
 
         # No acknowledged login is lost, and the database needs no recovery.
         server.start()
-        assert lost(server.base_url, [visit.token for visit in visits]) == []
+        assert rejected_tokens(server.base_url, [visit.token for visit in visits]) == []
         assert "not properly shut down" not in logs(server)
 
 
@@ -172,7 +172,7 @@ def test_sighup_under_load_applies_new_settings_without_a_failed_request(monkeyp
             assert journal.statuses() == {200}
             assert all(len(generation) == 2 for generation in pids)
             assert all(not before & after for before, after in itertools.pairwise(pids))
-            assert lost(server.base_url, journal.tokens) == []
+            assert rejected_tokens(server.base_url, journal.tokens) == []
             assert leaked(logs(server), journal.secrets) == []
 
             # Invalid settings are not applied.
@@ -208,7 +208,7 @@ def test_two_servers_share_the_database_of_one_data_directory() -> None:
         with serving(folder / "second", SSO_DATA_DIR=first.settings["SSO_DATA_DIR"]) as second:
             database = postmaster(first)
             assert first.base_url != second.base_url
-            assert lost(second.base_url, [token]) == []
+            assert rejected_tokens(second.base_url, [token]) == []
 
             # Both servers try to restart it, and one PostgreSQL runs afterwards.
             kill([database])
@@ -224,7 +224,7 @@ def test_two_servers_share_the_database_of_one_data_directory() -> None:
             assert load.journal.broken() == []
             assert postmaster(first) == database
             assert is_alive(database)
-            assert lost(second.base_url, [token]) == []
+            assert rejected_tokens(second.base_url, [token]) == []
 
             # The same if the other server is killed.
             first.start()
@@ -237,7 +237,7 @@ def test_two_servers_share_the_database_of_one_data_directory() -> None:
             assert load.journal.statuses() == {200}
             assert load.journal.broken() == []
             assert postmaster(first) == database
-            assert lost(second.base_url, [token]) == []
+            assert rejected_tokens(second.base_url, [token]) == []
         assert until(lambda: not is_alive(database)), "the last server stops the database"
 
 

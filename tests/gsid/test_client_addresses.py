@@ -17,7 +17,7 @@ import pytest
 from tests.kit import postgres
 from tests.kit.browser import Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD
-from tests.kit.game import Game, Session, outcome, reasons, sign_in_at, violation
+from tests.kit.game import Game, Session, outcome, sign_in_on_game_page, violation, violation_log
 from tests.kit.server import QUICK, Server, running, until
 from tests.perm.endpoints.tokens import ip_headers
 
@@ -90,7 +90,7 @@ def test_invalid_forwarded_address_is_a_violation_at_all_endpoints(game: Game, f
         game.get_gsid(near(forwarded)),
         game.ask("info", session.gsid, near(forwarded)),
     ):
-        assert reasons(game.server, violation(answer))[0]["reason"] == "unknown address"
+        assert violation_log(game.server, violation(answer))[0]["reason"] == "unknown address"
     query(game.server, "DELETE FROM throttle")
 
 
@@ -211,7 +211,7 @@ def test_login_answers_the_held_poll(game: Game, proxied: Server) -> None:
     session = game.register(near("203.0.113.13"))
     with Browser(proxied, headers=near("203.0.113.13")) as browser:
         with held(session, "203.0.113.13") as answers:
-            assert sign_in_at(browser, session, new_user(proxied), PASSWORD).status_code == 303
+            assert sign_in_on_game_page(browser, session, new_user(proxied), PASSWORD).status_code == 303
         assert answers == [("OK", "")]
         assert "You are signed in" in browser.get(session.decision).text
 

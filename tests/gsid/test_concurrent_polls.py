@@ -80,13 +80,13 @@ async def test_newer_poll_ends_the_older_one_with_retry_on_any_worker(
         newer = await game.begin_poll(worker)
         with trio.fail_after(2):
             (answer,) = await receive_all([older])
-        assert answer.told == "RETRY"
+        assert answer.outcome == "RETRY"
         assert answer.data["delay"] == 0
         older = newer
     await rows.until_polled(game.gsid, 5)
     assert await player.confirm(game.gsid) == 303
     (answer,) = await receive_all([older])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 async def test_login_on_one_worker_answers_the_poll_on_the_other(server: Server, rows: Rows, player: Player) -> None:
@@ -98,7 +98,7 @@ async def test_login_on_one_worker_answers_the_poll_on_the_other(server: Server,
         began = trio.current_time()
         await player.confirm_all(games, at_once=3)  # on any worker
         answers = await receive_all(polls)
-        assert [answer.told for answer in answers] == ["OK"] * 3
+        assert [answer.outcome for answer in answers] == ["OK"] * 3
         assert trio.current_time() - began < 5  # sooner than the regular scan
 
 
@@ -124,7 +124,7 @@ async def is_blocked(game: Game) -> bool:
 async def test_client_with_too_many_early_polls_is_blocked_until_the_block_expires(strict: Server) -> None:
     game, neighbour = await new_game(strict), await new_game(strict)
     for _ in range(1 + MAX_EARLY_POLLS):
-        assert (await game.poll()).told == "RETRY", "an early poll is counted and answered"
+        assert (await game.poll()).outcome == "RETRY", "an early poll is counted and answered"
     another = await new_game(strict, address=game.address)
     for worker in strict.workers():
         for blocked in (game, another):
@@ -146,7 +146,7 @@ async def test_client_with_too_many_early_polls_is_blocked_until_the_block_expir
 async def test_client_that_waits_for_the_delay_has_no_early_polls(strict: Server) -> None:
     game = await new_game(strict)
     answer = await game.poll()
-    assert answer.told == "RETRY"
+    assert answer.outcome == "RETRY"
     assert answer.data["delay"] >= 1  # more under load
     await trio.sleep(answer.data["delay"])
     async with await game.begin_poll(), rows_of(strict) as rows:
@@ -162,7 +162,7 @@ async def test_client_with_a_key_is_blocked_by_its_key_and_not_by_its_address(st
 
     async def poll() -> str:
         answer = await ask_once(strict, POLL, body, {"Request-Sign": signed}, address=new_address())
-        return answer.told
+        return answer.outcome
 
     assert [await poll() for _ in range(1 + MAX_EARLY_POLLS)] == ["RETRY"] * (1 + MAX_EARLY_POLLS)
     assert await poll() == "403", "from any address"
@@ -171,9 +171,9 @@ async def test_client_with_a_key_is_blocked_by_its_key_and_not_by_its_address(st
 
 async def test_more_than_thirty_polls_of_a_session_in_a_second_are_early(strict: Server) -> None:
     game, neighbour = await new_game(strict), await new_game(strict)
-    assert {answer.told for answer in await poll_at_once(game, 30)} == {"RETRY"}
+    assert {answer.outcome for answer in await poll_at_once(game, 30)} == {"RETRY"}
     game = await new_game(strict)
-    results = Counter(answer.told for answer in await poll_at_once(game, 60))
+    results = Counter(answer.outcome for answer in await poll_at_once(game, 60))
     assert set(results) <= {"403", "RETRY"}
     assert await is_blocked(game)
     assert not await is_blocked(neighbour)
@@ -198,7 +198,7 @@ async def test_client_that_disconnects_before_the_login_does_not_consume_it(
             await poll.close()
         assert await player.confirm(game.gsid) == 303
         # Another worker may read the abandoned poll after the next one; then it is the newer one.
-        assert (await game.poll_on()).told == "OK"
+        assert (await game.poll_until_result()).outcome == "OK"
         assert (await game.poll()).status == 403
 
 
@@ -211,7 +211,7 @@ async def test_client_that_disconnects_from_one_worker_gets_the_login_from_the_o
     await rows.until_polled(game.gsid)
     await poll.close()
     assert await player.confirm(game.gsid) == 303
-    assert (await game.poll(other)).told == "OK"
+    assert (await game.poll(other)).outcome == "OK"
 
 
 async def test_request_with_an_incomplete_body_does_not_consume_the_login(server: Server, player: Player) -> None:
@@ -222,7 +222,7 @@ async def test_request_with_an_incomplete_body_does_not_consume_the_login(server
         async with await connect(server, game.address) as connection:
             head = f"POST {POLL} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             await connection.stream.send_all(head.encode() + body[:cut])
-    assert (await game.poll()).told == "OK"
+    assert (await game.poll()).outcome == "OK"
 
 
 # Many held polls
@@ -246,8 +246,8 @@ async def test_held_polls_occupy_no_database_connection(strict: Server) -> None:
         assert busy[0][0] <= 4
         await player.confirm_all(games[:20])
     answers = await receive_all(polls)
-    results = Counter(answer.told for answer in answers)
+    results = Counter(answer.outcome for answer in answers)
     assert results["OK"] + results["RETRY"] == 200
     # A poll that ended before the confirmation is followed by one that gets the login.
     for game, answer in zip(games[:20], answers, strict=False):
-        assert answer.told == "OK" or (await game.poll()).told == "OK"
+        assert answer.outcome == "OK" or (await game.poll()).outcome == "OK"

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.core.test_keys import b64, diffie_hellman_der, rsa_der
 from tests.kit.browser import query
-from tests.kit.game import BASE, Game, Session, outcome, public_text, reasons, rsa_key, sign, violation
+from tests.kit.game import BASE, Game, Session, outcome, public_text, rsa_key, sign, violation, violation_log
 from tests.kit.postgres import Postgres
 from tests.kit.raw_http import SERVERS
 from tests.kit.server import QUICK, Server, running
@@ -81,7 +81,7 @@ def test_get_gsid_accepts_keys_at_the_limits(player: Game, bits: int, exponent: 
     body = orjson.dumps({"gsid": session.gsid, "status": "Error"})
     wrong = base64.b64encode(bytes(bits // 8)).decode()
     record = violation(player.send("closeGsid", body, {"Request-Sign": wrong}))
-    assert [entry["reason"] for entry in reasons(player.server, record)] == ["wrong signature"]
+    assert [entry["reason"] for entry in violation_log(player.server, record)] == ["wrong signature"]
 
 
 @pytest.mark.parametrize("bits", [2048, 4096, 4104])
@@ -101,7 +101,7 @@ def test_registered_key_outside_the_limits_verifies_nothing(player: Game) -> Non
     query(player.server, "UPDATE game_sessions SET public_key = $2 WHERE gsid = $1", session.gsid, LARGE_EXPONENT_DER)
     body = orjson.dumps({"gsid": session.gsid})
     record = violation(player.send("getGsidResult", body, {"Request-Sign": sign(rsa_key(0, 3072), body)}))
-    assert [entry["reason"] for entry in reasons(player.server, record)] == ["the registered key is unusable"]
+    assert [entry["reason"] for entry in violation_log(player.server, record)] == ["the registered key is unusable"]
 
 
 def closed(game: Game) -> Session:

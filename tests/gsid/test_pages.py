@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.browser import App, Browser, Forms, fresh_browser, mailed_codes, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_on_game_page, violation
 from tests.kit.server import Server
 
 GONE = "This link no longer works"
@@ -127,7 +127,7 @@ def test_your_game_is_translated(game: Game, server: Server) -> None:
 def test_wrong_password_confirms_nothing_and_shows_the_page_again(game: Game, server: Server, ann: str) -> None:
     session = game.register(app_id=10)
     with Browser(server) as browser:
-        assert sign_in_at(browser, session, ann, "wrong").status_code == 401
+        assert sign_in_on_game_page(browser, session, ann, "wrong").status_code == 401
         assert browser.problem
         assert session.match in browser.page.text
         assert session.status == "pending"
@@ -138,9 +138,9 @@ def test_wrong_password_confirms_nothing_and_shows_the_page_again(game: Game, se
 def test_login_throttle_applies_on_the_page_of_a_session(game: Game, server: Server) -> None:
     login, session = new_user(server), game.register()
     with Browser(server) as browser:
-        statuses = {sign_in_at(browser, session, login, "wrong").status_code for _ in range(15)}
+        statuses = {sign_in_on_game_page(browser, session, login, "wrong").status_code for _ in range(15)}
         assert statuses == {401, 429}
-        assert sign_in_at(browser, session, login, PASSWORD).status_code == 429
+        assert sign_in_on_game_page(browser, session, login, PASSWORD).status_code == 429
     assert session.status == "pending"
 
 
@@ -148,7 +148,7 @@ def test_second_factor_confirms(game: Game, server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET, nick="Bob"), App(TOTP_SECRET)
     session = game.register(app_id=10)
     with Browser(server) as browser:
-        browser.follow(sign_in_at(browser, session, login, PASSWORD))
+        browser.follow(sign_in_on_game_page(browser, session, login, PASSWORD))
         assert session.status == "pending"
         assert session.match in browser.page.text
         assert buttons(browser.page.text)[0] == "Continue to Tanks"
@@ -164,7 +164,7 @@ def test_mailed_code_confirms(game: Game, server: Server) -> None:
     login = new_user(server, email_2fa=True)
     session = game.register()
     with Browser(server) as browser:
-        browser.follow(sign_in_at(browser, session, login, PASSWORD))
+        browser.follow(sign_in_on_game_page(browser, session, login, PASSWORD))
         assert browser.submit("/login/code/resend").status_code == 200
         assert session.match in browser.page.text
         code = mailed_codes(server, login)[-1]
@@ -292,7 +292,7 @@ def test_user_who_may_not_log_in_sees_an_error_and_the_session_stays_pending(
     assert "may not sign in" in browser.follow(browser.post(f"{session.decision}/continue", form)).text
     assert session.status == "pending"
     with Browser(server) as fresh:
-        answer = sign_in_at(fresh, session, new_user(server), PASSWORD)
+        answer = sign_in_on_game_page(fresh, session, new_user(server), PASSWORD)
         assert "may not sign in" in fresh.follow(answer).text
     assert session.status == "pending"
     assert outcome(session.poll())[0] == "RETRY"

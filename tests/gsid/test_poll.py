@@ -12,7 +12,17 @@ from sso.accounts.user_jwt import factor_digest
 from tests.gsid.conftest import META
 from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD
-from tests.kit.game import BASE, Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_at, violation
+from tests.kit.game import (
+    BASE,
+    Game,
+    Session,
+    outcome,
+    press_continue,
+    public_text,
+    rsa_key,
+    sign_in_on_game_page,
+    violation,
+)
 from tests.kit.server import Server
 from tests.perm.endpoints.tokens import ServiceKey
 
@@ -289,7 +299,7 @@ def test_user_disabled_after_the_confirmation_is_not_logged_in(game: Game, serve
     login = new_user(server)
     session = game.register()
     with Browser(server) as browser:
-        assert sign_in_at(browser, session, login, PASSWORD).status_code == 303
+        assert sign_in_on_game_page(browser, session, login, PASSWORD).status_code == 303
     query(server, "UPDATE users SET disabled = true WHERE login = $1", login)
     answer = session.poll()
     assert outcome(answer)[0] == "ERROR"

@@ -117,4 +117,4 @@ async def assert_closes(server: Server, rows: Rows, data: bytes, code: int, erro
         found, last = await socket.closed()
         assert (found, last["event"], last["status"], last["error"]) == (code, "close", "ERROR", error)
         await poll.close()
-    assert (await rows.of(game.gsid))["cancels"] == 0
+    assert (await rows.get(game.gsid))["cancels"] == 0

@@ -138,7 +138,7 @@ async def test_socket_without_valid_evidence_closes_with_4403_and_changes_nothin
     server: Server, rows: Rows, kind: str
 ) -> None:
     game = await new_game(server, public_key=PUBLIC_KEY)
-    before = dict(await rows.of(game.gsid))
+    before = dict(await rows.get(game.gsid))
     async with game.socket(**UNBOUND[kind]) as socket:
         code, last = await socket.closed()
     assert code == 4403
@@ -146,7 +146,7 @@ async def test_socket_without_valid_evidence_closes_with_4403_and_changes_nothin
     assert (last["event"], last["status"], last["gsid"]) == ("close", "ERROR", game.gsid)
     assert "why" not in last["error"], "the error is an id without a description"
     assert last["error"] in server.log()
-    assert dict(await rows.of(game.gsid)) == before
+    assert dict(await rows.get(game.gsid)) == before
 
 
 async def test_repeated_evidence_closes_with_4403(server: Server) -> None:
@@ -187,7 +187,7 @@ async def test_socket_of_another_client_neither_cancels_nor_replaces_nor_sets_la
         await own.next("refresh")
         assert await player.confirm(game.gsid) == 303
         (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 @pytest.mark.parametrize("gsid", [UNKNOWN, "x", UNKNOWN.upper(), UNKNOWN + "0", "a" * 300, "%00", "%F0%9F%8E%AE"])
@@ -305,7 +305,7 @@ async def test_poll_result_has_last_seen_of_the_socket(server: Server, rows: Row
         await rows.until_polled(game.gsid)
         async with await game.begin_poll():  # the older poll gets RETRY
             (answer,) = await receive_all([poll])
-    assert answer.told == "RETRY"
+    assert answer.outcome == "RETRY"
     assert 0 <= answer.data["last_seen"] - seen <= 2
 
 
@@ -329,7 +329,7 @@ async def test_stages_of_a_login_are_sent_in_order(server: Server) -> None:
             code, last = await socket.closed()
     assert (code, last["status"], last["error"]) == (1000, "OK", "")
     (told,) = await receive_all([poll])
-    assert told.told == "OK"
+    assert told.outcome == "OK"
 
 
 async def in_thread(work: Any, *arguments: Any, **fields: Any) -> Any:
@@ -375,7 +375,7 @@ async def test_confirmed_session_keeps_the_socket_open_until_the_login_is_delive
         assert await player.confirm(game.gsid) == 303
         assert await socket.stage() == "confirmed"
         await socket.next("refresh")
-        assert (await game.poll()).told == "OK"
+        assert (await game.poll()).outcome == "OK"
         code, last = await socket.closed(seconds=2)
     assert (code, last["status"]) == (1000, "OK")
     async with game.socket() as late:
@@ -421,7 +421,7 @@ async def test_client_that_disconnects_cancels_the_poll_held_by_another_worker(
     await rows.until_polled(game.gsid, 2)
     assert await player.confirm(game.gsid) == 303
     (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 async def test_replaced_socket_is_closed_and_cancels_no_poll(server: Server, rows: Rows, player: Player) -> None:
@@ -437,10 +437,10 @@ async def test_replaced_socket_is_closed_and_cancels_no_poll(server: Server, row
             assert (code, last["status"]) == (1000, "ERROR")
             assert "replaced" in last["error"]
             await newer.next("refresh")
-            assert (await rows.of(game.gsid))["cancels"] == 0
+            assert (await rows.get(game.gsid))["cancels"] == 0
             assert await player.confirm(game.gsid) == 303
             (answer,) = await receive_all([poll])
-    assert answer.told == "OK"
+    assert answer.outcome == "OK"
 
 
 async def test_of_many_concurrent_sockets_one_stays_open_and_none_cancels(server: Server, rows: Rows) -> None:
@@ -460,7 +460,7 @@ async def test_of_many_concurrent_sockets_one_stays_open_and_none_cancels(server
             nursery.start_soon(one)
         with trio.fail_after(20):
             await all_but_one_closed.wait()
-        assert (await rows.of(game.gsid))["cancels"] == 0
+        assert (await rows.get(game.gsid))["cancels"] == 0
         assert codes == [1000] * 19
         nursery.cancel_scope.cancel()
 
@@ -472,7 +472,7 @@ async def test_client_that_disconnects_after_the_delivery_changes_nothing(
     assert await player.confirm(game.gsid) == 303
     async with game.socket() as socket:
         await socket.event()
-        assert (await game.poll()).told == "OK"
+        assert (await game.poll()).outcome == "OK"
     assert await rows.status(game.gsid) == "delivered"
     assert (await game.poll()).status == 403
 
@@ -505,7 +505,7 @@ async def test_message_over_4_kb_closes_with_1009_and_cancels_no_poll(server: Se
     else:  # a client that is still sending may see a reset before it reads the close frame
         assert code in (1006, 1009)
     await trio.sleep(UNWANTED_CANCEL_S)
-    assert (await rows.of(game.gsid))["cancels"] == 0, "the server closed the socket, not the client"
+    assert (await rows.get(game.gsid))["cancels"] == 0, "the server closed the socket, not the client"
 
 
 async def test_too_many_messages_close_with_1008_and_cancel_no_poll(server: Server, rows: Rows) -> None:
@@ -523,7 +523,7 @@ async def test_too_many_messages_close_with_1008_and_cancel_no_poll(server: Serv
             nursery.cancel_scope.cancel()
     assert (code, last["event"], last["status"]) == (1008, "close", "ERROR")
     await trio.sleep(UNWANTED_CANCEL_S)
-    assert (await rows.of(game.gsid))["cancels"] == 0
+    assert (await rows.get(game.gsid))["cancels"] == 0
 
 
 async def ignore_close(work: Any) -> None:

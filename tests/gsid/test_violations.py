@@ -10,7 +10,7 @@ from sso.cli.why import lines
 from sso.gsid.rate_limit import MAX_RECORDED_REFUSALS
 from sso.gsid.violations import ViolationRecord
 from tests.kit.browser import Browser, query
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, reasons, rsa_key, sign, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign, violation, violation_log
 from tests.kit.server import Server
 
 TOO_MANY = MAX_RECORDED_REFUSALS + 6
@@ -27,10 +27,10 @@ def test_violation_id_is_random_and_finds_the_log_entry(game: Game, other: Game)
     first, second = violation(moved.poll()), violation(moved.poll())
     assert first != second
     assert session.gsid[:8] not in first
-    (entry,) = reasons(game.server, first)
+    (entry,) = violation_log(game.server, first)
     assert (entry["reason"], entry["expected"], entry["found"]) == ("wrong address", game.address, other.address)
     assert entry["gsid"] == session.gsid
-    assert not reasons(game.server, session.gsid)
+    assert not violation_log(game.server, session.gsid)
 
 
 def test_log_entry_has_the_failed_check_and_both_values(
@@ -60,7 +60,7 @@ def test_log_entry_has_the_failed_check_and_both_values(
         (done.poll(), "repeated attempt", "one delivery", "another poll"),
         (game.ask("info", plain.gsid), "info", "SSO_INFO_ALLOW", game.address),
     ):
-        (entry,) = reasons(server, violation(answer))
+        (entry,) = violation_log(server, violation(answer))
         assert reason in entry["reason"]
         assert expected in entry["expected"], entry
         assert found in entry["found"], entry
@@ -74,7 +74,7 @@ def test_why_shows_the_log_entry_without_secrets(game: Game, other: Game, server
     shown = why(server, record)
     assert list(shown) == ["when", "gsid", "from", "reason", "expected", "found"]
     assert (shown["gsid"], shown["from"], shown["reason"]) == (session.gsid, other.address, "wrong location")
-    (entry,) = reasons(server, record)
+    (entry,) = violation_log(server, record)
     assert (shown["expected"], shown["found"]) == (entry["expected"], entry["found"])
     assert shown["expected"] == f"sha256 {hashlib.sha256(session.secret.encode()).hexdigest()[:12]}…"
     assert shown["found"] == f"sha256 {hashlib.sha256(wrong.encode()).hexdigest()[:12]}…"
@@ -95,7 +95,7 @@ def test_why_escapes_control_characters_in_the_gsid() -> None:
 
 @pytest.mark.parametrize("length", [65, 10_000])
 def test_record_has_at_most_64_characters_of_the_gsid(game: Game, server: Server, length: int) -> None:
-    (entry,) = reasons(server, violation(game.ask("getGsidResult", "x" * length)))
+    (entry,) = violation_log(server, violation(game.ask("getGsidResult", "x" * length)))
     assert entry["gsid"] == "x" * 64
 
 

@@ -1,5 +1,6 @@
-"""A browser as small as can be, over the wire: it keeps cookies, follows a redirect when it is told to, and sends forms
-as a page has them. And what stands beside a browser: a mailbox, an authenticator app, a connection to each worker."""
+"""A minimal browser on httpx: it keeps cookies, follows redirects on request, and submits the forms of a page.
+
+Also a mailbox, an authenticator app, and a connection to each worker."""
 
 import asyncio
 import itertools
@@ -24,14 +25,14 @@ _numbers = itertools.count(1)
 
 
 def new_user(server: Server, **fields: Any) -> str:
-    """A user of this test's own; their login."""
+    """Creates a user and returns the login."""
     login = fields.pop("login", f"person{next(_numbers)}@example.com")
     server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
     return str(login)
 
 
 class Forms(HTMLParser):
-    """The forms of a page by their action, each with the fields that a browser would send untouched."""
+    """The forms of a page by their action, each with the fields that a browser would send without input."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -42,7 +43,7 @@ class Forms(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         if tag == "form":
-            assert values["method"] == "post", "what changes something is a POST"
+            assert values["method"] == "post", "a form must use POST"
             self._fields = {}
             self.by_action.setdefault(values["action"], []).append(self._fields)
         elif tag == "input" and self._fields is not None and values.get("name"):
@@ -57,7 +58,7 @@ class Browser:
     def __init__(self, server: Server, **options: Any) -> None:
         self.server = server
         self.http = server.client(**options)
-        self.page = httpx.Response(204)  # what is shown now
+        self.page = httpx.Response(204)  # the current page
 
     def __enter__(self) -> Self:
         return self
@@ -73,13 +74,13 @@ class Browser:
         return dict(Forms(self.page.text).by_action[action][0])
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
-        """As a browser does it from a page of ours."""
-        sent = {"Origin": self.server.base_url, "Sec-Fetch-Site": "same-origin"}
-        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.http.post(path, data=fields, headers=sent)
+        """Sends a form with the headers of a same-origin request."""
+        all_headers = {"Origin": self.server.base_url, "Sec-Fetch-Site": "same-origin"}
+        all_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.http.post(path, data=fields, headers=all_headers)
 
     def submit(self, action: str, **fields: str) -> httpx.Response:
-        """Send the form of the shown page. An answer that is a page is shown next."""
+        """Submits a form of the current page. A response that is a page becomes the current page."""
         answer = self.post(action, self.form(action) | fields)
         if not answer.is_redirect:
             self.page = answer
@@ -103,7 +104,7 @@ class Browser:
 
     @property
     def problem(self) -> str:
-        """What the shown page says is wrong."""
+        """The error text on the current page, or an empty string."""
         found = re.search(r'id="problem">.*?<p>(.*?)</p>', self.page.text, re.DOTALL)
         return found[1] if found else ""
 
@@ -115,14 +116,14 @@ class Browser:
     def cookie(self, name: str = SESSION) -> str | None:
         return self.http.cookies.get(name)
 
-    def plant(self, value: str, name: str = SESSION) -> None:
+    def set_cookie(self, value: str, name: str = SESSION) -> None:
         if name in self.http.cookies:
             self.http.cookies.delete(name)
         self.http.cookies.set(name, value, domain="127.0.0.1", path="/")
 
 
 def fresh_browser(server: Server, login: str, **options: Any) -> Browser:
-    """Another browser of the same person, signed in."""
+    """Returns another browser in which the user is signed in."""
     browser = Browser(server, **options)
     assert browser.sign_in(login).status_code == 303
     return browser
@@ -130,30 +131,30 @@ def fresh_browser(server: Server, login: str, **options: Any) -> Browser:
 
 @contextmanager
 def each_worker(server: Server) -> Iterator[list[httpx.Client]]:
-    """One client for each worker: a connection stays with the worker that took it."""
+    """Yields one client for each worker: a connection stays with the worker that accepted it."""
     with ExitStack() as stack:
-        found: dict[str, httpx.Client] = {}
+        by_worker: dict[str, httpx.Client] = {}
         for _ in range(300):
             client = stack.enter_context(server.client())
-            found.setdefault(_worker(server, client.get("/healthz").headers["X-Request-Id"]), client)
-            if len(found) == int(server.settings["SSO_WORKERS"]):
-                yield list(found.values())
+            by_worker.setdefault(_worker(server, client.get("/healthz").headers["X-Request-Id"]), client)
+            if len(by_worker) == int(server.settings["SSO_WORKERS"]):
+                yield list(by_worker.values())
                 return
-        raise AssertionError(f"only {sorted(found)} took a connection")
+        raise AssertionError(f"only {sorted(by_worker)} accepted a connection")
 
 
 def _worker(server: Server, request_id: str) -> str:
-    def look() -> str | None:
+    def find() -> str | None:
         lines = (line for line in reversed(server.log().splitlines()) if request_id in line)
         return next((str(orjson.loads(line)["process"]) for line in lines), None)
 
-    process = until(look)
+    process = until(find)
     assert isinstance(process, str)
     return process
 
 
 class App:
-    """An authenticator app. Each code is newer than the one before, and stays valid for at least ``MARGIN_S``."""
+    """An authenticator app. Each code is newer than the previous one and stays valid for at least ``MARGIN_S``."""
 
     MARGIN_S = 20
 
@@ -162,7 +163,7 @@ class App:
         self._step = 0
 
     def code(self) -> str:
-        """The service accepts the previous, the present and the next time step. Waits if all three are used up."""
+        """Returns a code. The service accepts the previous, current and next time step; waits if all three are used."""
         self._step = max(self._step + 1, int(time.time() + self.MARGIN_S) // 30 - 1)
         while int(time.time()) // 30 + 1 < self._step:
             time.sleep(0.2)
@@ -170,22 +171,22 @@ class App:
 
     def wrong(self) -> str:
         now = int(time.time()) // 30
-        right = {self._totp.at(step * 30) for step in range(now - 3, now + 4)}
+        valid = {self._totp.at(step * 30) for step in range(now - 3, now + 4)}
         return next(
-            code for code in ("000000", "111111", "222222", *map(str, range(333333, 333344))) if code not in right
+            code for code in ("000000", "111111", "222222", *map(str, range(333333, 333344))) if code not in valid
         )
 
 
 def mailed_codes(server: Server, login: str, count: int = 1) -> list[str]:
-    """The codes that were sent to somebody, oldest first, once there are so many."""
+    """Waits until ``count`` codes were mailed to the user. Returns them, oldest first."""
 
-    def look() -> list[str]:
+    def read() -> list[str]:
         mails = sorted((server.folder / "data" / "mail").glob("*.eml"), key=lambda path: path.stat().st_mtime_ns)
         texts = [text for text in map(_read, mails) if f"To: {login}\n" in text]
-        return [found[1] for text in texts if (found := re.search(r"code is (\d{6})", text))]
+        return [match[1] for text in texts if (match := re.search(r"code is (\d{6})", text))]
 
-    until(lambda: len(look()) >= count)
-    return look()
+    until(lambda: len(read()) >= count)
+    return read()
 
 
 def _read(path: Path) -> str:
@@ -193,7 +194,7 @@ def _read(path: Path) -> str:
 
 
 def query(server: Server, sql: str, *values: Any) -> list[Any]:
-    """What the database holds."""
+    """Returns the rows of a query on the server's database."""
 
     async def run() -> list[Any]:
         connection = await asyncpg.connect(server.settings["SSO_DATABASE_URL"])

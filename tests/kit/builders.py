@@ -1,4 +1,4 @@
-"""Builders: a test says what matters, these fill in the rest."""
+"""Builders of test data: a test names only the fields that matter to it."""
 
 import itertools
 from typing import Any
@@ -15,8 +15,8 @@ _numbers = itertools.count(1)
 
 async def add_user(services: Services, **fields: Any) -> User:
     login = fields.pop("login", f"user{next(_numbers)}@example.com")
-    part = {"login": login, "password": PASSWORD, "nick": "Ann", **fields}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"users": [part]}))
+    record = {"login": login, "password": PASSWORD, "nick": "Ann", **fields}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"users": [record]}))
     user = await services.users.get_by_login(login)
     assert user is not None
     return user

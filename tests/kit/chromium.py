@@ -1,4 +1,4 @@
-"""A real browser. Playwright speaks asyncio, which trio_asyncio has taken over in this process: hence the thread."""
+"""A real browser. Playwright runs in a thread, because trio_asyncio replaces the asyncio policy of this process."""
 
 import asyncio
 import shutil
@@ -14,7 +14,7 @@ SIZES = {"wide": (1280, 800), "narrow": (390, 844)}
 
 
 def with_page(work: Callable[[Page], T], size: str = "wide") -> T:
-    """Run ``work`` with an empty page of a fresh browser."""
+    """Runs ``work`` with an empty page of a new browser."""
 
     def run() -> T:
         asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())

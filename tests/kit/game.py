@@ -1,5 +1,6 @@
-"""A game, for tests of game sessions: it registers, polls, signs and closes, each from an address of its own, so that
-what one test counts against an address is nothing to the others."""
+"""A game client for tests of game sessions: registers, polls, signs and closes.
+
+Each client has its own loopback address, so that rate limits of one test do not affect another."""
 
 import base64
 import itertools
@@ -25,12 +26,12 @@ _numbers = itertools.count(1)
 
 @cache
 def rsa_key(number: int = 0, bits: int = 2048) -> rsa.RSAPrivateKey:
-    """Making one takes a while, and tests do not mind to share."""
+    """Returns a key. Keys are slow to generate, so tests share them."""
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 
 def public_text(key: rsa.RSAPrivateKey) -> str:
-    """As most games send it: base64 of DER."""
+    """Returns the public key as base64 of DER, as most games send it."""
     der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return base64.b64encode(der).decode()
 
@@ -44,7 +45,7 @@ class Game:
         self.server = server
         number = next(_numbers)
         self.address = address or f"127.77.{number // 250}.{number % 250 + 1}"
-        # There is no TLS; reading the certificates of the world would take longer than a test.
+        # verify=False: there is no TLS, and loading the CA certificates takes longer than a test.
         transport = httpx.HTTPTransport(local_address=self.address, verify=False)
         self.http = httpx.Client(base_url=server.base_url, timeout=40, transport=transport)
 
@@ -76,14 +77,14 @@ class Game:
     def send(
         self, what: str, body: bytes, headers: dict[str, str] | None = None, params: dict[str, str] | None = None
     ) -> httpx.Response:
-        sent = {"Content-Type": "application/json"} | (headers or {})
-        raw = [(name.encode(), value.encode()) for name, value in sent.items()]  # whatever the text, as clients do
+        all_headers = {"Content-Type": "application/json"} | (headers or {})
+        raw = [(name.encode(), value.encode()) for name, value in all_headers.items()]  # UTF-8, as clients do
         return self.http.post(f"{BASE}/{what}", content=body, headers=raw, params=params)
 
 
 @dataclass(frozen=True)
 class Session:
-    """A session as the game that registered it knows it."""
+    """A session from the view of the game that registered it."""
 
     game: Game
     gsid: str
@@ -116,7 +117,7 @@ class Session:
         return query(self.game.server, f"SELECT {columns} FROM game_sessions WHERE gsid = $1", self.gsid)[0]
 
     def change(self, assignment: str) -> None:
-        """What only time would do."""
+        """Changes columns of the session, for example to let it expire."""
         query(self.game.server, f"UPDATE game_sessions SET {assignment} WHERE gsid = $1", self.gsid)
 
     @property
@@ -125,13 +126,13 @@ class Session:
 
 
 def outcome(answer: httpx.Response) -> tuple[str, str]:
-    """Status and error of an answer that is no violation."""
+    """Returns status and error of a response that is not a violation."""
     assert answer.status_code == 200, answer.text
     return answer.json()["status"], answer.json().get("error", "")
 
 
 def violation(answer: httpx.Response) -> str:
-    """The id of the log record, which is all that the client is told."""
+    """Returns the id of the log record, and checks that the response contains nothing else."""
     assert answer.status_code == 403, answer.text
     data = answer.json()
     assert set(data) == {"status", "error"}
@@ -141,17 +142,17 @@ def violation(answer: httpx.Response) -> str:
 
 
 def press_continue(browser: Browser, session: Session) -> httpx.Response:
-    """Open the link, as somebody who is signed in, and go on; what is shown then."""
+    """Opens the link with a signed-in browser and confirms. Returns the resulting page."""
     browser.follow(browser.get(session.page))
     return browser.follow(browser.submit(f"{session.decision}/continue"))
 
 
-def sign_in_at(browser: Browser, session: Session, login: str, password: str) -> httpx.Response:
-    """With the form on the session's very page; the answer to it."""
+def sign_in_on_game_page(browser: Browser, session: Session, login: str, password: str) -> httpx.Response:
+    """Signs in with the form on the page of the session. Returns the response."""
     assert browser.get(session.page).status_code == 200
     return browser.submit("/login", login=login, password=password)
 
 
-def reasons(server: Server, record: str) -> list[dict[str, Any]]:
-    """What the log says under an id."""
+def violation_log(server: Server, record: str) -> list[dict[str, Any]]:
+    """Returns the log entries of a violation record."""
     return [entry for entry in server.log_events("gsid.violation") if entry["record"] == record]

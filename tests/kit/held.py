@@ -1,6 +1,6 @@
-"""Games that wait, many of them at once: raw connections on Trio, each from an address of its own if it likes.
+"""Many game clients at once, with held polls and WebSockets: raw connections on Trio.
 
-Every game has a loopback address of its own, so that one is never blocked, cancelled or let in for another.
+Every game has its own loopback address, so that rate limits and address checks never mix two games up.
 """
 
 import itertools
@@ -28,13 +28,13 @@ GET_GSID, POLL, CLOSE, INFO = (
 SOCKET = "/ws/gameSession/refresh/"
 
 
-class Place(Protocol):
-    """Where a server is found."""
+class ServerAddress(Protocol):
+    """Anything with the address of a server."""
 
     base_url: str
 
 
-ANSWER_S = 150.0  # beyond the longest hold of any test: what hangs shall be seen
+RESPONSE_TIMEOUT_S = 150.0  # longer than any test holds a poll, so that a hanging request fails the test
 _numbers = itertools.count(1)
 
 
@@ -44,13 +44,13 @@ def new_address() -> str:
 
 
 class Answer(NamedTuple):
-    status: int  # 0: the connection broke before an answer came
+    status: int  # 0: the connection broke before a response came
     data: dict[str, Any]
     headers: dict[str, str]
 
     @property
-    def told(self) -> str:
-        """What a poll came to, in one word."""
+    def outcome(self) -> str:
+        """The result of a poll in one word: the status of the body, or the HTTP status if it is not 200."""
         return str(self.data.get("status", self.status)) if self.status == 200 else str(self.status)
 
 
@@ -58,17 +58,17 @@ BROKEN = Answer(0, {}, {})
 
 
 class Connection:
-    """One request after the other; what was sent can be left without waiting for the answer."""
+    """An HTTP connection. A request can be sent without waiting for its response."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
         self._received = b""
 
     @classmethod
-    async def open(cls, server: Place, address: str = "127.0.0.1") -> Self:
+    async def open(cls, server: ServerAddress, address: str = "127.0.0.1") -> Self:
         target = urlsplit(server.base_url)
         sock = trio.socket.socket()
-        # Or the source ports of one address would be used up by many tests in a row.
+        # Many tests in a row would otherwise use up the source ports of an address.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         await sock.bind((address, 0))
         await sock.connect((target.hostname, target.port))
@@ -90,7 +90,7 @@ class Connection:
 
     async def receive(self) -> Answer:
         try:
-            with trio.fail_after(ANSWER_S):
+            with trio.fail_after(RESPONSE_TIMEOUT_S):
                 return await self._receive()
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, EOFError):
             return BROKEN
@@ -110,11 +110,11 @@ class Connection:
             if not data:
                 raise EOFError
             self._received += data
-        found, self._received = self._received[:end], self._received[end:]
-        return found
+        data, self._received = self._received[:end], self._received[end:]
+        return data
 
     async def receive_some(self) -> bytes:
-        """What has come after the last answer, or comes next."""
+        """Returns the bytes after the last response, or waits for more."""
         data, self._received = self._received, b""
         return data or bytes(await self.stream.receive_some(65536))
 
@@ -131,7 +131,7 @@ class Connection:
         await self.stream.aclose()
 
     def reset(self) -> None:
-        """Hang up without a good-bye."""
+        """Resets the connection (RST)."""
         self.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.stream.socket.close()
 
@@ -143,14 +143,14 @@ class Connection:
             await self.close()
 
 
-async def connect(server: Place, address: str = "127.0.0.1", worker: int | None = None) -> Connection:
-    """A connection; if a worker is named, one that this worker has taken."""
+async def connect(server: ServerAddress, address: str = "127.0.0.1", worker: int | None = None) -> Connection:
+    """Opens a connection; if a worker is given, one that this worker has accepted."""
     from tests.faults import ports_of
 
     if worker is None:
         return await Connection.open(server, address)
     others: list[Connection] = []
-    found: Connection | None = None
+    accepted: Connection | None = None
     try:
         for _ in range(50):
             some = [await Connection.open(server, address) for _ in range(4)]
@@ -160,18 +160,18 @@ async def connect(server: Place, address: str = "127.0.0.1", worker: int | None 
             for connection in some:
                 assert (await connection.receive()).status == 200
             ports = ports_of(worker)
-            found = next((connection for connection in some if connection.port in ports), None)
-            if found is not None:
-                return found
-        raise AssertionError("that worker takes no connection")
+            accepted = next((connection for connection in some if connection.port in ports), None)
+            if accepted is not None:
+                return accepted
+        raise AssertionError("that worker accepts no connection")
     finally:
         for other in others:
-            if other is not found:
+            if other is not accepted:
                 await other.close()
 
 
 async def ask_once(
-    server: Place,
+    server: ServerAddress,
     path: str,
     body: bytes | dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
@@ -185,28 +185,28 @@ async def ask_once(
 class Game:
     """A game with a registered session."""
 
-    server: Place
+    server: ServerAddress
     gsid: str
     location: str
     address: str
     headers: dict[str, str] = field(default_factory=dict)
 
     async def poll(self, worker: int | None = None) -> Answer:
-        """Ask, and wait for the answer."""
+        """Polls and waits for the response."""
         async with await connect(self.server, self.address, worker) as connection:
             return await connection.ask(POLL, {"gsid": self.gsid}, self.headers)
 
-    async def poll_on(self) -> Answer:
-        """Ask again for as long as it is told to, when it is told to."""
+    async def poll_until_result(self) -> Answer:
+        """Polls until the response is not RETRY, after the delay of each RETRY."""
         with trio.fail_after(20):
             while True:
                 answer = await self.poll()
-                if answer.told != "RETRY":
+                if answer.outcome != "RETRY":
                     return answer
                 await trio.sleep(answer.data["delay"])
 
     async def begin_poll(self, worker: int | None = None) -> Connection:
-        """Ask, and leave the answer for later."""
+        """Sends a poll and does not wait for the response."""
         connection = await connect(self.server, self.address, worker)
         await connection.send(POLL, {"gsid": self.gsid}, self.headers)
         return connection
@@ -228,15 +228,15 @@ class Game:
             yield opened
 
 
-async def new_game(server: Place, *, address: str | None = None, **fields: Any) -> Game:
+async def new_game(server: ServerAddress, *, address: str | None = None, **fields: Any) -> Game:
     address = address or new_address()
     answer = await ask_once(server, GET_GSID, fields, address=address)
     assert answer.status == 200, answer
     return Game(server, answer.data["gsid"], answer.headers["location"], address)
 
 
-async def new_games(server: Place, count: int, **fields: Any) -> list[Game]:
-    """Over a few connections, which is far quicker for many."""
+async def new_games(server: ServerAddress, count: int, **fields: Any) -> list[Game]:
+    """Registers many sessions over a few connections, which is faster than one connection each."""
     games: list[Game] = []
 
     async def make(some: int) -> None:
@@ -254,21 +254,21 @@ async def new_games(server: Place, count: int, **fields: Any) -> list[Game]:
 
 
 async def begin_polls(games: list[Game], at_once: int = 50) -> list[Connection]:
-    """A poll of each, on a connection of its own."""
-    found: list[Connection | None] = [None] * len(games)
+    """Sends a poll of each game, each on its own connection."""
+    connections: list[Connection | None] = [None] * len(games)
 
     async def begin(start: int) -> None:
         for n in range(start, len(games), at_once):
-            found[n] = await games[n].begin_poll()
+            connections[n] = await games[n].begin_poll()
 
     async with trio.open_nursery() as nursery:
         for start in range(at_once):
             nursery.start_soon(begin, start)
-    return [connection for connection in found if connection]
+    return [connection for connection in connections if connection]
 
 
 async def receive_all(connections: list[Connection]) -> list[Answer]:
-    """In the order of the connections, which are closed then."""
+    """Receives a response from each connection, in their order, and closes the connections."""
     answers = [BROKEN] * len(connections)
 
     async def receive(n: int) -> None:
@@ -290,22 +290,22 @@ class Socket:
 
     async def event(self, *, seconds: float = 10.0) -> dict[str, Any]:
         with trio.fail_after(seconds):
-            found: dict[str, Any] = json.loads(await self.connection.get_message())
-        return found
+            event: dict[str, Any] = json.loads(await self.connection.get_message())
+        return event
 
     async def next(self, name: str, *, seconds: float = 10.0) -> dict[str, Any]:
-        """The next event of this name; others are passed over."""
+        """Returns the next event with this name and skips others."""
         with trio.fail_after(seconds):
             while True:
-                found = await self.event(seconds=seconds)
-                if found["event"] == name:
-                    return found
+                event = await self.event(seconds=seconds)
+                if event["event"] == name:
+                    return event
 
     async def stage(self) -> str:
         return str((await self.next("stage"))["stage"])
 
     async def closed(self, *, seconds: float = 10.0) -> tuple[int, dict[str, Any]]:
-        """The code, and the last that was said."""
+        """Waits until the WebSocket is closed. Returns the close code and the last event."""
         last: dict[str, Any] = {}
         with trio.fail_after(seconds):
             while True:
@@ -321,7 +321,7 @@ class Socket:
 
 @asynccontextmanager
 async def open_socket(
-    server: Place,
+    server: ServerAddress,
     gsid: str,
     address: str = "127.0.0.1",
     *,
@@ -330,12 +330,12 @@ async def open_socket(
     worker: int | None = None,
 ) -> AsyncIterator[Socket]:
     connection = await connect(server, address, worker)
-    sent = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+    extra_headers = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
     closing = False
     try:
         async with trio.open_nursery() as nursery:
             websocket = await wrap_client_stream(
-                nursery, connection.stream, "localhost", SOCKET + gsid + query, extra_headers=sent
+                nursery, connection.stream, "localhost", SOCKET + gsid + query, extra_headers=extra_headers
             )
             try:
                 yield Socket(websocket, connection.stream)
@@ -353,7 +353,7 @@ async def open_socket(
 
 
 class Player:
-    """A person who is signed in, at a browser: confirms and denies, as often and as many at once as they are told."""
+    """A signed-in user with a browser, who confirms and denies game sessions."""
 
     def __init__(self, server: Server, login: str) -> None:
         self.server = server
@@ -391,41 +391,32 @@ class Player:
 
 
 class Rows:
-    """The rows of sessions, behind the server's back."""
+    """Direct access to the table of game sessions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def of(self, gsid: str) -> Any:
+    async def get(self, gsid: str) -> Any:
         (row,) = await self._database.run_sql("SELECT * FROM game_sessions WHERE gsid = $1", [gsid])
         return row
 
     async def status(self, gsid: str) -> str:
-        return str((await self.of(gsid))["status"])
+        return str((await self.get(gsid))["status"])
 
     async def run(self, sql: str, *values: Any) -> list[Any]:
         return await self._database.run_sql(sql, list(values))
 
     async def until(self, gsid: str, condition: Callable[[Any], bool], seconds: float = 10.0) -> Any:
         end = time.monotonic() + seconds
-        while not condition(row := await self.of(gsid)):
+        while not condition(row := await self.get(gsid)):
             assert time.monotonic() < end, dict(row)
             await trio.sleep(0.01)
         return row
 
     async def until_polled(self, gsid: str, number: int = 1) -> None:
-        """So many polls have come."""
+        """Waits until the session has had so many polls."""
         await self.until(gsid, lambda row: row["poll"] >= number)
-        await trio.sleep(0.05)  # the answer to the statement that we have seen
-
-    async def until_held(self, count: int, seconds: float = 60.0) -> None:
-        """So many sessions have been polled."""
-        end = time.monotonic() + seconds
-        sql = "SELECT count(*) FROM game_sessions WHERE poll > 0"
-        while (found := (await self._database.run_sql(sql, []))[0][0]) < count:
-            assert time.monotonic() < end, f"{found} of {count} polls have come"
-            await trio.sleep(0.1)
-        await trio.sleep(0.2)
+        await trio.sleep(0.05)  # the worker has yet to receive the result of the statement
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
-"""A small load: people who sign in again and again, and a journal of what each of them was told.
+"""A small load: users who log in repeatedly, and a journal of all responses.
 
-It is bounded in everything: people, pace, requests and time. What a journal says was acknowledged must be true for
-ever, whatever happens to the server.
+Users, rate, requests and time are bounded. Everything that the server has acknowledged in the journal must stay true,
+whatever happens to the server.
 """
 
 import http.client
@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 LOGIN = "/proxy/api/login"
 KEYS = "/proxy/oauth/keys"
-ANSWER_S = 30.0  # far beyond every promise: a request that hangs shall be seen as one that took long
-REQUESTS_MOST = 5000  # per person
-REUSES = 10  # of a connection, so that a worker that comes back gets its share
+RESPONSE_TIMEOUT_S = 30.0  # longer than any limit of the server, so that a hanging request shows in the journal
+MAX_REQUESTS = 5000  # per user
+REUSES = 10  # requests per connection, so that a restarted worker gets connections
 CHECKERS = 4
-NEWEST = 15  # tokens of a user: with those that trying them gives, far fewer than a user may have
-LATER_S = 0.05  # before the next attempt, after one that was not answered
+CHECKED_TOKENS = 15  # newest tokens of a user; checking them creates more, up to the limit of a user
+RETRY_PAUSE_S = 0.05  # after a request that failed
 
 
 class Person(NamedTuple):
@@ -32,16 +32,16 @@ class Person(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """One request: what was asked, and what came of it."""
+    """One request and its outcome."""
 
     what: str
-    began: float  # on the monotonic clock
+    began: float  # monotonic clock
     took: float
-    port: int  # the client's, which says on which connection it was; 0 if there was none
-    status: int = 0  # 0: no answer
+    port: int  # source port of the connection; 0 if there was none
+    status: int = 0  # 0: no response
     retry_after: str = ""
-    broke: str = ""  # how the connection broke
-    retried: bool = False  # the connection had been closed while nothing was asked on it
+    error: str = ""  # the exception, if there was no response
+    retried: bool = False  # sent again because the connection had been closed while idle
 
     @property
     def ended(self) -> float:
@@ -55,17 +55,17 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """To one server; opened anew when it is lost, or has been used often enough."""
+    """A connection to one server, opened again after an error or after ``REUSES`` requests."""
 
-    def __init__(self, base_url: str, answer_s: float = ANSWER_S) -> None:
+    def __init__(self, base_url: str, timeout_s: float = RESPONSE_TIMEOUT_S) -> None:
         self._address = urlsplit(base_url).netloc
-        self._answer_s = answer_s
+        self._timeout_s = timeout_s
         self._http: http.client.HTTPConnection | None = None
         self.uses = 0
         self.port = 0
 
     def ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Answer:
-        """OSError or HTTPException when no answer came; the connection is then closed."""
+        """Raises OSError or HTTPException if there is no response, and closes the connection."""
         try:
             connection = self._open()
             connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
@@ -84,7 +84,7 @@ class Connection:
     def _open(self) -> http.client.HTTPConnection:
         if self._http is None:
             self.uses = self.port = 0
-            self._http = http.client.HTTPConnection(self._address, timeout=self._answer_s)
+            self._http = http.client.HTTPConnection(self._address, timeout=self._timeout_s)
             self._http.connect()
             self.port = self._http.sock.getsockname()[1]
         return self._http
@@ -116,16 +116,15 @@ class Token(str):
 
 
 class Journal:
-    """What was asked and answered, in the order of the answers."""
+    """Requests and responses, in the order of the responses."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.tokens: list[
-            str
-        ] = []  # acknowledged: each of them signs its owner in, until there are too many newer ones
+        # Tokens that the server has issued. Each must stay valid until the user has too many newer ones.
+        self.tokens: list[str] = []
         self.secrets: set[str] = set()
 
-    def learn(self, data: dict[str, Any]) -> None:
+    def record_tokens(self, data: dict[str, Any]) -> None:
         self.secrets |= {data[name] for name in ("token", "stoken", "jwt") if data.get(name)}
         if "token" in data:
             self.tokens.append(Token.of(data))
@@ -140,34 +139,40 @@ class Journal:
         return [entry for entry in list(self.entries) if entry.began >= moment]
 
     def statuses(self) -> set[int]:
-        """Of the answers."""
+        """The statuses of all responses."""
         return {entry.status for entry in list(self.entries) if entry.status}
 
     def slowest(self) -> float:
         return max((entry.took for entry in list(self.entries)), default=0.0)
 
     def count(self) -> dict[str, int]:
-        """For people to read."""
-        names = sorted(str(entry.status or entry.broke) for entry in list(self.entries))
+        """Counts the entries by status or error, for messages."""
+        names = sorted(str(entry.status or entry.error) for entry in list(self.entries))
         return {name: len(list(group)) for name, group in itertools.groupby(names)}
 
 
 class Load:
-    """Runs while the block does. Each person is one thread with one connection, and asks one thing after another.
+    """Generates load inside a ``with`` block. Each user is a thread with one connection and one request at a time.
 
-    With ``retry``, a request that met a connection closed while idle is sent once more, as every HTTP client does.
+    With ``retry``, a request on a connection that was closed while idle is sent once more, as HTTP clients do.
     """
 
     def __init__(
-        self, base_url: str, people: Sequence[Person], *, pause: float = 0.01, most_s: float = 60.0, retry: bool = False
+        self,
+        base_url: str,
+        people: Sequence[Person],
+        *,
+        pause: float = 0.01,
+        max_seconds: float = 60.0,
+        retry: bool = False,
     ) -> None:
         self.journal = Journal()
         self._base_url = base_url
         self._pause = pause
-        self._most_s = most_s
+        self._max_seconds = max_seconds
         self._retry = retry
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._live, args=(person,), daemon=True) for person in people]
+        self._threads = [threading.Thread(target=self._run_user, args=(person,), daemon=True) for person in people]
         self.journal.secrets |= {person.password for person in people}
 
     def __enter__(self) -> Self:
@@ -179,28 +184,28 @@ class Load:
         self.stop()
 
     def stop(self) -> None:
-        """Returns when the last answer has come."""
+        """Stops the load and waits for the last response."""
         self._stop.set()
         for thread in self._threads:
-            thread.join(ANSWER_S + 5)
+            thread.join(RESPONSE_TIMEOUT_S + 5)
             assert not thread.is_alive(), "a request hangs"
 
     def wait_for(self, answers: int, status: int = 200, since: float = 0.0, seconds: float = 30.0) -> float:
-        """Until so many logins that began after a moment got this answer; when the last of them did."""
+        """Waits until so many logins that began after ``since`` got this status. Returns the end of the last one."""
         end = time.monotonic() + seconds
         while True:
-            found = [entry for entry in self.journal.since(since) if entry.status == status and entry.what != "keys"]
-            if len(found) >= answers:
-                return found[answers - 1].ended
-            assert time.monotonic() < end, f"not {answers} answers {status}: {self.journal.count()}"
+            logins = [entry for entry in self.journal.since(since) if entry.status == status and entry.what != "keys"]
+            if len(logins) >= answers:
+                return logins[answers - 1].ended
+            assert time.monotonic() < end, f"fewer than {answers} responses {status}: {self.journal.count()}"
             time.sleep(0.01)
 
-    def _live(self, person: Person) -> None:
-        end = time.monotonic() + self._most_s
+    def _run_user(self, person: Person) -> None:
+        end = time.monotonic() + self._max_seconds
         token = ""
         by_password = {"login": person.login, "password": person.password, "factor": "load"}
         with Connection(self._base_url) as connection:
-            for number in range(REQUESTS_MOST):
+            for number in range(MAX_REQUESTS):
                 if self._stop.is_set() or time.monotonic() > end:
                     return
                 match number % 4:
@@ -212,7 +217,7 @@ class Load:
                         answer = self._ask(connection, "password", "POST", LOGIN, by_password)
                 if answer and answer.status == 200 and "token" in answer.data:
                     token = answer.data["token"]
-                time.sleep(self._pause if answer and answer.status == 200 else max(self._pause, LATER_S))
+                time.sleep(self._pause if answer and answer.status == 200 else max(self._pause, RETRY_PAUSE_S))
 
     def _ask(
         self, connection: Connection, what: str, method: str, path: str, body: dict[str, str] | None
@@ -228,27 +233,27 @@ class Load:
                     retried = True
                     continue
                 took = time.monotonic() - began
-                broke = type(error).__name__
-                self.journal.entries.append(Entry(what, began, took, connection.port, broke=broke, retried=retried))
+                name = type(error).__name__
+                self.journal.entries.append(Entry(what, began, took, connection.port, error=name, retried=retried))
                 return None
             took = time.monotonic() - began
-            self.journal.learn(answer.data)
+            self.journal.record_tokens(answer.data)
             self.journal.entries.append(
                 Entry(what, began, took, connection.port, answer.status, answer.retry_after, retried=retried)
             )
             return answer
 
 
-def lost(base_url: str, tokens: Sequence[str]) -> list[str]:
-    """Which of these acknowledged tokens do not sign in. Only the newest of each user are tried: old ones end."""
+def rejected_tokens(base_url: str, tokens: Sequence[str]) -> list[str]:
+    """Returns the tokens with which a login fails. Only the newest of each user are tried, because old ones end."""
     by_user: dict[str, list[str]] = {}
     for token in tokens:
         by_user.setdefault(getattr(token, "user_id", ""), []).append(token)
-    tokens = [token for own in by_user.values() for token in own[-NEWEST:]]
+    tokens = [token for own in by_user.values() for token in own[-CHECKED_TOKENS:]]
 
     def check(some: Sequence[str]) -> list[str]:
         with Connection(base_url) as connection:
             return [token for token in some if connection.ask("POST", LOGIN, {"token": token}).status != 200]
 
     with ThreadPoolExecutor(CHECKERS) as pool:
-        return [token for found in pool.map(check, (tokens[n::CHECKERS] for n in range(CHECKERS))) for token in found]
+        return [token for failed in pool.map(check, (tokens[n::CHECKERS] for n in range(CHECKERS))) for token in failed]

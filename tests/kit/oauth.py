@@ -1,4 +1,4 @@
-"""A site and a browser, for tests of OAuth: a test says what matters, these fill in the rest."""
+"""A web site (OAuth client) and a browser for tests of OAuth; a test names only what matters to it."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ ALGORITHMS = ["RS256", "ES256", "EdDSA"]
 
 @dataclass
 class Site:
-    """A client as its owner sees it."""
+    """An OAuth client, from the view of the web site."""
 
     server: Server
     client_id: str
@@ -37,11 +37,11 @@ class Site:
     http: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.http = _connected(self.server)
+        self.http = _new_client(self.server)
 
     def query(self, **changes: str | None) -> dict[str, str]:
-        """The parameters of a good authorization; None leaves one out."""
-        given: dict[str, str | None] = {
+        """Returns the parameters of a valid authorization request; None leaves a parameter out."""
+        parameters: dict[str, str | None] = {
             "response_type": "code",
             "response_mode": "query",
             "client_id": self.client_id,
@@ -51,7 +51,7 @@ class Site:
             "nonce": "n-1",
             **changes,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in parameters.items() if value is not None}
 
     def bearer(self, redirect_uri: str | None = None, secret: str | None = None) -> dict[str, str]:
         text = (self.redirect_uri if redirect_uri is None else redirect_uri) + (secret or self.secret or "")
@@ -63,13 +63,13 @@ class Site:
 
     def redeem(self, code: str, /, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": self.redirect_uri, **changes}
-        sent = {name: value for name, value in form.items() if value is not None}
-        return self.http.post(TOKEN, data=sent, headers=self.bearer() if headers is None else headers)
+        data = {name: value for name, value in form.items() if value is not None}
+        return self.http.post(TOKEN, data=data, headers=self.bearer() if headers is None else headers)
 
     def refresh(self, token: str, /, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
         form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": self.redirect_uri, **changes}
-        sent = {name: value for name, value in form.items() if value is not None}
-        return self.http.post(TOKEN, data=sent, headers=self.bearer() if headers is None else headers)
+        data = {name: value for name, value in form.items() if value is not None}
+        return self.http.post(TOKEN, data=data, headers=self.bearer() if headers is None else headers)
 
     def userinfo(self, access_token: str) -> httpx.Response:
         return self.http.get(USERINFO, headers={"Authorization": f"Bearer {access_token}"})
@@ -79,14 +79,14 @@ class Site:
         return self.http.post(REVOKE, data={name: value for name, value in form.items() if value is not None})
 
     def tokens(self, browser: "Browser", **changes: str | None) -> dict[str, Any]:
-        """All the way: authorize, redeem."""
+        """Authorizes and redeems the code. Returns the token response."""
         answer = self.redeem(browser.code(self, **changes))
         assert answer.status_code == 200, answer.text
         data: dict[str, Any] = answer.json()
         return data
 
     def claims(self, token: str) -> dict[str, Any]:
-        """Verified with the published keys."""
+        """Returns the claims of a token, verified with the published keys."""
         keys = pyjwt.PyJWKSet.from_dict(self.http.get("/proxy/oauth/keys").json())
         key = keys[pyjwt.get_unverified_header(token)["kid"]]
         claims: dict[str, Any] = pyjwt.decode(token, key, algorithms=ALGORITHMS, options={"verify_aud": False})
@@ -95,14 +95,14 @@ class Site:
 
 @dataclass
 class Browser:
-    """Keeps cookies, follows nothing by itself."""
+    """A browser that keeps cookies and does not follow redirects."""
 
     server: Server
     login: str
     http: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.http = _connected(self.server)
+        self.http = _new_client(self.server)
 
     def sign_in(self) -> "Browser":
         answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD})
@@ -110,12 +110,12 @@ class Browser:
         return self
 
     def submit(self, page: httpx.Response, fields: dict[str, str], form: int = -1, **options: Any) -> httpx.Response:
-        """Send a form of a page as a browser would: its hidden fields too. The last form of the page by default."""
+        """Submits a form of a page (by default the last one) with its hidden fields, like a browser."""
         forms = re.findall(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page.text, re.DOTALL)
         action, inside = forms[form]
         hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', inside)
-        sent = {name: html.unescape(value) for name, value in hidden} | fields
-        return self.http.post(html.unescape(action), data=sent, **options)
+        data = {name: html.unescape(value) for name, value in hidden} | fields
+        return self.http.post(html.unescape(action), data=data, **options)
 
     def authorize(self, site: Site, **changes: str | None) -> httpx.Response:
         return self.http.get(f"{AUTHORIZE}?{urlencode(site.query(**changes))}")
@@ -126,7 +126,7 @@ class Browser:
         return query_of(answer)["code"]
 
 
-def _connected(server: Server) -> httpx.Client:
+def _new_client(server: Server) -> httpx.Client:
     client = server.client()
     _open.append(client)
     return client
@@ -137,15 +137,15 @@ def close_all() -> None:
         _open.pop().close()
 
 
-def onward_of(page: httpx.Response) -> str:
-    """Where it goes on for whoever signs in on this page."""
-    found = re.search(r'<input type="hidden" name="next" value="([^"]*)"', page.text)
-    assert found
-    return html.unescape(found[1])
+def next_path_of(page: httpx.Response) -> str:
+    """Returns the field ``next`` of the page: the path after the sign-in."""
+    match = re.search(r'<input type="hidden" name="next" value="([^"]*)"', page.text)
+    assert match
+    return html.unescape(match[1])
 
 
 def query_of(answer: httpx.Response) -> dict[str, str]:
-    """The parameters of a redirect, each of which stands there once."""
+    """Returns the parameters of a redirect, and checks that none is repeated."""
     pairs = parse_qsl(urlsplit(answer.headers["Location"]).query, keep_blank_values=True)
     assert len(dict(pairs)) == len(pairs)
     return dict(pairs)
@@ -156,8 +156,8 @@ def new_site(server: Server, *, public: bool = False, **fields: Any) -> Site:
     redirect_uri = fields.pop("redirect_uri", "https://game.example.com/cb")
     secret = None if public else fields.pop("client_secret", f"{client_id}-secret-0123456789")
     host = urlsplit(redirect_uri).hostname
-    part = {"client_id": client_id, "name": f"Site {client_id}", "redirect_hosts": [host], **fields}
-    server.apply({"clients": [part | ({"client_secret": secret} if secret else {})]})
+    record = {"client_id": client_id, "name": f"Site {client_id}", "redirect_hosts": [host], **fields}
+    server.apply({"clients": [record | ({"client_secret": secret} if secret else {})]})
     return Site(server, client_id, secret, redirect_uri, fields.get("profile", "strict"))
 
 
@@ -168,14 +168,14 @@ def new_browser(server: Server, **fields: Any) -> Browser:
 
 
 def pkce() -> tuple[str, str]:
-    """A verifier and its challenge."""
+    """Returns a code verifier and its challenge."""
     verifier = base64.urlsafe_b64encode(hashlib.sha256(str(next(_numbers)).encode()).digest()).decode().rstrip("=")
-    made = hashlib.sha256(verifier.encode()).digest()
-    return verifier, base64.urlsafe_b64encode(made).decode().rstrip("=")
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return verifier, base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def error_of(answer: httpx.Response) -> tuple[int, str]:
-    """Status and code of an answer in the shape of the family, and nothing else in it."""
+    """Returns status and code of an OAuth error response, and checks that it has no other fields."""
     data = answer.json()
     assert set(data) == {"error", "error_description"}, data
     return answer.status_code, data["error"]

@@ -1,4 +1,4 @@
-"""`sso play` in a process of its own, and a person who follows the link that it shows."""
+"""`sso play` in its own process, and a user who opens the link that it shows."""
 
 import re
 import signal
@@ -45,9 +45,9 @@ class Game:
 
     @property
     def gsid(self) -> str:
-        found = until(lambda: LINK.search(self.out + self.err), 20)
-        assert found, self.out + self.err
-        return str(found[2])
+        match = until(lambda: LINK.search(self.out + self.err), 20)
+        assert match, self.out + self.err
+        return str(match[2])
 
     @property
     def path(self) -> str:
@@ -60,7 +60,7 @@ class Game:
         self.process.send_signal(signal.SIGINT)
 
     def ended(self) -> int:
-        """The exit code, with everything read that it has said."""
+        """Waits for the process and reads the rest of its output. Returns the exit code."""
         code = self.process.wait(20)
         for reader in self._readers:
             reader.join(5)
@@ -91,7 +91,7 @@ def playing(server: Server, *options: str) -> Iterator[Game]:
 
 
 def sign_in_to(game: Game, browser: Browser, login: str) -> None:
-    """As somebody does it who is signed out: the form stands on the very page of the link."""
+    """Signs in with the form on the page of the link."""
     browser.get(game.path)
     answer = browser.submit("/login", login=login, password=PASSWORD)
     if answer.is_redirect:

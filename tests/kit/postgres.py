@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the whole test run, and a fresh database for each test that wants one."""
+"""A real PostgreSQL for the whole test run, and a new database for each test that needs one."""
 
 import asyncio
 import itertools
@@ -18,7 +18,7 @@ _numbers = itertools.count(1)
 
 
 class Postgres:
-    """The server of this run. Databases are copies of one that was migrated once, which is far quicker."""
+    """The server of this test run. Databases are copies of a migrated template, which is faster than migrating each."""
 
     def __init__(self, dsn: str, pid: Callable[[], int] = int) -> None:
         self._dsn = dsn
@@ -50,7 +50,7 @@ class Postgres:
 
 
 def execute(dsn: str, sql: str) -> None:
-    """However long it takes."""
+    """Runs a statement without a time limit."""
 
     async def run() -> None:
         connection = await asyncpg.connect(dsn)
@@ -66,18 +66,18 @@ def execute(dsn: str, sql: str) -> None:
 @contextmanager
 def running() -> Iterator[Postgres]:
     with tempfile.TemporaryDirectory(prefix="sso-tests-") as folder:
-        Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which must get in
+        Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
         server = embedded.join(Path(folder) / "data")
         try:
             yield Postgres(server.dsn(), lambda: server.pid() or 0)
         finally:
             pid = server.pid()
             server.close()
-            _wait_until_gone(pid)
+            _wait_until_ended(pid)
 
 
-def _wait_until_gone(pid: int | None) -> None:
-    """It still writes for a moment when it takes no connections any more."""
+def _wait_until_ended(pid: int | None) -> None:
+    """Waits for the process: it still writes files for a moment after it stops accepting connections."""
     end = time.monotonic() + 10
     while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
         time.sleep(0.02)

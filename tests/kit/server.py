@@ -1,4 +1,4 @@
-"""A real server: the program itself in a process of its own, on a port of its own."""
+"""A real server: the program in its own process, on its own port."""
 
 import os
 import re
@@ -21,20 +21,20 @@ from sso.state.apply import Applier
 from sso.state.document import parse
 
 START_S = 30
-# The cheapest hash and no limit of right passwords, for tests that are not about them.
+# The cheapest password hash and no limit of password checks, for tests of other things.
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8", "SSO_RATE_ACCOUNT": "0"}
 _SSO = (sys.executable, "-m", "sso")
-_of_this_run: dict[str, str] = {}
+_default_settings: dict[str, str] = {}
 
 
-def by_default(**settings: str) -> None:
-    """From now on, for every process that is not told something else."""
-    _of_this_run.update(settings)
+def set_default_settings(**settings: str) -> None:
+    """Changes the settings of all processes started from now on, unless a test overrides them."""
+    _default_settings.update(settings)
 
 
 def clean_environment(**settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SSO_")}
-    return kept | _of_this_run | settings
+    return kept | _default_settings | settings
 
 
 class Server:
@@ -46,7 +46,7 @@ class Server:
         self._log: IO[str] | None = None
 
     def start(self) -> None:
-        """Returns when it is ready."""
+        """Starts the server and waits until it is ready."""
         self._log = (self.folder / "server.log").open("a")
         self.process = subprocess.Popen(
             [*_SSO, "serve"],
@@ -59,12 +59,12 @@ class Server:
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = re.search(r"ready at (\S+)", line)
-        if not found:
+        match = re.search(r"ready at (\S+)", line)
+        if not match:
             self.stop()
             raise AssertionError(f"the server did not start: {self.log()[-3000:]}")
-        self.base_url = found[1]
-        # After a restart it shall be found where it was.
+        self.base_url = match[1]
+        # Keep the port after a restart.
         self.settings["SSO_BIND"] = self.base_url.removeprefix("http://")
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
@@ -80,7 +80,7 @@ class Server:
             self._log.close()
 
     def log(self) -> str:
-        """The lines that are complete: another may be on its way."""
+        """Returns the complete lines of the log; the last line may still be being written."""
         written = (self.folder / "server.log").read_text()
         return written[: written.rfind("\n") + 1]
 
@@ -89,7 +89,7 @@ class Server:
         return [entry for entry in map(orjson.loads, lines) if entry["event"] == event]
 
     def workers(self) -> list[int]:
-        """The pids of the workers that live now."""
+        """Returns the pids of the running workers."""
         assert self.process is not None
         try:
             children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
@@ -98,7 +98,7 @@ class Server:
         return [int(pid) for pid in children if _name(pid).startswith("sso-worker")]
 
     def sso(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a verb of the program against the same data."""
+        """Runs a command of the program with the same settings."""
         done = subprocess.run(
             [*_SSO, *arguments],
             env=clean_environment(**self.settings),
@@ -113,7 +113,7 @@ class Server:
         return done
 
     def apply(self, document: dict[str, Any]) -> None:
-        """What `sso apply` does, without the second that a new process takes."""
+        """Applies a document like `sso apply`, but in this process, which saves a second."""
         settings = load(None, self.settings)
 
         async def run() -> None:
@@ -145,8 +145,8 @@ def running(folder: Path, **settings: str) -> Iterator[Server]:
 
 
 def until(condition: Any, seconds: float = 10.0) -> Any:
-    """Wait for something to become true; what it was at the end otherwise."""
+    """Waits until the condition is true, or the time is over. Returns its last value."""
     end = time.monotonic() + seconds
     while not (value := condition()) and time.monotonic() < end:
-        time.sleep(0.05)
+        time.sleep(0.02)
     return value

@@ -1,4 +1,4 @@
-"""A mail server that takes everything, in plain text, with STARTTLS or with TLS from the first byte."""
+"""A mail server that accepts every mail: in plain text, with STARTTLS, or with TLS from the first byte."""
 
 import socket
 import ssl
@@ -21,7 +21,7 @@ class Certificate(NamedTuple):
 
 
 def make_certificate(folder: Path, host: str = "localhost") -> Certificate:
-    """A certificate for ``host`` by a CA of its own."""
+    """Creates a CA and a certificate for ``host``."""
     folder.mkdir(parents=True, exist_ok=True)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test CA")])
@@ -61,7 +61,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivate
 class MailServer:
     def __init__(self, scheme: str, certificate: Certificate | None) -> None:
         self.mails: list[str] = []
-        self.passwords: list[str] = []  # whatever clients tried to sign in with
+        self.passwords: list[str] = []  # credentials that clients sent
         self._scheme = scheme
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         if certificate:
@@ -73,20 +73,20 @@ class MailServer:
         with suppress(OSError):  # closed
             while True:
                 connection, _ = self._listener.accept()
-                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+                threading.Thread(target=self._serve_connection, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
-    def _talk(self, connection: socket.socket) -> None:
+    def _serve_connection(self, connection: socket.socket) -> None:
         with ExitStack() as stack, suppress(OSError, EOFError):
             stack.callback(connection.close)
             if self._scheme == "smtps":
                 connection = stack.enter_context(self._context.wrap_socket(connection, server_side=True))
-            self._converse(connection, stack)
+            self._dialogue(connection, stack)
 
-    def _converse(self, connection: socket.socket, stack: ExitStack) -> None:
+    def _dialogue(self, connection: socket.socket, stack: ExitStack) -> None:
         connection.sendall(b"220 ready\r\n")
         while True:
             verb, _, rest = _line(connection).partition(" ")

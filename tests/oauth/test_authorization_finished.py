@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.kit.builders import PASSWORD
-from tests.kit.oauth import Browser, Site, new_browser, new_site, onward_of, query_of
+from tests.kit.oauth import Browser, Site, new_browser, new_site, next_path_of, query_of
 from tests.kit.server import Server
 
 
@@ -35,7 +35,7 @@ def test_reload_after_sign_in_shows_the_finished_page(server: Server, site: Site
     browser = new_browser(server)
     sign_in = browser.authorize(site)
     assert "code" in query_of(browser.submit(sign_in, {"login": browser.login, "password": PASSWORD}))
-    assert_finished(browser.http.get(onward_of(sign_in)))
+    assert_finished(browser.http.get(next_path_of(sign_in)))
 
 
 def test_sign_in_of_another_user_is_reported_to_the_client_once(server: Server, oidc: Site) -> None:
@@ -43,7 +43,7 @@ def test_sign_in_of_another_user_is_reported_to_the_client_once(server: Server, 
     sign_in = bob.authorize(oidc, id_token_hint=oidc.tokens(ann)["id_token"])
     signed_in = bob.submit(sign_in, {"login": bob.login, "password": PASSWORD})
     assert query_of(signed_in)["error"] == "login_required"
-    assert_finished(bob.http.get(onward_of(sign_in)))
+    assert_finished(bob.http.get(next_path_of(sign_in)))
 
 
 def test_choosing_another_account_does_not_finish_the_authorization(server: Server, asking: Site) -> None:

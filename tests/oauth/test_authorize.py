@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import pytest
 
-from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, onward_of, pkce, query_of
+from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, next_path_of, pkce, query_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, until
 from tests.oauth.test_redirect_uris import REFUSED
@@ -245,7 +245,7 @@ def test_parameters_are_never_shown_unescaped(site: Site, browser: Browser) -> N
 def test_forwarded_host_headers_do_not_change_urls(site: Site, anonymous: Browser, server: Server) -> None:
     headers = {"Host": "localhost", "X-Forwarded-Host": "evil.com", "X-Forwarded-Proto": "https"}
     response = anonymous.http.get(f"{AUTHORIZE}?{urlencode(site.query())}", headers=headers)
-    assert onward_of(response).startswith("/proxy/oauth/authorize/")
+    assert next_path_of(response).startswith("/proxy/oauth/authorize/")
     assert "evil" not in response.text
     config = anonymous.http.get("/.well-known/openid-configuration", headers=headers)
     assert "evil" not in config.text

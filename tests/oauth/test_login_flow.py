@@ -8,7 +8,7 @@ import pyotp
 import pytest
 
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.oauth import Browser, Site, new_browser, new_site, onward_of, query_of
+from tests.kit.oauth import Browser, Site, new_browser, new_site, next_path_of, query_of
 from tests.kit.server import Server
 
 SIGN_IN = "/login?next=/proxy/oauth/authorize/"
@@ -94,7 +94,7 @@ def test_prompt_login_requires_a_new_sign_in(server: Server, oidc: Site) -> None
     page = browser.authorize(oidc, prompt="login")
     assert asks_to_sign_in(page)
     # Continuing without a new sign-in leads back to the form.
-    assert sent_to_sign_in(browser.http.get(onward_of(page)))
+    assert sent_to_sign_in(browser.http.get(next_path_of(page)))
     back = type_password(browser, page)
     claims = oidc.claims(oidc.redeem(query_of(back)["code"]).json()["id_token"])
     assert abs(claims["auth_time"] - time.time()) < 60

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.kit.browser import query
-from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site, onward_of
+from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site, next_path_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
@@ -211,7 +211,7 @@ def short_lived(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFact
 def test_codes_and_tokens_expire_at_the_configured_time(short_lived: Server) -> None:
     site, browser = new_site(short_lived), new_browser(short_lived).sign_in()
     code, data = browser.code(site), site.tokens(browser)
-    pending = onward_of(new_browser(short_lived).authorize(site))
+    pending = next_path_of(new_browser(short_lived).authorize(site))
     assert data["expires_in"] == 2
     claims = site.claims(data["refresh_token"])
     assert claims["exp"] - claims["iat"] == 5

@@ -64,13 +64,15 @@ async def test_one_of_twenty_two_concurrent_polls_gets_the_login_data(
         arriving = [partial(connection.send, POLL, body) for connection in crowd[HELD:]]
         await together(partial(players[0].confirm, game.gsid), *arriving)
         answers = await receive_all(crowd)
-        outcomes.update(answer.told for answer in answers)
-        winners = [answer for answer in answers if answer.told == "OK"]
-        assert len(winners) == 1, Counter(answer.told for answer in answers)
+        outcomes.update(answer.outcome for answer in answers)
+        winners = [answer for answer in answers if answer.outcome == "OK"]
+        assert len(winners) == 1, Counter(answer.outcome for answer in answers)
         assert winners[0].data["token"]
         assert winners[0].data["jwt"]
         assert all(
-            answer.told in ("RETRY", "403") and carries_nothing(answer) for answer in answers if answer.told != "OK"
+            answer.outcome in ("RETRY", "403") and carries_nothing(answer)
+            for answer in answers
+            if answer.outcome != "OK"
         )
         assert await rows.status(game.gsid) == "delivered"
         # No later poll gets the data again.
@@ -95,9 +97,9 @@ async def test_login_and_concurrent_close_have_one_consistent_outcome(
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, status = await race(game, rows, players[0], game.close)
-        outcomes[f"{answer.told} {status}"] += 1
+        outcomes[f"{answer.outcome} {status}"] += 1
         assert (await game.info())["state"] == "Success"
-        if answer.told == "OK":
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
@@ -114,8 +116,8 @@ async def test_login_and_concurrent_denial_have_one_consistent_outcome(
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, status = await race(game, rows, players[0], partial(players[1].deny, game.gsid))
-        outcomes[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        outcomes[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
@@ -134,14 +136,14 @@ async def test_login_and_concurrent_socket_close_have_one_consistent_outcome(
         async with game.socket() as socket:
             await socket.next("refresh")
             answer, status = await race(game, rows, players[0], socket.connection.aclose)
-        outcomes[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        outcomes[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             assert (await game.poll()).status == 403
         else:
-            assert answer.told == "CANCELLED"
+            assert answer.outcome == "CANCELLED"
             assert carries_nothing(answer)
-            assert (await game.poll()).told == "OK", "the session stays usable"
+            assert (await game.poll()).outcome == "OK", "the session stays usable"
     print(dict(outcomes))
 
 
@@ -153,8 +155,8 @@ async def test_login_and_concurrent_expiry_have_one_consistent_outcome(
         game = await new_game(server)
         await rows.run(EXPIRE_SOON, game.gsid)
         answer, status = await race(game, rows, players[0], partial(trio.sleep, 0))
-        outcomes[f"{answer.told} {status}"] += 1
-        assert answer.told == "OK", "the session has not expired yet"
+        outcomes[f"{answer.outcome} {status}"] += 1
+        assert answer.outcome == "OK", "the session has not expired yet"
         game = await new_game(server)
         await rows.run(EXPIRE_SOON, game.gsid)
         connection = await game.begin_poll()
@@ -163,11 +165,11 @@ async def test_login_and_concurrent_expiry_have_one_consistent_outcome(
         assert await players[0].confirm(game.gsid) in (303, 410)
         (answer,) = await receive_all([connection])
         status = await rows.status(game.gsid)
-        outcomes[f"{answer.told} {status}"] += 1
-        if answer.told == "OK":
+        outcomes[f"{answer.outcome} {status}"] += 1
+        if answer.outcome == "OK":
             assert status == "delivered"
             continue
-        assert answer.told in ("RETRY", "ERROR")
+        assert answer.outcome in ("RETRY", "ERROR")
         assert carries_nothing(answer)
         assert status in ("pending", "confirmed")
         await trio.sleep(0.1)
@@ -182,8 +184,8 @@ async def test_one_of_two_concurrent_confirmations_wins(server: Server, players:
     for _ in range(ROUNDS * 2):
         game = await new_game(server)
         answer, _ = await race(game, rows, players[0], partial(players[1].confirm, game.gsid))
-        assert answer.told == "OK"
-        assert answer.data["user_id"] == (await rows.of(game.gsid))["user_id"]
+        assert answer.outcome == "OK"
+        assert answer.data["user_id"] == (await rows.get(game.gsid))["user_id"]
         winners[answer.data["user_id"]] += 1
     print(dict(winners))
 
@@ -205,6 +207,6 @@ async def test_result_that_a_disconnecting_client_missed_is_returned_by_its_next
         await together(partial(players[0].confirm, game.gsid), leave)
         (answer,) = await receive_all([connection])
         after = await game.poll()
-        outcomes[f"{answer.told} then {after.told}"] += 1
-        assert (answer.told, after.told) in (("OK", "403"), ("0", "OK")), outcomes
+        outcomes[f"{answer.outcome} then {after.outcome}"] += 1
+        assert (answer.outcome, after.outcome) in (("OK", "403"), ("0", "OK")), outcomes
     print(dict(outcomes))
