@@ -1,4 +1,4 @@
-"""The central application as it ships passes the checks that everybody else's does."""
+"""The built-in central application passes the checks of every other application."""
 
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.held_roles import assignable_through_project
