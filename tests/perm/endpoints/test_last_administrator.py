@@ -1,4 +1,4 @@
-"""A project that has an administrator keeps one with effective access, whoever changes whatever."""
+"""A project that has an administrator with access keeps one, whatever a request changes."""
 
 import time
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_roles_that_give_the_rules_of_admin_together_make_an_administrator(team:
 
 def test_access_lists_must_admit_an_administrator(team: Team, caller: ApiUser) -> None:
     project = team.project()
-    conflicts(project, lambda: project.save_lists(caller, allow=[project.group]))  # nobody is in it
+    conflicts(project, lambda: project.save_lists(caller, allow=[project.group]))  # the group is empty
     project.save_access(team.studio.root, users=[team.owner.user_id])
     conflicts(project, lambda: project.save_lists(caller, disallow=[project.group]))
     assert project.save_lists(caller, allow=[project.group]).status == 200

@@ -1,4 +1,4 @@
-"""Projects: publish, get, save, delete, and how many a user authored (§2.4, §4.5, §4.6, §5.6)."""
+"""POST /api/permissions/project, /publish and /user/info (§2.4, §4.5, §4.6, §5.6)."""
 
 import itertools
 import re

@@ -222,7 +222,7 @@ def test_protected_role_with_protected_rules_cannot_become_public(studio: Studio
     save(studio, app, name="guard", protected=True, meta=meta())
     assert save(studio, app, name="guard", protected=False).status == 400
     assert get(studio, app, name="guard").data["protected"] is True
-    assert save(studio, app, name="guard", protected=False, meta={}).status == 200  # its new content counts
+    assert save(studio, app, name="guard", protected=False, meta={}).status == 200  # the new content of the role counts
 
 
 def test_rule_in_a_public_role_cannot_become_protected(studio: Studio) -> None:

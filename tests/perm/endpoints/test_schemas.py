@@ -119,7 +119,7 @@ def test_incomplete_stored_schema_is_returned_complete(studio: Studio) -> None:
 
 
 def test_stale_schema_save_after_a_role_change_is_refused(studio: Studio) -> None:
-    """A save that was made from what get gave would bring a deleted default role back for everybody."""
+    """A save of an old result of get would restore a deleted default role for all users."""
     app = studio.application()
     studio.role(app, "everyone", "x", default=True)
     read = get(studio.root, app).data
