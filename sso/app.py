@@ -104,24 +104,26 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
     app.register_blueprint(
         login_routes(
-            s.password_login, s.factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
+            s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
         )
     )
-    login_flows = CombinedLoginFlows(s.game.login_flows, s.oauth.login_flows)
+    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     app.register_blueprint(
-        login_pages(visitor, s.password_login, s.factors, s.sessions, s.known_devices, login_flows, life_s)
+        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, life_s)
     )
     account = AccountView(
         visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.connected_sites, life_s
     )
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
-    app.register_blueprint(second_factor_pages(account, s.factors, s.second_factor_changes, TotpEnrolments(s.keyring)))
+    app.register_blueprint(
+        second_factor_pages(account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring))
+    )
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))
-    app.register_blueprint(game_routes(s.game))
-    app.register_blueprint(game_sockets(s.game))
-    app.register_blueprint(game_pages(s.game.confirmation, visitor))
+    app.register_blueprint(game_routes(s.game_login))
+    app.register_blueprint(game_sockets(s.game_login))
+    app.register_blueprint(game_pages(s.game_login.confirmation, visitor))
     app.register_blueprint(logout_pages(s.oauth.logout, visitor, s.sessions))

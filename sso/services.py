@@ -24,7 +24,7 @@ from sso.core.passwords import Hasher
 from sso.core.verification import VerificationPool
 from sso.db.database import Database
 from sso.db.notifications import Notifications
-from sso.gsid import wiring as gsid_parts
+from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
@@ -39,13 +39,13 @@ class Services:
     settings: Settings
     database: Database
     keyring: Keyring
-    wakeups: Notifications
+    notifications: Notifications
     key_store: KeyStore
     keys: KeySet
     users: UserStore
     sessions: SessionStore
     hasher: Hasher
-    factors: SecondFactors
+    second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
     password_login: PasswordLogin
     known_devices: KnownDevices
@@ -54,7 +54,7 @@ class Services:
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
-    game: GameLogin
+    game_login: GameLogin
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
@@ -66,6 +66,7 @@ SERVICE_NAME = "Sign-on"
 
 
 def keyring(settings: Settings) -> Keyring:
+    """Returns the master keys of the settings, or of the key file, which is created if it does not exist."""
     if settings.secret_key is not None:
         try:
             return Keyring.from_text(settings.secret_key.get_secret_value())
@@ -76,12 +77,14 @@ def keyring(settings: Settings) -> Keyring:
 
 @asynccontextmanager
 async def open_services(settings: Settings, dsn: str) -> AsyncIterator[Services]:
+    """Connects to the database and yields the services."""
     ring = keyring(settings)
     async with Database.open(dsn, settings.database_pool) as database:
         yield build(settings, database, ring)
 
 
 def build(settings: Settings, database: Database, ring: Keyring) -> Services:
+    """Builds the services on an open database."""
     users = UserStore(database)
     key_store = KeyStore(database, ring)
     keys = KeySet(key_store, ring)
@@ -103,7 +106,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         game_admin=settings.gsid_admin == "allow",
     )
     applications = permissions.login_rules
-    wakeups = Notifications(database)
+    notifications = Notifications(database)
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
@@ -113,13 +116,13 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         settings=settings,
         database=database,
         keyring=ring,
-        wakeups=wakeups,
+        notifications=notifications,
         key_store=key_store,
         keys=keys,
         users=users,
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
-        factors=factors,
+        second_factors=factors,
         second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
         password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
         known_devices=KnownDevices(database, users, ring),
@@ -130,7 +133,9 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
-        game=gsid_parts.build(settings, database, wakeups, authentication_data, applications, verifications),
+        game_login=gsid_wiring.build(
+            settings, database, notifications, authentication_data, applications, verifications
+        ),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

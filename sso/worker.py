@@ -12,7 +12,7 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.background import keep_running
 from sso.core.keys import ALGORITHMS, CHEAP
-from sso.db import cleaner
+from sso.db import cleanup
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics
@@ -62,13 +62,13 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     services.hasher.prepare()
     await _wait_for_database(services)
     background.start_soon(_open_connections, services)
-    await background.start(keep_running, "wakeups", services.wakeups.run)
-    await background.start(keep_running, "keys", services.keys.run, services.wakeups)
-    await background.start(keep_running, "mail", services.mail_sender.run, services.wakeups)
-    await background.start(keep_running, "held polls", services.game.held_polls.run)
-    await background.start(keep_running, "heartbeats", services.game.socket_registry.run)
-    await background.start(keep_running, "load delay", services.game.backpressure.run)
-    await background.start(keep_running, "cleaner", cleaner.run, services.database, services.settings.audit_days)
+    await background.start(keep_running, "notifications", services.notifications.run)
+    await background.start(keep_running, "keys", services.keys.run, services.notifications)
+    await background.start(keep_running, "mail", services.mail_sender.run, services.notifications)
+    await background.start(keep_running, "held polls", services.game_login.held_polls.run)
+    await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
+    await background.start(keep_running, "load delay", services.game_login.backpressure.run)
+    await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 
@@ -100,7 +100,7 @@ async def _wait_for_database(services: Services) -> None:
 
 async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: trio.Event, services: Services) -> None:
     async for number in signals:
-        log.info("worker.drain_started", signal=signal.Signals(number).name, polls=len(services.game.held_polls))
+        log.info("worker.drain_started", signal=signal.Signals(number).name, polls=len(services.game_login.held_polls))
         health.draining = True
         stop.set()
-        services.game.drain()
+        services.game_login.drain()

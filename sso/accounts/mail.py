@@ -54,7 +54,7 @@ class MailSender:
     async def run(
         self, notifications: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        with notifications.watch(TOPIC) as signals:
+        with notifications.subscribe(TOPIC) as signals:
             task_status.started()
             while True:
                 try:

@@ -9,8 +9,9 @@ import orjson
 
 from sso.cli.context import CommandFailure, with_services
 from sso.cli.types import APPLICATION_ID, unix_time
+from sso.perm.input.audit import MAX_PAGE
 from sso.perm.stores import audit
-from sso.perm.stores.audit import MAX_PAGE, AuditFilter
+from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.projects import resolve_project_id
 from sso.services import Services
 

@@ -18,7 +18,7 @@ def command(ctx: click.Context, record_id: str) -> None:
     """
 
     async def work(services: Services) -> ViolationRecord | None:
-        return await services.game.violations.find(record_id)
+        return await services.game_login.violations.find(record_id)
 
     record = with_services(ctx, work)
     if record is None:

@@ -1,4 +1,4 @@
-"""What can go wrong with the database, told apart by what the caller can do about it."""
+"""Errors of the database, by what the caller can do about them."""
 
 
 class DatabaseError(Exception):
@@ -6,19 +6,19 @@ class DatabaseError(Exception):
 
 
 class Unavailable(DatabaseError):
-    """The database cannot be reached, is too busy or refuses to write: try again in a moment."""
+    """The database is unreachable, too busy or read-only: retry in a moment."""
 
 
 class DeadlineExceeded(Unavailable):
-    """It did not answer in time. Whether what it was asked has happened is not known."""
+    """The database did not answer in time. Whether the statement was executed is not known."""
 
 
 class TransactionConflict(DatabaseError):
-    """Two transactions got in each other's way and this one was rolled back: run it again."""
+    """The transaction conflicted with another one and was rolled back: run it again."""
 
 
 class UniqueViolation(DatabaseError):
-    """What must be unique is there already; ``constraint`` says what."""
+    """A value that must be unique exists already; ``constraint`` names the constraint."""
 
     def __init__(self, constraint: str) -> None:
         super().__init__(constraint)

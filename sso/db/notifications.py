@@ -1,7 +1,7 @@
-"""Wake-ups between processes: LISTEN on one connection per process, into Trio memory channels.
+"""Notifications between processes: LISTEN on one connection per process, passed on through Trio memory channels.
 
-A wake-up says "look again", never what there is to see. It may be lost with a connection, so everybody is woken after
-a reconnect, and every few seconds in any case: whoever waits only ever waits a little longer.
+A notification says that something about a topic has changed, never what. It may be lost with the connection, so all
+subscribers are signalled after a reconnect, and every few seconds in any case.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner
 
 CHANNEL = "sso"
-SCAN_S = 5.0
+RESCAN_S = 5.0
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 2.0
 
 _NOTIFY = Statement("SELECT pg_notify('sso', :topics)")
@@ -23,61 +23,67 @@ log = structlog.get_logger()
 
 
 class Subscription:
-    """Both ends of a channel, as long as somebody listens. There may be ten thousand: small, and no generator."""
+    """Both ends of a channel, open within its ``with`` block. There may be ten thousand: slots, and no generator."""
 
-    __slots__ = ("_in_doubt", "_receive", "_send", "_topic", "_wakeups")
+    __slots__ = ("_notifications", "_receive", "_rescans", "_send", "_topic")
 
-    def __init__(self, wakeups: "Notifications", topic: str, in_doubt: bool) -> None:
-        self._wakeups = wakeups
+    def __init__(self, notifications: "Notifications", topic: str, rescans: bool) -> None:
+        self._notifications = notifications
         self._topic = topic
         self._send, self._receive = trio.open_memory_channel[None](1)
-        self._in_doubt = in_doubt
+        self._rescans = rescans
 
     def __enter__(self) -> trio.MemoryReceiveChannel[None]:
-        watchers = self._wakeups._watchers
-        watchers[self._topic] = (*watchers.get(self._topic, ()), self)
-        if self._in_doubt:
-            self._wakeups._doubters.add(self)
+        subscriptions = self._notifications._subscriptions
+        subscriptions[self._topic] = (*subscriptions.get(self._topic, ()), self)
+        if self._rescans:
+            self._notifications._rescanning.add(self)
         return self._receive
 
     def __exit__(self, *_: object) -> None:
-        watchers = self._wakeups._watchers
-        others = tuple(watch for watch in watchers[self._topic] if watch is not self)
+        subscriptions = self._notifications._subscriptions
+        others = tuple(other for other in subscriptions[self._topic] if other is not self)
         if others:
-            watchers[self._topic] = others
+            subscriptions[self._topic] = others
         else:
-            del watchers[self._topic]
-        self._wakeups._doubters.discard(self)
+            del subscriptions[self._topic]
+        self._notifications._rescanning.discard(self)
         self._send.close()
         self._receive.close()
 
     def signal(self) -> None:
-        with suppress(trio.WouldBlock):  # one is already waiting to be taken
+        with suppress(trio.WouldBlock):  # a signal is pending already
             self._send.send_nowait(None)
 
 
 class Notifications:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._watchers: dict[str, tuple[Subscription, ...]] = {}
-        self._doubters: set[Subscription] = set()
+        self._subscriptions: dict[str, tuple[Subscription, ...]] = {}
+        self._rescanning: set[Subscription] = set()
         self.connected = trio.Event()
 
-    def watch(self, topic: str, *, in_doubt: bool = True) -> "Subscription":
-        """Signals for a topic; any number of wake-ups that came meanwhile are one.
+    def subscribe(self, topic: str, *, rescans: bool = True) -> Subscription:
+        """Returns a subscription to a topic. Notifications that arrive while a signal is pending are merged into it.
 
-        Not ``in_doubt``: no signal when a wake-up may have been lost. Somebody else then looks, for many at once.
+        Without ``rescans`` it gets no signal when a notification may have been lost: another task then checks for many
+        subscribers at once.
         """
-        return Subscription(self, topic, in_doubt)
+        return Subscription(self, topic, rescans)
 
-    def wake(self, topic: str) -> None:
-        """Wake those of this process who watch a topic."""
-        for watch in self._watchers.get(topic, ()):
-            watch.signal()
+    def signal(self, topic: str) -> None:
+        """Signals the subscribers of a topic in this process."""
+        for subscription in self._subscriptions.get(topic, ()):
+            subscription.signal()
+
+    def rescan(self) -> None:
+        """Signals all subscribers that rescan, because a notification may have been lost."""
+        for subscription in self._rescanning:
+            subscription.signal()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._scan)
+            nursery.start_soon(self._rescan_regularly)
             task_status.started()
             await self._listen()
 
@@ -88,7 +94,7 @@ class Notifications:
                 await self._database.listen(CHANNEL, self._deliver, self._on_connect)
             except DatabaseError as error:
                 if self.connected.is_set():
-                    log.warning("wakeups.lost", reason=str(error))
+                    log.warning("notifications.connection_lost", reason=str(error))
                     self.connected = trio.Event()
                     delay = FIRST_RETRY_S
             await trio.sleep(delay)
@@ -96,22 +102,18 @@ class Notifications:
 
     def _on_connect(self) -> None:
         self.connected.set()
-        self.wake_all()
+        self.rescan()
 
-    async def _scan(self) -> None:
+    async def _rescan_regularly(self) -> None:
         while True:
-            await trio.sleep(SCAN_S)
-            self.wake_all()
+            await trio.sleep(RESCAN_S)
+            self.rescan()
 
     def _deliver(self, payload: str) -> None:
         for topic in payload.split("\n"):
-            self.wake(topic)
-
-    def wake_all(self) -> None:
-        for watch in self._doubters:
-            watch.signal()
+            self.signal(topic)
 
 
 async def notify(runner: Runner, *topics: str) -> None:
-    """Wake those who watch these topics, in every process, once the surrounding transaction has committed."""
+    """Notifies the subscribers of the topics in every process, when the surrounding transaction commits."""
     await runner.value(_NOTIFY, topics="\n".join(topics))

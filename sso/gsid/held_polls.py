@@ -3,8 +3,8 @@
 import structlog
 import trio
 
-from sso.db.bad_rows import isolate
 from sso.db.errors import DatabaseError
+from sso.db.isolate import isolate_failures
 from sso.db.notifications import Notifications
 from sso.gsid.model import Poll
 from sso.gsid.poll_store import PollStore
@@ -32,26 +32,26 @@ class HeldPolls:
         """Wakes all polls, which then answer RETRY."""
         self.draining = True
         for poll in self._held:
-            self._notifications.wake(topic(poll.gsid))
+            self._notifications.signal(topic(poll.gsid))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Periodically, and after a lost connection, finds changed sessions of all held polls in one query."""
-        with self._notifications.watch("polls") as scan_signals:
+        with self._notifications.subscribe("polls") as scan_signals:
             task_status.started()
             async for _ in scan_signals:
                 try:
-                    await isolate(self._wake_changed, list(self._held), self._wake_after_failure)
+                    await isolate_failures(self._wake_changed, list(self._held), self._wake_after_failure)
                 except DatabaseError as error:
                     log.warning("gsid.scan_failed", reason=str(error))
 
     async def _wake_changed(self, polls: list[Poll]) -> None:
         for gsid in await self._store.find_changed(polls):
-            self._notifications.wake(topic(gsid))
+            self._notifications.signal(topic(gsid))
 
     def _wake_after_failure(self, poll: Poll, error: Exception) -> None:
         """Wakes a poll whose session could not be scanned: it reads the session itself and fails alone."""
         log.error("gsid.session_scan_failed", gsid=poll.gsid, reason=type(error).__name__)
-        self._notifications.wake(topic(poll.gsid))
+        self._notifications.signal(topic(poll.gsid))
 
 
 def topic(gsid: str) -> str:

@@ -81,7 +81,7 @@ class PollHandler:
         With an ``address`` the poll is not authenticated yet and the address is its only evidence. Raises Violation if
         that does not suffice, and AlreadyDelivered if the data was delivered before.
         """
-        with self._notifications.watch(topic(gsid), in_doubt=False) as signals:
+        with self._notifications.subscribe(topic(gsid), rescans=False) as signals:
             poll = await self._start(gsid, early_poll_key, address)
             if poll.early:
                 await self._rate_limiter.count_early_poll(early_poll_key)

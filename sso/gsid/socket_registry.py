@@ -10,8 +10,8 @@ import structlog
 import trio
 
 from sso.core.ids import record_id
-from sso.db.bad_rows import isolate
 from sso.db.errors import DatabaseError
+from sso.db.isolate import isolate_failures
 from sso.gsid.model import DELIVERED, SESSION_EXPIRED
 from sso.gsid.socket_store import SocketSession, SocketStore
 
@@ -121,7 +121,7 @@ class SocketRegistry:
         clients = [client for client in self._clients if not client.closing]
         for start in range(0, len(clients), MAX_BATCH):
             try:
-                await isolate(self._heartbeat_batch, clients[start : start + MAX_BATCH], _close_after_failure)
+                await isolate_failures(self._heartbeat_batch, clients[start : start + MAX_BATCH], _close_after_failure)
             except DatabaseError as error:  # the sockets stay open until the next heartbeat
                 log.warning("gsid.heartbeat_failed", reason=str(error))
 

@@ -29,7 +29,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
     @routes.websocket("/ws/gameSession/refresh/<gsid>")
     async def refresh(gsid: str) -> None:
         await websocket.accept()
-        with SocketClient(gsid) as client, game.notifications.watch(f"socket:{gsid}", in_doubt=False) as signals:
+        with SocketClient(gsid) as client, game.notifications.subscribe(f"socket:{gsid}", rescans=False) as signals:
             try:
                 if refusal := await attach(client):
                     await send(client, refusal)

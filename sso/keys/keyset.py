@@ -104,7 +104,7 @@ class KeySet:
         self, notifications: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Reloads the keys when they change and every few seconds. A failed reload keeps the keys in memory."""
-        with notifications.watch(TOPIC) as signals:
+        with notifications.subscribe(TOPIC) as signals:
             await self.load()
             task_status.started()
             while True:

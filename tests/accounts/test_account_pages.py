@@ -1,4 +1,4 @@
-"""The account page, over the wire."""
+"""The account page, over HTTP."""
 
 import html
 import re
@@ -21,7 +21,7 @@ def login(server: Server) -> str:
 
 @pytest.fixture
 def browser(server: Server, login: str) -> Iterator[Browser]:
-    """Signed in, at the account page."""
+    """A signed-in browser on the account page."""
     with fresh_browser(server, login) as browser:
         browser.open_account()
         yield browser
@@ -32,14 +32,16 @@ def change(browser: Browser, current: str = PASSWORD, new: str = NEW, repeat: st
     return browser.submit("/account/password", **fields).status_code
 
 
-def test_a_changed_password_counts_from_now_on(browser: Browser, server: Server, login: str) -> None:
+def test_changed_password_replaces_the_old_one(browser: Browser, server: Server, login: str) -> None:
     assert change(browser) == 303
     with Browser(server) as other:
         assert other.sign_in(login).status_code == 401
         assert other.sign_in(login, NEW).status_code == 303
 
 
-def test_a_changed_password_keeps_this_browser_and_ends_the_rest(browser: Browser, server: Server, login: str) -> None:
+def test_password_change_keeps_this_browser_signed_in_and_ends_other_sessions(
+    browser: Browser, server: Server, login: str
+) -> None:
     tokens = browser.http.post("/proxy/api/login", json={"login": login, "password": PASSWORD}).json()
     before = browser.cookie()
     with fresh_browser(server, login) as other:
@@ -66,7 +68,7 @@ def test_a_changed_password_keeps_this_browser_and_ends_the_rest(browser: Browse
         ({"new": "x" * 1025, "repeat": "x" * 1025}, "Your password must have at most 1024 characters."),
     ],
 )
-def test_a_bad_change_of_password_changes_nothing(
+def test_invalid_password_change_is_rejected(
     browser: Browser, server: Server, login: str, fields: dict[str, str], problem: str
 ) -> None:
     with fresh_browser(server, login) as other:
@@ -79,22 +81,22 @@ def test_a_bad_change_of_password_changes_nothing(
     assert change(browser) == 303  # the same page still works
 
 
-def test_a_password_may_be_any_text(browser: Browser, server: Server, login: str) -> None:
+def test_password_accepts_any_characters(browser: Browser, server: Server, login: str) -> None:
     odd = "pässwörd 🎮 &=+%<>\"' "
     assert change(browser, new=odd, repeat=odd) == 303
     with Browser(server) as other:
         assert other.sign_in(login, odd).status_code == 303
 
 
-def shown_secret(browser: Browser) -> str:
+def displayed_secret(browser: Browser) -> str:
     found = re.search(r"<code>([A-Z2-7 ]+)</code>", browser.page.text)
     assert found
     return found[1].replace(" ", "")
 
 
-def test_an_app_is_set_up_with_what_the_page_shows(browser: Browser, server: Server, login: str) -> None:
+def test_totp_setup_with_the_shown_secret_succeeds(browser: Browser, server: Server, login: str) -> None:
     browser.get("/account/totp")
-    app = App(shown_secret(browser))
+    app = App(displayed_secret(browser))
     code = app.code()
     assert "<svg" in browser.page.text
     answer = browser.submit("/account/totp", otp=code, current_password=PASSWORD)
@@ -106,35 +108,35 @@ def test_an_app_is_set_up_with_what_the_page_shows(browser: Browser, server: Ser
         assert other.submit("/login/code", otp=app.code()).status_code == 303
 
 
-def test_each_set_up_has_a_secret_of_its_own(browser: Browser) -> None:
+def test_each_totp_setup_has_a_new_secret(browser: Browser) -> None:
     browser.get("/account/totp")
-    first = shown_secret(browser)
+    first = displayed_secret(browser)
     browser.get("/account/totp")
     assert len(first) == 32
-    assert shown_secret(browser) != first
+    assert displayed_secret(browser) != first
 
 
-def test_the_picture_holds_the_same_secret(browser: Browser, login: str) -> None:
+def test_qr_code_contains_the_shown_secret(browser: Browser, login: str) -> None:
     import segno
 
     browser.get("/account/totp")
-    uri = f"otpauth://totp/Sign-on:{login.replace('@', '%40')}?secret={shown_secret(browser)}&issuer=Sign-on"
+    uri = f"otpauth://totp/Sign-on:{login.replace('@', '%40')}?secret={displayed_secret(browser)}&issuer=Sign-on"
     assert segno.make(uri, error="m").svg_inline(omitsize=True, border=1) in browser.page.text
 
 
 @pytest.mark.parametrize(
     ("password", "problem"), [(PASSWORD, "This code is incorrect"), ("wrong", "Your current pass")]
 )
-def test_an_app_is_not_set_up_with_a_wrong_code_or_password(
+def test_totp_setup_with_wrong_code_or_password_fails(
     browser: Browser, server: Server, login: str, password: str, problem: str
 ) -> None:
     browser.get("/account/totp")
-    secret = shown_secret(browser)
+    secret = displayed_secret(browser)
     app = App(secret)
     otp = app.code() if password == "wrong" else app.wrong()
     assert browser.submit("/account/totp", otp=otp, current_password=password).status_code == 422
     assert browser.problem.startswith(problem)
-    assert shown_secret(browser) == secret  # to be tried again, not scanned again
+    assert displayed_secret(browser) == secret  # to be tried again, not scanned again
     with Browser(server) as other:
         assert other.sign_in(login).headers["Location"] == "/account"
     assert browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD).status_code == 303
@@ -143,17 +145,17 @@ def test_an_app_is_not_set_up_with_a_wrong_code_or_password(
 @pytest.mark.parametrize(
     "setup", ["", "x", "v1.x.y", "v1." + "0" * 12 + ".AAAA", "v1.{id}.AAAA", "v2.{id}.AAAA", "é", "."]
 )
-def test_a_set_up_that_is_not_ours_begins_again(browser: Browser, setup: str) -> None:
+def test_forged_totp_setup_starts_over(browser: Browser, setup: str) -> None:
     browser.get("/account/totp")
     key_id = browser.form("/account/totp")["setup"].split(".")[1]
     answer = browser.submit("/account/totp", setup=setup.format(id=key_id), otp="000000", current_password=PASSWORD)
     assert answer.headers["Location"] == "/account/totp"
 
 
-def test_a_set_up_of_somebody_else_begins_again(browser: Browser, server: Server) -> None:
+def test_totp_setup_of_another_user_starts_over(browser: Browser, server: Server) -> None:
     with fresh_browser(server, new_user(server)) as attacker:
         attacker.get("/account/totp")
-        app, setup = App(shown_secret(attacker)), attacker.form("/account/totp")["setup"]
+        app, setup = App(displayed_secret(attacker)), attacker.form("/account/totp")["setup"]
     browser.get("/account/totp")
     answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
     assert answer.headers["Location"] == "/account/totp"
@@ -161,7 +163,7 @@ def test_a_set_up_of_somebody_else_begins_again(browser: Browser, server: Server
     assert "/account/totp/remove" not in browser.page.text
 
 
-def test_removing_the_app_needs_the_password(server: Server) -> None:
+def test_removing_totp_requires_the_password(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
@@ -179,7 +181,7 @@ def test_removing_the_app_needs_the_password(server: Server) -> None:
             assert other.sign_in(login).headers["Location"] == "/account"
 
 
-def test_mailed_codes_are_turned_on_and_off_with_the_password(browser: Browser, server: Server, login: str) -> None:
+def test_turning_email_codes_on_and_off_requires_the_password(browser: Browser, server: Server, login: str) -> None:
     assert browser.submit("/account/email-2fa", current_password="wrong").status_code == 422
     with Browser(server) as other:
         assert other.sign_in(login).headers["Location"] == "/account"
@@ -195,21 +197,21 @@ def test_mailed_codes_are_turned_on_and_off_with_the_password(browser: Browser, 
         assert other.sign_in(login).headers["Location"] == "/account"
 
 
-def listed(browser: Browser) -> list[str]:
-    """The devices of the shown page."""
+def listed_devices(browser: Browser) -> list[str]:
+    """Returns the devices that the page lists."""
     part = browser.open_account().text.partition('class="sessions"')[2].partition("</ul>")[0]
     return [html.unescape(name) for name in re.findall(r"<h3><bdi>(.*?)</bdi>", part)]
 
 
-def test_the_sessions_are_listed_with_their_device_and_address(browser: Browser, server: Server, login: str) -> None:
+def test_sessions_are_listed_with_device_and_address(browser: Browser, server: Server, login: str) -> None:
     with fresh_browser(server, login, headers=FIREFOX) as other:
-        assert sorted(listed(browser)) == ["Browser", "Firefox on Linux"]
+        assert sorted(listed_devices(browser)) == ["Browser", "Firefox on Linux"]
         assert browser.page.text.count("This browser") == 1
         assert browser.page.text.count("127.0.0.1") == 2
-        assert listed(other)[0] == "Firefox on Linux"  # one's own comes first
+        assert listed_devices(other)[0] == "Firefox on Linux"  # one's own comes first
 
 
-def test_a_session_can_be_signed_out_from_another(browser: Browser, server: Server, login: str) -> None:
+def test_session_can_be_ended_from_another_session(browser: Browser, server: Server, login: str) -> None:
     with fresh_browser(server, login) as other, fresh_browser(server, login) as third:
         browser.open_account()
         mine = browser.form("/account/sessions/end")["id"]
@@ -218,10 +220,10 @@ def test_a_session_can_be_signed_out_from_another(browser: Browser, server: Serv
         assert sorted([other.is_signed_in, third.is_signed_in]) == [False, True]
         assert browser.is_signed_in
         assert mine not in browser.page.text
-        assert len(listed(browser)) == 2
+        assert len(listed_devices(browser)) == 2
 
 
-def test_everywhere_else_is_everywhere_but_here(browser: Browser, server: Server, login: str) -> None:
+def test_sign_out_everywhere_else_keeps_this_session(browser: Browser, server: Server, login: str) -> None:
     with (
         fresh_browser(server, login) as other,
         fresh_browser(server, login) as third,
@@ -233,11 +235,11 @@ def test_everywhere_else_is_everywhere_but_here(browser: Browser, server: Server
         assert (other.is_signed_in, third.is_signed_in) == (False, False)
         assert browser.is_signed_in
         assert somebody_else.is_signed_in
-    assert listed(browser) == ["Browser"]
+    assert listed_devices(browser) == ["Browser"]
     assert "/account/sessions/end" not in browser.page.text
 
 
-def test_a_session_of_somebody_else_cannot_be_signed_out(browser: Browser, server: Server) -> None:
+def test_session_of_another_user_cannot_be_ended(browser: Browser, server: Server) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as first, fresh_browser(server, login) as second:
         first.open_account()
@@ -247,7 +249,7 @@ def test_a_session_of_somebody_else_cannot_be_signed_out(browser: Browser, serve
         assert second.is_signed_in
 
 
-def test_the_page_shows_no_secret_of_a_session(browser: Browser, server: Server, login: str) -> None:
+def test_account_page_contains_no_session_secret(browser: Browser, server: Server, login: str) -> None:
     with fresh_browser(server, login) as other:
         browser.open_account()
         for secret in (browser.cookie(), other.cookie()):

@@ -1,4 +1,4 @@
-"""Strangers who guess at an account cannot lock out the devices that have signed in to it before."""
+"""Strangers who guess passwords cannot lock out devices that have logged in to the account before."""
 
 from contextlib import ExitStack
 
@@ -19,7 +19,7 @@ FREE = 5
 
 
 def lock_out(server: Server, login: str) -> None:
-    """A stranger guesses until the account must wait, for a long time."""
+    """A stranger sends wrong passwords until the account is blocked; the block is then extended."""
     with server.client() as stranger:
         for _ in range(FREE):
             assert stranger.post(LOGIN, json={"login": login, "password": "wrong"}).status_code == 401
@@ -28,12 +28,12 @@ def lock_out(server: Server, login: str) -> None:
 
 
 def lengthen_waits(server: Server) -> None:
-    """Whatever has just begun to wait waits longer than a test takes."""
+    """Extends new blocks to longer than a test takes."""
     query(server, "UPDATE throttle SET blocked_until = now() + interval '1 minute' WHERE failures = $1", FREE)
 
 
 def signed_out(server: Server, login: str) -> Browser:
-    """The owner's browser, which has signed in once and signed out again."""
+    """Returns the owner's browser, which has logged in once and logged out again."""
     browser = fresh_browser(server, login)
     browser.open_account()
     browser.submit("/logout")
@@ -50,7 +50,7 @@ def test_stranger_cannot_lock_out_a_browser_that_has_signed_in_before(server: Se
         assert unknown.sign_in(login).status_code == 429
 
 
-def test_stranger_cannot_lock_out_the_second_step_of_a_known_browser(server: Server) -> None:
+def test_stranger_cannot_lock_out_the_second_factor_of_a_known_browser(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
@@ -62,7 +62,7 @@ def test_stranger_cannot_lock_out_the_second_step_of_a_known_browser(server: Ser
         assert browser.submit("/login/code", otp=app.code()).status_code == 303
 
 
-def test_right_password_alone_makes_no_known_device(server: Server) -> None:
+def test_correct_password_without_code_does_not_create_a_known_device(server: Server) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
@@ -91,7 +91,7 @@ def test_stranger_cannot_lock_out_a_signed_in_browser_from_changing_the_password
         assert browser.submit("/account/password", **fields).status_code == 303
 
 
-def test_known_device_has_a_limit_of_its_own(server: Server) -> None:
+def test_known_device_has_its_own_limit(server: Server) -> None:
     login = new_user(server)
     with signed_out(server, login) as browser, Browser(server) as unknown:
         statuses = [browser.sign_in(login, "wrong").status_code for _ in range(FREE + 1)]
@@ -99,8 +99,8 @@ def test_known_device_has_a_limit_of_its_own(server: Server) -> None:
         assert unknown.sign_in(login).status_code == 303
 
 
-def test_devices_that_somebody_collected_with_an_old_password_share_one_limit(server: Server) -> None:
-    """Whoever knew the password for a day can sign in as often as they like, with a new device each time."""
+def test_devices_collected_with_an_old_password_share_one_limit(server: Server) -> None:
+    """An attacker who knew the password for a day may have logged in many times, with a new device each time."""
     login, factors = new_user(server), [secret_token() for _ in range(3)]
     with ExitStack() as stack:
         client = stack.enter_context(server.client())
@@ -129,7 +129,7 @@ def test_stranger_cannot_lock_out_devices_that_signed_in_before_the_password_was
 
 
 @pytest.mark.parametrize("change", ["/account/password", "/account/sessions/end-others"])
-def test_browser_that_ended_all_other_sessions_keeps_a_limit_of_its_own(server: Server, change: str) -> None:
+def test_browser_that_ended_all_other_sessions_keeps_its_own_limit(server: Server, change: str) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as owner, signed_out(server, login) as thief, fresh_browser(server, login):
         owner.open_account()
@@ -143,14 +143,14 @@ def test_browser_that_ended_all_other_sessions_keeps_a_limit_of_its_own(server: 
         assert owner.sign_in(login).status_code == 303
 
 
-def test_device_cookie_of_another_account_does_not_help(server: Server) -> None:
+def test_device_cookie_of_another_account_is_not_recognized(server: Server) -> None:
     victim, other = new_user(server), new_user(server)
     with signed_out(server, other) as browser:
         lock_out(server, victim)
         assert browser.sign_in(victim).status_code == 429
 
 
-def test_device_cookie_is_no_credential_and_is_kept_from_scripts(server: Server) -> None:
+def test_device_cookie_is_no_credential_and_is_http_only(server: Server) -> None:
     login = new_user(server)
     with Browser(server) as browser:
         answer = browser.sign_in(login)
@@ -162,7 +162,7 @@ def test_device_cookie_is_no_credential_and_is_kept_from_scripts(server: Server)
             assert not thief.is_signed_in
 
 
-def test_one_browser_is_known_to_several_accounts(server: Server) -> None:
+def test_one_browser_is_a_known_device_of_several_accounts(server: Server) -> None:
     first, second = new_user(server), new_user(server)
     with signed_out(server, first) as browser:
         assert browser.sign_in(second).status_code == 303
@@ -175,7 +175,7 @@ def test_one_browser_is_known_to_several_accounts(server: Server) -> None:
             browser.submit("/logout")
 
 
-async def test_forged_device_cookies_are_unknown(services: Services, database: Database) -> None:
+async def test_forged_device_cookies_are_not_recognized(services: Services, database: Database) -> None:
     devices, ann, bob = services.known_devices, await add_user(services), await add_user(services)
     good = devices.cookie_for(ann, "")
     assert await devices.recognize_browser(ann.login_key, good)
@@ -209,7 +209,7 @@ async def test_device_cookie_survives_a_change_of_the_master_key(services: Servi
     assert await changed.recognize_browser(ann.login_key, cookie)
 
 
-async def test_sign_in_that_began_before_everything_ended_makes_no_known_factor(services: Services) -> None:
+async def test_login_that_started_before_a_revocation_does_not_create_a_known_factor(services: Services) -> None:
     user = await add_user(services)
     device = await services.known_devices.recognize_factor(user.login_key, "factor")
     await services.users.revoke_all(user.user_id)
@@ -217,7 +217,7 @@ async def test_sign_in_that_began_before_everything_ended_makes_no_known_factor(
     assert not (await services.known_devices.recognize_factor(user.login_key, "factor")).name
 
 
-async def test_number_of_known_factors_is_bounded(services: Services) -> None:
+async def test_number_of_known_factors_is_limited(services: Services) -> None:
     user = await add_user(services)
     for number in range(MAX_FACTORS + 3):
         device = await services.known_devices.recognize_factor(user.login_key, f"factor {number}")

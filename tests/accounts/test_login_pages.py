@@ -1,4 +1,4 @@
-"""Signing in and out with a browser, over the wire."""
+"""Login and logout with a browser, over HTTP."""
 
 import re
 from collections.abc import Iterator
@@ -53,25 +53,25 @@ def login(server: Server) -> str:
     return new_user(server)
 
 
-def test_the_start_page_leads_to_the_sign_in_form_or_to_the_account(browser: Browser, login: str) -> None:
+def test_start_page_redirects_to_login_or_account(browser: Browser, login: str) -> None:
     assert browser.get("/").headers["Location"] == "/login"
     browser.sign_in(login)
     assert browser.get("/").headers["Location"] == "/account"
 
 
-def test_the_right_password_leads_to_the_account(browser: Browser, login: str) -> None:
+def test_correct_password_redirects_to_the_account(browser: Browser, login: str) -> None:
     answer = browser.sign_in(login)
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/account"
     assert login in browser.follow(answer).text
 
 
-def test_the_login_is_taken_in_any_case(browser: Browser, login: str) -> None:
+def test_login_is_case_insensitive(browser: Browser, login: str) -> None:
     assert browser.sign_in(login.upper()).status_code == 303
 
 
 @pytest.mark.parametrize("password", ["not-the-one", "", PASSWORD + " ", PASSWORD.upper(), "x" * 20_000])
-def test_a_wrong_password_shows_the_form_again(browser: Browser, server: Server, password: str) -> None:
+def test_wrong_password_shows_the_form_again(browser: Browser, server: Server, password: str) -> None:
     login = new_user(server)
     answer = browser.sign_in(login, password)
     assert answer.status_code == 401
@@ -82,20 +82,20 @@ def test_a_wrong_password_shows_the_form_again(browser: Browser, server: Server,
     assert browser.submit("/login", password=PASSWORD).status_code == 303
 
 
-def test_next_is_kept_through_a_wrong_password(browser: Browser, server: Server) -> None:
+def test_next_is_kept_after_a_wrong_password(browser: Browser, server: Server) -> None:
     browser.get("/login?next=/account/totp")
     browser.submit("/login", login=new_user(server), password="wrong")
     assert browser.submit("/login", password=PASSWORD).headers["Location"] == "/account/totp"
 
 
 @pytest.mark.parametrize("path", ["/", "/account", "/account/totp?a=b&c=%20d", "/proxy/oauth/authorize?x=1"])
-def test_a_next_of_ours_is_where_signing_in_leads(browser: Browser, login: str, path: str) -> None:
+def test_login_redirects_to_a_local_next(browser: Browser, login: str, path: str) -> None:
     browser.get("/login", params={"next": path})
     assert browser.submit("/login", login=login, password=PASSWORD).headers["Location"] == path
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)
-def test_a_next_elsewhere_leads_to_the_account(browser: Browser, login: str, path: str) -> None:
+def test_login_ignores_a_foreign_next(browser: Browser, login: str, path: str) -> None:
     browser.get("/login", params={"next": path})
     assert "evil.example" not in browser.page.text
     assert browser.submit("/login", login=login, password=PASSWORD).headers["Location"] == "/account"
@@ -105,13 +105,13 @@ def test_a_next_elsewhere_leads_to_the_account(browser: Browser, login: str, pat
     assert browser.sign_in(login, next=path).headers["Location"] == "/account"
 
 
-def test_a_next_elsewhere_leads_to_the_account_after_a_code_too(browser: Browser, server: Server) -> None:
+def test_second_factor_ignores_a_foreign_next(browser: Browser, server: Server) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     assert browser.sign_in(login, next="//evil.example").headers["Location"] == "/login/code?next=/account"
     assert "evil.example" not in browser.get("/login/code?next=//evil.example").text
 
 
-def test_who_is_signed_in_is_not_asked_again(browser: Browser, login: str) -> None:
+def test_login_page_redirects_a_signed_in_user(browser: Browser, login: str) -> None:
     browser.sign_in(login)
     answer = browser.get("/login?next=/account/totp")
     assert answer.status_code == 303
@@ -119,11 +119,11 @@ def test_who_is_signed_in_is_not_asked_again(browser: Browser, login: str) -> No
 
 
 @pytest.mark.parametrize("path", ["/account", "/account/totp"])
-def test_who_is_not_signed_in_is_sent_to_sign_in(browser: Browser, path: str) -> None:
+def test_account_pages_redirect_to_login_without_a_session(browser: Browser, path: str) -> None:
     assert browser.get(path).headers["Location"] == "/login?next=/account"
 
 
-def test_signing_out_ends_the_session_on_every_worker_at_once(server: Server, browser: Browser, login: str) -> None:
+def test_logout_ends_the_session_on_all_workers(server: Server, browser: Browser, login: str) -> None:
     with each_worker(server) as workers:
         browser.sign_in(login)
         secret = browser.cookie()
@@ -137,26 +137,26 @@ def test_signing_out_ends_the_session_on_every_worker_at_once(server: Server, br
         assert [worker.get("/account", headers=cookies).status_code for worker in workers] == [303, 303]
 
 
-def test_signing_out_is_not_a_link(browser: Browser, login: str) -> None:
+def test_logout_requires_post(browser: Browser, login: str) -> None:
     browser.sign_in(login)
     assert browser.get("/logout").status_code == 405
     assert browser.is_signed_in
 
 
 @pytest.mark.parametrize("way", ["wrong password", "unknown", "disabled", "disabled, right password", "2FA"])
-def test_a_refused_sign_in_tells_nothing_about_the_user(server: Server, browser: Browser, way: str) -> None:
+def test_failed_login_does_not_reveal_whether_the_user_exists(server: Server, browser: Browser, way: str) -> None:
     fields: dict[str, Any] = {"disabled": True} if "disabled" in way else {}
     fields |= {"totp_secret": TOTP_SECRET} if way == "2FA" else {}
     login = "nobody-knows@example.com" if way == "unknown" else new_user(server, **fields)
     password = PASSWORD if "right" in way or way == "unknown" else "wrong"
-    by_page, by_api = refused(browser, login, password)
+    by_page, by_api = failed_login(browser, login, password)
     # The most ordinary case is the measure.
     with Browser(server) as other:
-        assert (by_page, by_api) == refused(other, new_user(server), "wrong")
+        assert (by_page, by_api) == failed_login(other, new_user(server), "wrong")
 
 
-def refused(browser: Browser, login: str, password: str) -> tuple[object, object]:
-    """Everything in the two answers that could tell one user from another."""
+def failed_login(browser: Browser, login: str, password: str) -> tuple[object, object]:
+    """Returns everything in the responses of page and API that could reveal whether the user exists."""
     page = browser.sign_in(login, password)
     api = browser.http.post("/proxy/api/login", json={"login": login, "password": password})
     text = re.sub(r'name="csrf" value="[^"]*"', "", page.text).replace(login, "LOGIN")
@@ -168,7 +168,7 @@ def shown(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name not in changing}
 
 
-def test_what_was_typed_is_shown_escaped(browser: Browser) -> None:
+def test_entered_login_is_escaped(browser: Browser) -> None:
     browser.get("/login", params={"next": f"/{MARKUP}", "error": MARKUP, MARKUP: MARKUP})
     assert_harmless(browser.page)
     assert_harmless(browser.sign_in(MARKUP, "wrong", next=f"/{MARKUP}", unknown=MARKUP))
@@ -178,14 +178,14 @@ def test_what_was_typed_is_shown_escaped(browser: Browser) -> None:
     assert_harmless(browser.get("/static/", params={"a": MARKUP}))
 
 
-def user_of_an_older_version(server: Server, login: str, **fields: Any) -> str:
-    """A user with a login that is refused today; the login."""
+def user_with_legacy_login(server: Server, login: str, **fields: Any) -> str:
+    """Creates a user whose login is no longer accepted for new users, and returns the login."""
     query(server, "UPDATE users SET login = $1, login_key = $1 WHERE login = $2", login, new_user(server, **fields))
     return login
 
 
-def test_nick_and_login_are_shown_escaped(browser: Browser, server: Server) -> None:
-    login = user_of_an_older_version(server, '<img/src=x>"@evil.example', nick=MARKUP)
+def test_nick_and_login_are_escaped(browser: Browser, server: Server) -> None:
+    login = user_with_legacy_login(server, '<img/src=x>"@evil.example', nick=MARKUP)
     browser.sign_in(login)
     assert_harmless(browser.open_account())
     assert "&lt;img/src=x&gt;&#34;@evil.example" in browser.page.text
@@ -194,15 +194,15 @@ def test_nick_and_login_are_shown_escaped(browser: Browser, server: Server) -> N
     assert "<img" not in browser.submit("/account/totp", setup=MARKUP, otp=MARKUP).text
 
 
-def test_the_login_is_masked_and_escaped_where_the_code_is_asked_for(browser: Browser, server: Server) -> None:
-    login = user_of_an_older_version(server, "<b>someone@<i>.example", email_2fa=True)
+def test_login_is_masked_and_escaped_on_the_second_factor_page(browser: Browser, server: Server) -> None:
+    login = user_with_legacy_login(server, "<b>someone@<i>.example", email_2fa=True)
     assert_harmless(browser.follow(browser.sign_in(login)))
     assert "someone" not in browser.page.text
     assert "&lt;…@&lt;i&gt;.example" in browser.page.text
 
 
 def assert_harmless(page: httpx.Response) -> None:
-    """Nothing in it was made by what somebody typed, nor could run."""
+    """The page contains no element or script from user input."""
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
     tags = Tags(page.text).seen
     assert not {"script", "img", "b", "i"} & {tag for tag, _ in tags}
@@ -219,7 +219,7 @@ class Tags(HTMLParser):
         self.seen.append((tag, [name for name, _ in attrs]))
 
 
-def test_the_visit_cookie_is_set_once(browser: Browser) -> None:
+def test_visit_cookie_is_set_once(browser: Browser) -> None:
     browser.get("/login")
     first = browser.cookie(VISIT)
     assert "Set-Cookie" not in browser.get("/login").headers

@@ -1,4 +1,4 @@
-"""Password checks wait in a bounded queue that is fair; clients that have gone cost no hash; logins are limited."""
+"""Password checks wait in a bounded, fair queue; disconnected clients cost no hash; logins are limited."""
 
 import socket
 from collections.abc import Iterator
@@ -10,12 +10,13 @@ import pytest
 import trio
 
 from sso.accounts.errors import InvalidCredentials, LoginBusy, TooManyAttempts
+from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import User
 from sso.core.net import SITE_FACTOR, Address, parse_address
-from sso.core.passwords import Hasher
 from sso.services import Services
 from tests.kit.browser import App, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
+from tests.kit.conditions import until_true
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
@@ -25,25 +26,31 @@ HERE, THERE = parse_address("192.0.2.1"), parse_address("192.0.2.2")
 FLOOD = 150
 
 
-class SlowHashes:
-    """Notes the order in which passwords are hashed. None is done before ``begin``."""
+class HeldHashes:
+    """Records which accounts get a slot and which passwords are hashed. No hash starts before ``begin`` is set."""
 
-    def __init__(self, hasher: Hasher, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.order: list[str] = []
+    def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.accounts: list[str] = []
+        self.passwords: list[str] = []
         self.begin = trio.Event()
-        matches = hasher.matches
+        matches, admit = services.hasher.matches, LoginRateLimiter.admit
 
-        async def counted(hashed: str | None, password: str) -> bool:
+        async def record_slot(rate_limiter: LoginRateLimiter, attempt: LoginAttempt) -> User | None:
+            self.accounts.append(attempt.account)
+            return await admit(rate_limiter, attempt)
+
+        async def record_hash(hashed: str | None, password: str) -> bool:
             await self.begin.wait()
-            self.order.append(password)
+            self.passwords.append(password)
             return await matches(hashed, password)
 
-        monkeypatch.setattr(hasher, "matches", counted)
+        monkeypatch.setattr(LoginRateLimiter, "admit", record_slot)
+        monkeypatch.setattr(services.hasher, "matches", record_hash)
 
 
 @pytest.fixture
-def hashes(services: Services, monkeypatch: pytest.MonkeyPatch) -> SlowHashes:
-    return SlowHashes(services.hasher, monkeypatch)
+def hashes(services: Services, monkeypatch: pytest.MonkeyPatch) -> HeldHashes:
+    return HeldHashes(services, monkeypatch)
 
 
 async def attempt(services: Services, user: User, password: str, address: Address = HERE) -> None:
@@ -56,13 +63,12 @@ async def attempt(services: Services, user: User, password: str, address: Addres
 
 
 async def until_waiting(services: Services, count: int) -> None:
-    while len(services.hasher.queue) < count:  # noqa: ASYNC110 - the queue has no event for it
-        await trio.sleep(0.01)
+    await until_true(lambda: len(services.hasher.queue) >= count)
 
 
 @pytest.mark.parametrize("spread", ["one address", "many addresses", "many accounts"])
 async def test_flood_of_logins_delays_another_user_by_a_few_hashes(
-    services: Services, hashes: SlowHashes, spread: str
+    services: Services, hashes: HeldHashes, spread: str
 ) -> None:
     ann, bob = await add_user(services), await add_user(services)
     slots = services.hasher.queue.slots
@@ -75,10 +81,10 @@ async def test_flood_of_logins_delays_another_user_by_a_few_hashes(
         nursery.start_soon(attempt, services, bob, PASSWORD, THERE)
         await until_waiting(services, FLOOD + 1)
         hashes.begin.set()
-    assert hashes.order.index(PASSWORD) <= slots + 2
+    assert hashes.accounts.index(bob.login_key) <= slots + 2
 
 
-async def test_full_queue_answers_busy_and_lets_other_users_in(services: Services, hashes: SlowHashes) -> None:
+async def test_full_queue_answers_busy_and_admits_other_users(services: Services, hashes: HeldHashes) -> None:
     ann, bob = await add_user(services), await add_user(services)
     busy = 0
 
@@ -94,17 +100,15 @@ async def test_full_queue_answers_busy_and_lets_other_users_in(services: Service
     async with trio.open_nursery() as nursery:
         for _ in range(services.hasher.queue.slots + services.hasher.queue.max_waiting + 5):
             nursery.start_soon(flood)
-        while busy < 5:  # noqa: ASYNC110 - a count
-            await trio.sleep(0.01)
+        await until_true(lambda: busy == 5)
         nursery.start_soon(attempt, services, bob, "bob's password", THERE)
-        while busy < 6:  # noqa: ASYNC110 - the last of the flood makes room
-            await trio.sleep(0.01)
+        await until_true(lambda: busy == 6)  # the last login of the flood makes room
         hashes.begin.set()
-    assert "bob's password" in hashes.order
+    assert "bob's password" in hashes.passwords
 
 
-async def test_one_ipv6_site_with_many_accounts_cannot_fill_the_queue(services: Services, hashes: SlowHashes) -> None:
-    """A /48 has 65,536 networks, and names of accounts cost nothing."""
+async def test_one_ipv6_site_with_many_accounts_cannot_fill_the_queue(services: Services, hashes: HeldHashes) -> None:
+    """A /48 has 65,536 networks, and an attacker can invent any number of account names."""
     ann, bob = await add_user(services), await add_user(services)
     queue, refused = services.hasher.queue, 0
 
@@ -124,15 +128,13 @@ async def test_one_ipv6_site_with_many_accounts_cannot_fill_the_queue(services: 
         await until_waiting(services, queue.max_waiting)
         nursery.start_soon(attempt, services, ann, "ann's password", THERE)
         nursery.start_soon(attempt, services, bob, "bob's password", parse_address("2001:db8:2::1"))
-        with trio.fail_after(10):
-            while refused < 2:  # noqa: ASYNC110 - the last of the flood make room
-                await trio.sleep(0.01)
+        await until_true(lambda: refused == 2)  # the last logins of the flood make room
         hashes.begin.set()
-    found = [hashes.order.index(password) for password in ("ann's password", "bob's password")]
-    assert max(found) <= queue.slots + 2 * SITE_FACTOR + 2
+    positions = [hashes.accounts.index(user.login_key) for user in (ann, bob)]
+    assert max(positions) <= queue.slots + 2 * SITE_FACTOR + 2
 
 
-async def test_waiting_login_that_is_cancelled_is_never_hashed(services: Services, hashes: SlowHashes) -> None:
+async def test_cancelled_login_is_not_hashed(services: Services, hashes: HeldHashes) -> None:
     ann, bob = await add_user(services), await add_user(services)
     slots = services.hasher.queue.slots
     async with trio.open_nursery() as nursery:
@@ -145,20 +147,20 @@ async def test_waiting_login_that_is_cancelled_is_never_hashed(services: Service
                 await until_waiting(services, FLOOD - slots + 1)
                 scope.cancel()
         hashes.begin.set()
-    assert hashes.order == ["bob's password"]
+    assert hashes.passwords == ["bob's password"]
 
 
 @pytest.fixture(scope="module")
 def slow(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Each password check takes a good part of a second on any machine; failures of an address are counted."""
+    """A server whose password checks take a considerable part of a second, and that counts failures per address."""
     settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "100000"}
     settings |= {"SSO_ARGON2_TIME": "20"}
     with running(tmp_path_factory.mktemp("slow"), **settings) as server:
         yield server
 
 
-def test_logins_of_clients_that_have_gone_are_not_hashed(slow: Server) -> None:
-    """Each hash of a wrong password is a failure of the address."""
+def test_logins_of_disconnected_clients_are_not_hashed(slow: Server) -> None:
+    """Each hash of a wrong password counts as a failure of the address."""
     login = new_user(slow)
     url = urlsplit(slow.base_url)
     count = 1000
@@ -186,7 +188,7 @@ def test_successful_logins_of_an_account_are_limited(postgres_server: Postgres, 
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
-def test_right_passwords_without_their_code_are_limited_as_well(postgres_server: Postgres, tmp_path: Path) -> None:
+def test_correct_passwords_without_code_are_limited(postgres_server: Postgres, tmp_path: Path) -> None:
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_ACCOUNT": "3"}
     with running(tmp_path, **settings) as server, server.client() as client:
         login = new_user(server, email_2fa=True)
@@ -194,8 +196,10 @@ def test_right_passwords_without_their_code_are_limited_as_well(postgres_server:
         assert statuses == [401, 401, 401, 429]
 
 
-def test_password_alone_cannot_use_up_the_logins_of_known_devices(postgres_server: Postgres, tmp_path: Path) -> None:
-    """Somebody who knows the password and has no code must not keep the owner from signing in and from changing it."""
+def test_password_without_code_cannot_use_up_the_logins_of_known_devices(
+    postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """An attacker with the password but no code must not keep the owner from signing in and changing the password."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "3"}
     with running(tmp_path, **settings) as server, server.client() as thief, Browser(server) as owner:
         login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
@@ -234,7 +238,7 @@ def test_oldest_browser_session_ends_beyond_fifty(server: Server) -> None:
     assert signed_in == [False, True, True, True]
 
 
-async def test_browser_sessions_are_capped_under_concurrency(services: Services) -> None:
+async def test_number_of_sessions_is_limited_under_concurrency(services: Services) -> None:
     user = await add_user(services)
     async with trio.open_nursery() as nursery:
         for _ in range(70):

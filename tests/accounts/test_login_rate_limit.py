@@ -1,4 +1,4 @@
-"""Failed attempts slow an account and an address down, on every way to a session or a token."""
+"""Rate limits for accounts and addresses, on every way to a session or a token."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ import httpx
 import pytest
 import trio
 
-from tests.accounts.test_account_pages import shown_secret
+from tests.accounts.test_account_pages import displayed_secret
 from tests.kit.browser import App, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
@@ -30,7 +30,7 @@ _numbers = itertools.count(2)
 
 @pytest.fixture(scope="module")
 def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Ten failures a minute and address. 127.0.0.1 is a proxy that is believed, the rest of 127/8 is not."""
+    """A server that allows ten failures per minute and address. Only 127.0.0.1 is a trusted proxy."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
     settings |= {"SSO_RATE_LOGIN": str(PER_ADDRESS), "SSO_TRUSTED_PROXIES": "127.0.0.1/32"}
     with running(tmp_path_factory.mktemp("limited"), **settings) as server:
@@ -43,7 +43,7 @@ def from_address(server: Server, address: str) -> httpx.Client:
 
 @pytest.fixture
 def direct(limited: Server) -> Iterator[httpx.Client]:
-    """From an address that no other test has used."""
+    """A client with an address that no other test has used."""
     with from_address(limited, f"127.0.1.{next(_numbers)}") as client:
         yield client
 
@@ -54,17 +54,17 @@ def proxy(limited: Server) -> Iterator[httpx.Client]:
         yield client
 
 
-def nobody() -> str:
+def unknown_login() -> str:
     return f"nobody{next(_numbers)}@example.com"
 
 
 def fail(client: httpx.Client, login: str | None = None, **headers: str) -> httpx.Response:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return client.post(LOGIN, json={"login": login or nobody(), "password": "wrong"}, headers=sent)
+    return client.post(LOGIN, json={"login": login or unknown_login(), "password": "wrong"}, headers=sent)
 
 
-def last_wait(server: Server) -> float:
-    """The seconds that the last failure blocked its counter for."""
+def last_block_seconds(server: Server) -> float:
+    """Returns the seconds for which the last failure blocked its counter."""
     [[wait]] = query(server, WAIT)
     return float(wait)
 
@@ -107,10 +107,10 @@ def by_form(action: str, *fields: str) -> Failing:
 
 
 def by_enrolment(browser: Browser, login: str) -> Iterator[httpx.Response]:
-    """The code of the new app is right, the password is not."""
+    """Sends the correct code of the new app with a wrong password."""
     browser.sign_in(login)
     browser.get("/account/totp")
-    secret = shown_secret(browser)
+    secret = displayed_secret(browser)
     while True:
         yield browser.submit("/account/totp", current_password="wrong", otp=App(secret).code())
 
@@ -132,25 +132,25 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_after_five_failures_a_form_of_the_account_page_must_wait(server: Server, form: str) -> None:
+def test_account_page_form_is_blocked_after_five_failures(server: Server, form: str) -> None:
     login = new_user(server)
     with Browser(server) as browser, server.client() as client:
         failing = FORMS[form](browser, login)
         assert [answer.status_code for answer in itertools.islice(failing, FREE)] == [422] * FREE
-        assert last_wait(server) == 1
+        assert last_block_seconds(server) == 1
         query(server, BLOCK)
         assert next(failing).status_code == 429
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_after_five_failures_the_account_must_wait(server: Server, way: str) -> None:
+def test_account_is_blocked_after_five_failures(server: Server, way: str) -> None:
     failing, fields = WAYS[way]
     login = new_user(server, **fields)
     with Browser(server) as browser:
         attempts = failing(browser, login)
         assert {answer.status_code for answer in itertools.islice(attempts, FREE)} <= {401, 422}
-        assert last_wait(server) == 1
+        assert last_block_seconds(server) == 1
         query(server, BLOCK)
         assert next(attempts).status_code == 429
     # Whoever knows the password waits as well: a lock that opens for the right one would tell which it is.
@@ -165,12 +165,12 @@ def test_after_five_failures_the_account_must_wait(server: Server, way: str) -> 
         assert browser.problem.startswith("Too many attempts.")
 
 
-def test_the_wait_grows_with_each_failure_and_is_the_same_for_unknown_accounts(server: Server) -> None:
+def test_block_grows_with_each_failure_and_is_the_same_for_unknown_accounts(server: Server) -> None:
     with server.client() as client:
-        for login in (new_user(server), nobody()):
+        for login in (new_user(server), unknown_login()):
             assert [fail(client, login).status_code for _ in range(FREE)] == [401] * FREE
             for wait in (1, 2, 4):
-                assert last_wait(server) == wait
+                assert last_block_seconds(server) == wait
                 query(server, BLOCK)
                 answer = fail(client, login)
                 assert answer.status_code == 429
@@ -179,8 +179,8 @@ def test_the_wait_grows_with_each_failure_and_is_the_same_for_unknown_accounts(s
                 assert fail(client, login).status_code == 401
 
 
-def test_attempts_while_waiting_do_not_make_it_longer(server: Server) -> None:
-    login = nobody()
+def test_attempts_during_a_block_do_not_extend_it(server: Server) -> None:
+    login = unknown_login()
     with server.client() as client:
         for _ in range(FREE):
             fail(client, login)
@@ -190,8 +190,8 @@ def test_attempts_while_waiting_do_not_make_it_longer(server: Server) -> None:
         assert query(server, f"SELECT blocked_until FROM throttle WHERE key = {_LAST}") == before
 
 
-def test_the_login_is_one_account_in_any_case(server: Server) -> None:
-    login = nobody()
+def test_login_in_another_case_is_the_same_account(server: Server) -> None:
+    login = unknown_login()
     with server.client() as client:
         for spelling in (login, login.upper(), login.title(), login, login):
             assert fail(client, spelling).status_code == 401
@@ -200,7 +200,7 @@ def test_the_login_is_one_account_in_any_case(server: Server) -> None:
 
 
 @pytest.mark.parametrize("way", ["login operation", "page"])
-def test_a_success_clears_what_was_counted(server: Server, way: str) -> None:
+def test_successful_login_clears_the_failures(server: Server, way: str) -> None:
     login = new_user(server)
     with Browser(server) as browser:
         for _ in range(3):
@@ -213,7 +213,7 @@ def test_a_success_clears_what_was_counted(server: Server, way: str) -> None:
                 assert browser.http.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
-def test_the_right_password_alone_does_not_clear_what_codes_have_cost(server: Server) -> None:
+def test_correct_password_without_code_does_not_clear_the_failures(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     with Browser(server) as browser:
         for _ in range(FREE):
@@ -223,14 +223,14 @@ def test_the_right_password_alone_does_not_clear_what_codes_have_cost(server: Se
         assert browser.submit("/login/code", otp=app.code()).status_code == 429
 
 
-def test_an_address_has_its_limit_over_all_accounts(direct: httpx.Client) -> None:
+def test_address_limit_spans_all_accounts(direct: httpx.Client) -> None:
     assert [fail(direct).status_code for _ in range(PER_ADDRESS)] == [401] * PER_ADDRESS
     answer = fail(direct)
     assert answer.status_code == 429
     assert 50 <= int(answer.headers["Retry-After"]) <= 61
 
 
-def test_the_limit_of_an_address_holds_for_pages_too(limited: Server, direct: httpx.Client) -> None:
+def test_address_limit_applies_to_pages(limited: Server, direct: httpx.Client) -> None:
     login = new_user(limited)
     for _ in range(PER_ADDRESS):
         fail(direct)
@@ -240,22 +240,22 @@ def test_the_limit_of_an_address_holds_for_pages_too(limited: Server, direct: ht
         assert browser.sign_in(login).status_code == 429
 
 
-def test_good_sign_ins_cost_an_address_nothing(limited: Server, direct: httpx.Client) -> None:
+def test_successful_logins_do_not_count_for_the_address(limited: Server, direct: httpx.Client) -> None:
     login = new_user(limited)
     for _ in range(PER_ADDRESS * 2):
         assert direct.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
     assert [fail(direct).status_code for _ in range(PER_ADDRESS)] == [401] * PER_ADDRESS
 
 
-def test_another_address_is_not_concerned(limited: Server, direct: httpx.Client) -> None:
+def test_other_addresses_are_not_affected(limited: Server, direct: httpx.Client) -> None:
     for _ in range(PER_ADDRESS + 1):
         fail(direct)
     with from_address(limited, f"127.0.1.{next(_numbers)}") as other:
         assert fail(other).status_code == 401
 
 
-async def at_once(server: Server, address: str, bodies: list[dict[str, str]]) -> Counter[int]:
-    """How many answers of each status; every request on a connection of its own, so that both workers get some."""
+async def concurrent_statuses(server: Server, address: str, bodies: list[dict[str, str]]) -> Counter[int]:
+    """Returns the number of responses by status. Each request has its own connection, so both workers get some."""
     seen: Counter[int] = Counter()
     transport = httpx.AsyncHTTPTransport(local_address=address, limits=httpx.Limits(max_connections=len(bodies)))
     async with httpx.AsyncClient(base_url=server.base_url, transport=transport, timeout=30) as client:
@@ -269,50 +269,52 @@ async def at_once(server: Server, address: str, bodies: list[dict[str, str]]) ->
     return seen
 
 
-async def test_a_hundred_at_once_do_not_run_past_the_limit_of_an_address(limited: Server) -> None:
-    bodies = [{"login": nobody(), "password": "wrong"} for _ in range(100)]
-    seen = await at_once(limited, f"127.0.1.{next(_numbers)}", bodies)
+async def test_concurrent_attempts_do_not_exceed_the_address_limit(limited: Server) -> None:
+    bodies = [{"login": unknown_login(), "password": "wrong"} for _ in range(100)]
+    seen = await concurrent_statuses(limited, f"127.0.1.{next(_numbers)}", bodies)
     assert PER_ADDRESS <= seen[401] <= PER_ADDRESS + 2  # one more for each worker
     assert seen[401] + seen[429] == 100
 
 
-async def test_a_hundred_at_once_do_not_run_past_the_limit_of_an_account(server: Server) -> None:
+async def test_concurrent_attempts_do_not_exceed_the_account_limit(server: Server) -> None:
     bodies = [{"login": "everybody-at-once@example.com", "password": "wrong"}] * 100
     began = time.monotonic()
-    seen = await at_once(server, "127.0.0.1", bodies)
-    waited = int(math.log2(time.monotonic() - began + 1))  # attempts after waits of 1, 2, 4, … seconds
-    assert FREE <= seen[401] <= FREE + 2 + waited
+    seen = await concurrent_statuses(server, "127.0.0.1", bodies)
+    expired_blocks = int(math.log2(time.monotonic() - began + 1))  # attempts after blocks of 1, 2, 4, … seconds
+    assert FREE <= seen[401] <= FREE + 2 + expired_blocks
     assert seen[401] + seen[429] == 100
 
 
-async def test_fifty_good_sign_ins_at_once_all_succeed(server: Server) -> None:
+async def test_concurrent_correct_logins_all_succeed(server: Server) -> None:
     login = await trio.to_thread.run_sync(new_user, server)
-    assert await at_once(server, "127.0.0.1", [{"login": login, "password": PASSWORD}] * 50) == {200: 50}
+    assert await concurrent_statuses(server, "127.0.0.1", [{"login": login, "password": PASSWORD}] * 50) == {200: 50}
 
 
-async def test_a_hundred_codes_at_once_do_not_run_past_the_limit_of_an_account(server: Server) -> None:
+async def test_concurrent_codes_do_not_exceed_the_account_limit(server: Server) -> None:
     login = await trio.to_thread.run_sync(lambda: new_user(server, totp_secret=TOTP_SECRET))
     wrong = {"login": login, "password": PASSWORD, "otp": App(TOTP_SECRET).wrong()}
-    seen = await at_once(server, "127.0.0.1", [wrong] * 100)
+    seen = await concurrent_statuses(server, "127.0.0.1", [wrong] * 100)
     assert FREE <= seen[401] <= FREE + 2
     assert seen[401] + seen[429] == 100
 
 
-async def test_good_sign_ins_at_once_succeed_after_a_few_failures(server: Server) -> None:
+async def test_concurrent_correct_logins_succeed_after_a_few_failures(server: Server) -> None:
     login = await trio.to_thread.run_sync(new_user, server)
-    assert await at_once(server, "127.0.0.1", [{"login": login, "password": "wrong"}] * (FREE - 1)) == {401: FREE - 1}
-    assert await at_once(server, "127.0.0.1", [{"login": login, "password": PASSWORD}] * 20) == {200: 20}
+    assert await concurrent_statuses(server, "127.0.0.1", [{"login": login, "password": "wrong"}] * (FREE - 1)) == {
+        401: FREE - 1
+    }
+    assert await concurrent_statuses(server, "127.0.0.1", [{"login": login, "password": PASSWORD}] * 20) == {200: 20}
 
 
-def test_without_a_limit_for_addresses_accounts_still_slow_down(server: Server) -> None:
+def test_account_limit_applies_without_an_address_limit(server: Server) -> None:
     assert server.settings["SSO_RATE_LOGIN"] == "0"
     with server.client() as client:
         assert {fail(client).status_code for _ in range(70)} == {401}
-        login = nobody()
+        login = unknown_login()
         assert [fail(client, login).status_code for _ in range(FREE + 1)] == [401] * FREE + [429]
 
 
-def test_behind_a_trusted_proxy_the_client_counts(proxy: httpx.Client) -> None:
+def test_trusted_proxy_reports_the_client_address(proxy: httpx.Client) -> None:
     for _ in range(PER_ADDRESS):
         assert fail(proxy, X_Forwarded_For="203.0.113.7").status_code == 401
     assert fail(proxy, X_Forwarded_For="203.0.113.7").status_code == 429
@@ -322,7 +324,7 @@ def test_behind_a_trusted_proxy_the_client_counts(proxy: httpx.Client) -> None:
     assert fail(proxy, X_Forwarded_For="::ffff:203.0.113.7").status_code == 429
 
 
-def test_what_an_untrusted_client_says_of_its_address_counts_for_nothing(direct: httpx.Client) -> None:
+def test_forwarding_header_of_an_untrusted_client_is_ignored(direct: httpx.Client) -> None:
     said = [
         "X-Forwarded-For",
         "Forwarded",
@@ -339,18 +341,18 @@ def test_what_an_untrusted_client_says_of_its_address_counts_for_nothing(direct:
 
 
 @pytest.mark.parametrize("header", ["nonsense", "203.0.113.7,", "unknown", "1.2.3", "203.0.113.7;"])
-def test_an_address_that_cannot_be_told_is_refused(proxy: httpx.Client, header: str) -> None:
+def test_request_without_a_known_address_is_rejected(proxy: httpx.Client, header: str) -> None:
     assert fail(proxy, X_Forwarded_For=header).status_code == 403
 
 
-def test_ipv6_counts_by_its_network_of_64_bits(proxy: httpx.Client) -> None:
+def test_ipv6_addresses_are_counted_by_their_64_bit_network(proxy: httpx.Client) -> None:
     for number in range(PER_ADDRESS):
         assert fail(proxy, X_Forwarded_For=f"2001:db8:1:2:{number}::{number}").status_code == 401
     assert fail(proxy, X_Forwarded_For="2001:db8:1:2:ffff::1").status_code == 429
     assert fail(proxy, X_Forwarded_For="2001:db8:1:3::1").status_code == 401
 
 
-def test_ipv6_counts_by_its_network_of_48_bits_as_well(proxy: httpx.Client) -> None:
+def test_ipv6_addresses_are_also_counted_by_their_48_bit_network(proxy: httpx.Client) -> None:
     for number in range(10 * PER_ADDRESS):
         assert fail(proxy, X_Forwarded_For=f"2001:db8:7:{number:x}::1").status_code == 401
     assert fail(proxy, X_Forwarded_For="2001:db8:7:ffff::1").status_code == 429

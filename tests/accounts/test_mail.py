@@ -1,4 +1,4 @@
-"""Mail: delivery over verified TLS, and messages that cannot be delivered."""
+"""Mail: delivery over verified TLS, and mails that cannot be delivered."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ async def put(database: Database, keyring: Keyring, recipient: str = "ann@exampl
 
 
 async def deliver(mail_sender: MailSender) -> list[Any]:
-    """Whatever is due now; the log."""
+    """Delivers the mails that are due and returns the log entries."""
     with capture_logs() as logs:
         while await mail_sender._deliver_one():
             pass
@@ -55,21 +55,21 @@ async def deliver(mail_sender: MailSender) -> list[Any]:
 
 
 @pytest.mark.parametrize("scheme", TLS)
-async def test_mail_server_with_a_certificate_of_an_unknown_ca_is_refused(
+async def test_smtp_server_with_certificate_of_unknown_ca_is_rejected(
     database: Database, keyring: Keyring, tmp_path: Path, certificate: Certificate, scheme: str
 ) -> None:
     with mail_server(scheme, certificate) as server:
         url = f"{scheme}://user:hunter2@localhost:{server.port}"
         await put(database, keyring)
-        (refused,) = await deliver(mail_sender(database, keyring, url, tmp_path))
-        assert refused["event"] == "mail.delivery_failed"
-        assert refused["reason"].startswith("SSLCertVerificationError: ")
+        (failure,) = await deliver(mail_sender(database, keyring, url, tmp_path))
+        assert failure["event"] == "mail.delivery_failed"
+        assert failure["reason"].startswith("SSLCertVerificationError: ")
         assert (server.mails, server.passwords) == ([], [])
     assert await database.value(_COUNT) == 1  # it is tried again later
 
 
 @pytest.mark.parametrize("scheme", TLS)
-async def test_mail_server_with_a_certificate_of_the_ca_file_is_accepted(
+async def test_smtp_server_with_certificate_of_the_ca_file_is_accepted(
     database: Database, keyring: Keyring, tmp_path: Path, certificate: Certificate, scheme: str
 ) -> None:
     with mail_server(scheme, certificate) as server:
@@ -84,25 +84,25 @@ async def test_mail_server_with_a_certificate_of_the_ca_file_is_accepted(
 
 
 @pytest.mark.parametrize("scheme", TLS)
-async def test_mail_server_with_a_certificate_for_another_host_is_refused(
+async def test_smtp_server_with_certificate_for_another_host_is_rejected(
     database: Database, keyring: Keyring, tmp_path: Path, scheme: str
 ) -> None:
     other = make_certificate(tmp_path / "other", "mail.example.com")
     with mail_server(scheme, other) as server:
         await put(database, keyring)
         url = f"{scheme}://localhost:{server.port}"
-        (refused,) = await deliver(mail_sender(database, keyring, url, tmp_path, other.ca_file))
-        assert "Hostname mismatch" in refused["reason"]
+        (failure,) = await deliver(mail_sender(database, keyring, url, tmp_path, other.ca_file))
+        assert "Hostname mismatch" in failure["reason"]
         assert server.mails == []
 
 
-async def test_mail_server_without_starttls_is_not_used_in_plain_text(
+async def test_smtp_server_without_starttls_is_not_used_in_plain_text(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
 ) -> None:
     await put(database, keyring)
     url = f"smtp+starttls://user:hunter2@localhost:{plain.port}"
-    (refused,) = await deliver(mail_sender(database, keyring, url, tmp_path))
-    assert refused["reason"] == "SMTPNotSupportedError"
+    (failure,) = await deliver(mail_sender(database, keyring, url, tmp_path))
+    assert failure["reason"] == "SMTPNotSupportedError"
     assert (plain.mails, plain.passwords) == ([], [])
 
 
@@ -120,7 +120,7 @@ POISONED: list[dict[str, str | None]] = [
 
 
 @pytest.mark.parametrize("part", POISONED, ids=str)
-async def test_mail_that_cannot_be_built_is_given_up_and_the_next_one_is_sent(
+async def test_invalid_mail_is_abandoned_and_the_next_one_is_sent(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, part: dict[str, str | None]
 ) -> None:
     sender = mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
@@ -140,7 +140,7 @@ async def test_mail_that_cannot_be_built_is_given_up_and_the_next_one_is_sent(
 
 
 @pytest.mark.parametrize("tries", [MAX_TRIES, 2**31 - 1])
-async def test_mail_whose_attempts_never_ended_is_given_up(
+async def test_mail_whose_attempts_were_interrupted_is_abandoned(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, tries: int
 ) -> None:
     await put(database, keyring)
@@ -151,7 +151,7 @@ async def test_mail_whose_attempts_never_ended_is_given_up(
     assert await database.value(_COUNT) == 0
 
 
-async def test_mail_of_a_cancelled_worker_is_not_given_up(
+async def test_mail_of_a_cancelled_worker_is_not_abandoned(
     database: Database, keyring: Keyring, tmp_path: Path, certificate: Certificate
 ) -> None:
     await put(database, keyring)

@@ -1,4 +1,4 @@
-"""Of several concurrent changes of a password one succeeds: whoever decided by the old state of the user does not."""
+"""One of several concurrent password changes succeeds; those based on the old state of the user fail."""
 
 import asyncio
 import threading
@@ -14,8 +14,8 @@ OWNERS, THIEFS = "the owner's new one", "the thief's new one"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
-class HeldRow:
-    """A counter that is locked by a transaction, in a thread of its own, until it is released."""
+class LockedRow:
+    """A counter that a transaction in another thread locks until it is released."""
 
     def __init__(self, server: Server, key: bytes) -> None:
         self._dsn = server.settings["SSO_DATABASE_URL"]
@@ -23,7 +23,7 @@ class HeldRow:
         self._locked, self._release = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._hold()))
 
-    def __enter__(self) -> "HeldRow":
+    def __enter__(self) -> "LockedRow":
         self._thread.start()
         assert self._locked.wait(10)
         return self
@@ -46,7 +46,7 @@ def change(browser: Browser, new: str) -> int:
     return browser.submit("/account/password", **fields).status_code
 
 
-def test_password_change_that_was_decided_by_the_old_password_does_not_undo_a_newer_one(server: Server) -> None:
+def test_delayed_password_change_does_not_undo_a_newer_one(server: Server) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as thief, fresh_browser(server, login) as owner:
         thief.open_account()
@@ -56,7 +56,7 @@ def test_password_change_that_was_decided_by_the_old_password_does_not_undo_a_ne
         )
         answers: list[int] = []
         late = threading.Thread(target=lambda: answers.append(change(thief, THIEFS)))
-        with HeldRow(server, digest(f"device:{login}:session {session_id}")):
+        with LockedRow(server, digest(f"device:{login}:session {session_id}")):
             late.start()
             until(lambda: query(server, WAITING)[0][0])  # the old password was found right, and is being counted
             owner.open_account()

@@ -1,4 +1,4 @@
-"""Password managers and screen readers find the account's name in every form that asks for a password."""
+"""Every form with a password field has the account name for password managers and screen readers."""
 
 from html.parser import HTMLParser
 
@@ -10,7 +10,7 @@ from tests.kit.server import Server
 
 
 class Fields(HTMLParser):
-    """The input fields of each form, in their order."""
+    """Collects the input fields of each form, in order."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Guesses of second-factor codes are counted before they are judged: a burst gets no more true answers than a few."""
+"""Second-factor codes are counted before they are checked, so that a burst gets few checks."""
 
 import hmac
 import math
@@ -28,14 +28,14 @@ from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server
 
 LOGIN = "/proxy/api/login"
-FREE = 5  # guesses before an account must wait, and guesses at one mailed code
+FREE = 5  # attempts before an account is blocked, and attempts at one mailed code
 BURST = 50
 ROUNDS = 6
 HERE = parse_address("192.0.2.1")
 
 
-def send_together(server: Server, guesses: list[httpx.Request]) -> Counter[int]:
-    """Counts answers by status. The last byte of each request is held back until all others have been sent."""
+def send_concurrently(server: Server, guesses: list[httpx.Request]) -> Counter[int]:
+    """Counts responses by status. The last byte of each request is sent after all other bytes of all requests."""
     url = urlsplit(server.base_url)
     messages = [_wire_form(guess) for guess in guesses]
     with ExitStack() as stack:
@@ -70,7 +70,7 @@ def api_guess(browser: Browser, login: str, code: str) -> httpx.Request:
 
 
 def burst(server: Server, kind: str, way: str) -> Counter[int]:
-    """The right code among many wrong ones, and late among them: its answer may not be a true one."""
+    """Sends the correct code in the middle of many wrong ones."""
     totp = kind == "totp"
     login = new_user(server, **({"totp_secret": TOTP_SECRET} if totp else {"email_2fa": True}))
     with Browser(server) as browser:
@@ -79,25 +79,27 @@ def burst(server: Server, kind: str, way: str) -> Counter[int]:
         codes = wrong_codes(right, BURST - 1)
         codes.insert(BURST // 2, right)
         guesses = [page_guess(browser, code) if way == "page" else api_guess(browser, login, code) for code in codes]
-        return send_together(server, guesses)
+        return send_concurrently(server, guesses)
 
 
 @pytest.mark.parametrize("way", ["page", "login operation"])
 @pytest.mark.parametrize("kind", ["email", "totp"])
-def test_parallel_code_guesses_get_at_most_five_true_answers(server: Server, kind: str, way: str) -> None:
+def test_concurrent_codes_are_checked_at_most_five_times(server: Server, kind: str, way: str) -> None:
     won = 0
     for _ in range(ROUNDS):
         began = time.monotonic()
         seen = burst(server, kind, way)
-        waits_over = int(math.log2(1 + time.monotonic() - began))  # of 1, 2, 4, … seconds, one guess after each
+        expired_blocks = int(
+            math.log2(1 + time.monotonic() - began)
+        )  # blocks of 1, 2, 4, … seconds, one attempt after each
         success = seen[303] + seen[200]
         assert seen[401] + seen[429] + success == BURST
-        assert success or seen[401] <= FREE + waits_over
+        assert success or seen[401] <= FREE + expired_blocks
         won += success
-    assert won < ROUNDS  # by chance, one of the first five guesses may be the right one
+    assert won < ROUNDS  # one of the first five codes may be the correct one by chance
 
 
-def test_mailed_code_cannot_be_found_from_its_stored_digest(server: Server) -> None:
+def test_email_code_cannot_be_derived_from_its_stored_digest(server: Server) -> None:
     login = new_user(server, email_2fa=True)
     with server.client() as client:
         client.post(LOGIN, json={"login": login, "password": PASSWORD})
@@ -109,31 +111,31 @@ def test_mailed_code_cannot_be_found_from_its_stored_digest(server: Server) -> N
         assert not hmac.compare_digest(digest(text), stored)
 
 
-def test_sixth_guess_at_a_mailed_code_is_refused_even_if_right(server: Server) -> None:
+def test_sixth_attempt_at_an_email_code_is_rejected_even_if_correct(server: Server) -> None:
     login = new_user(server, email_2fa=True)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         (code,) = mailed_codes(server, login)
         for wrong in wrong_codes(code, FREE):
             assert browser.submit("/login/code", otp=wrong).status_code == 401
-        query(server, "DELETE FROM throttle")  # the wait of the account is over
+        query(server, "DELETE FROM throttle")  # ends the block of the account
         assert browser.submit("/login/code", otp=code).status_code == 401
 
 
 async def _right_code(services: Services, user: User) -> str:
     if user.totp_sealed:
         return App(TOTP_SECRET).code()
-    await services.factors.send_code(user)
+    await services.second_factors.send_code(user)
     (mail,) = await services.database.rows(Statement("SELECT id, body_sealed FROM outbox"))
     body = services.keyring.open(place("outbox.body_sealed", mail["id"]), mail["body_sealed"])
     return body.partition("code is ")[2][:6]
 
 
 @pytest.mark.parametrize("kind", ["email", "totp"])
-async def test_guess_that_was_not_counted_in_time_is_never_judged(
+async def test_attempt_beyond_the_limit_is_not_checked(
     services: Services, settings: Settings, keyring: Keyring, dsn: str, kind: str
 ) -> None:
-    """All guesses of both workers have begun before the first one is judged; the right one, begun last, is first."""
+    """All attempts of both workers start before one is checked. The correct code starts last and is checked first."""
     async with Database.open(dsn, 4) as other_database:
         workers = [services, build(settings, other_database, keyring)]
         user = await add_user(services, **({"totp_secret": TOTP_SECRET} if kind == "totp" else {"email_2fa": True}))
@@ -148,15 +150,15 @@ async def test_guess_that_was_not_counted_in_time_is_never_judged(
             if begun + ended == BURST:
                 all_begun.set()
 
-        def delay_judgement(factors: SecondFactors) -> None:
-            judge = factors.check
+        def delay_check(factors: SecondFactors) -> None:
+            original = factors.check
 
             async def check(user: User, code: str) -> bool:
                 nonlocal begun
                 begun += 1
                 note_progress()
                 await (all_begun if code == right else right_ended).wait()
-                return await judge(user, code)
+                return await original(user, code)
 
             factors.check = check  # type: ignore[method-assign]
 
@@ -172,7 +174,7 @@ async def test_guess_that_was_not_counted_in_time_is_never_judged(
                 right_ended.set()
 
         for worker in workers:
-            delay_judgement(worker.factors)
+            delay_check(worker.second_factors)
         async with trio.open_nursery() as nursery:
             for code in wrong_codes(right, BURST - 1):
                 nursery.start_soon(guess, random.choice(workers), code)

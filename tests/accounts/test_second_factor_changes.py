@@ -1,4 +1,4 @@
-"""Every change of second factors needs the present factor, ends what was signed in without it, and is told by mail."""
+"""Every change of second factors requires the current factor, revokes other sessions and is announced by mail."""
 
 from email import message_from_string
 from email.policy import default
@@ -9,7 +9,7 @@ import trio
 
 from sso.core.encryption import Keyring
 from sso.services import Services
-from tests.accounts.test_account_pages import shown_secret
+from tests.accounts.test_account_pages import displayed_secret
 from tests.kit.browser import App, Browser, fresh_browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server, until
@@ -18,7 +18,7 @@ LOGIN = "/proxy/api/login"
 
 
 def notices(server: Server, login: str) -> list[str]:
-    """The first lines of the notices about changes, for one recipient."""
+    """Returns the first lines of the mails about changes, for one recipient."""
     folder = server.folder / "data" / "mail"
     mails = [message_from_string(path.read_text(), policy=default) for path in folder.glob("*.eml")]
     return [
@@ -54,13 +54,13 @@ def allow_another_mail(server: Server) -> None:
     query(server, "UPDATE email_codes SET sent = sent - interval '61 s'")
 
 
-def test_setting_up_an_app_ends_what_was_signed_in_without_it(server: Server) -> None:
+def test_totp_setup_ends_other_sessions(server: Server) -> None:
     login = new_user(server)
     token = api_token(server, login)
     with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
         before = browser.cookie()
         browser.get("/account/totp")
-        code = App(shown_secret(browser)).code()
+        code = App(displayed_secret(browser)).code()
         browser.follow(browser.submit("/account/totp", otp=code, current_password=PASSWORD))
         assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
         assert browser.cookie() != before
@@ -69,7 +69,7 @@ def test_setting_up_an_app_ends_what_was_signed_in_without_it(server: Server) ->
     assert is_notified(server, login, "An authenticator app was set up for your account.")
 
 
-def test_removing_the_app_needs_a_code(server: Server) -> None:
+def test_removing_totp_requires_a_code(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
@@ -87,7 +87,7 @@ def test_removing_the_app_needs_a_code(server: Server) -> None:
         assert browser.sign_in(login).headers["Location"] == "/account"
 
 
-def test_turning_mailed_codes_off_needs_a_mailed_code(server: Server) -> None:
+def test_turning_email_codes_off_requires_an_email_code(server: Server) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
         browser.open_account()
@@ -106,36 +106,36 @@ def test_turning_mailed_codes_off_needs_a_mailed_code(server: Server) -> None:
         assert browser.sign_in(login).headers["Location"] == "/account"
 
 
-def test_adding_an_app_needs_the_mailed_code_that_is_on(server: Server) -> None:
+def test_totp_setup_requires_an_email_code_if_those_are_on(server: Server) -> None:
     login = new_user(server, email_2fa=True)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         browser.submit("/login/code", otp=mailed_codes(server, login)[0])
         browser.get("/account/totp")
-        app = App(shown_secret(browser))
+        app = App(displayed_secret(browser))
         proof = {"current_password": PASSWORD, "otp": app.code()}
         assert browser.submit("/account/totp", **proof).status_code == 422
         assert browser.problem == "This code is incorrect or has already been used."
         allow_another_mail(server)
-        secret = shown_secret(browser)
+        secret = displayed_secret(browser)
         browser.page = browser.post("/account/totp/code", browser.form("/account/totp"))
         assert browser.notice == "We have sent you a code. Check your e-mail."
-        assert shown_secret(browser) == secret
+        assert displayed_secret(browser) == secret
         code = mailed_codes(server, login, 2)[1]
         assert browser.submit("/account/totp", **proof, present_otp=code).status_code == 303
 
 
-def test_app_cannot_be_replaced_without_its_code(server: Server) -> None:
+def test_totp_cannot_be_replaced_without_its_code(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
         browser.get("/account/totp")
-        proof = {"current_password": PASSWORD, "otp": App(shown_secret(browser)).code()}
+        proof = {"current_password": PASSWORD, "otp": App(displayed_secret(browser)).code()}
         assert browser.submit("/account/totp", **proof).status_code == 422
         assert browser.submit("/account/totp", **proof, present_otp=app.code()).status_code == 303
 
 
-def test_blocked_factor_cannot_be_switched_off(server: Server) -> None:
+def test_blocked_factor_cannot_be_turned_off(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
@@ -150,7 +150,7 @@ def test_enrolment_works_once(server: Server) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as browser:
         browser.get("/account/totp")
-        app, setup = App(shown_secret(browser)), browser.form("/account/totp")["setup"]
+        app, setup = App(displayed_secret(browser)), browser.form("/account/totp")["setup"]
         browser.follow(browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD))
         browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=app.code()))
         browser.get("/account/totp")
@@ -160,12 +160,12 @@ def test_enrolment_works_once(server: Server) -> None:
         assert "/account/totp/remove" not in browser.page.text
 
 
-def test_enrolment_belongs_to_one_browser(server: Server) -> None:
+def test_enrolment_is_bound_to_one_browser(server: Server) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
         for each in (browser, other):
             each.get("/account/totp")
-        app, setup = App(shown_secret(other)), other.form("/account/totp")["setup"]
+        app, setup = App(displayed_secret(other)), other.form("/account/totp")["setup"]
         answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
         assert answer.headers["Location"] == "/account/totp"
 
@@ -183,15 +183,15 @@ def test_enrolment_expires(server: Server) -> None:
         proof = {"otp": App(secret).code(), "current_password": PASSWORD}
         assert browser.submit("/account/totp", setup=old, **proof).status_code == 422
         assert browser.problem == "The key has expired. Please add the new key to your app."
-        assert shown_secret(browser) != secret
+        assert displayed_secret(browser) != secret
 
 
-async def test_of_several_concurrent_enrolments_one_succeeds(services: Services) -> None:
+async def test_one_of_several_concurrent_enrolments_succeeds(services: Services) -> None:
     user = await add_user(services)
     changed = []
 
     async def enrol(number: int) -> None:
-        sealed = services.factors.seal_totp(user.user_id, TOTP_SECRET)
+        sealed = services.second_factors.seal_totp(user.user_id, TOTP_SECRET)
         if await services.second_factor_changes.set_totp(user, sealed, number):
             changed.append(number)
 
@@ -204,7 +204,7 @@ async def test_of_several_concurrent_enrolments_one_succeeds(services: Services)
     assert now.totp_last_step == changed[0]
 
 
-def test_operator_reset_ends_sessions_and_notifies(server: Server) -> None:
+def test_operator_reset_ends_sessions_and_notifies_the_user(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
@@ -214,14 +214,14 @@ def test_operator_reset_ends_sessions_and_notifies(server: Server) -> None:
 
 
 @pytest.mark.parametrize("change", [{"totp_secret": TOTP_SECRET}, {"email_2fa": True}])
-def test_applied_change_of_factors_ends_sessions(server: Server, change: dict[str, object]) -> None:
+def test_factor_change_by_apply_ends_sessions(server: Server, change: dict[str, object]) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as browser:
         server.apply({"users": [{"login": login, **change}]})
         assert not browser.is_signed_in
 
 
-def test_notice_is_in_the_language_of_the_owner(server: Server) -> None:
+def test_notice_is_in_the_language_of_the_user(server: Server) -> None:
     login = new_user(server, lang="fr")
     with fresh_browser(server, login) as browser:
         browser.open_account()

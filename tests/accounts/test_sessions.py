@@ -1,4 +1,4 @@
-"""Browser sessions: what the cookie is, what the database keeps, and when it ends."""
+"""Browser sessions: cookies, stored digests, expiry and revocation."""
 
 import hashlib
 import re
@@ -33,7 +33,7 @@ def login(server: Server) -> str:
     return new_user(server)
 
 
-def test_the_cookie_changes_at_every_sign_in(browser: Browser, login: str) -> None:
+def test_cookie_changes_at_every_login(browser: Browser, login: str) -> None:
     browser.get("/login")
     seen = {browser.cookie(VISIT)}
     for _ in range(3):
@@ -46,7 +46,7 @@ def test_the_cookie_changes_at_every_sign_in(browser: Browser, login: str) -> No
     assert len(seen) == 4
 
 
-def test_the_cookie_changes_at_the_second_step(browser: Browser, server: Server) -> None:
+def test_cookie_changes_after_the_second_factor(browser: Browser, server: Server) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     browser.get("/login")
     before = browser.cookie(VISIT)
@@ -58,7 +58,7 @@ def test_the_cookie_changes_at_the_second_step(browser: Browser, server: Server)
     assert browser.cookie() not in (None, before, owing)
 
 
-def test_a_cookie_that_was_set_before_is_worthless_afterwards(browser: Browser, server: Server, login: str) -> None:
+def test_cookie_planted_before_the_login_is_not_reused(browser: Browser, server: Server, login: str) -> None:
     planted = "A" * 43
     browser.set_cookie(planted)
     browser.set_cookie(planted, VISIT)
@@ -72,7 +72,7 @@ def test_a_cookie_that_was_set_before_is_worthless_afterwards(browser: Browser, 
             assert attacker.get("/login/code").headers["Location"] == "/login"
 
 
-def test_the_session_that_was_there_ends_at_the_next_sign_in(browser: Browser, server: Server, login: str) -> None:
+def test_previous_session_ends_at_the_next_login(browser: Browser, server: Server, login: str) -> None:
     browser.sign_in(login)
     before = browser.cookie()
     assert before
@@ -89,14 +89,14 @@ def test_the_session_that_was_there_ends_at_the_next_sign_in(browser: Browser, s
 @pytest.mark.parametrize(
     "value", ["", "x", "A" * 42, "A" * 44, "A" * 42 + "\N{LATIN SMALL LETTER E WITH ACUTE}", "'--"]
 )
-def test_what_was_never_a_cookie_of_ours_is_nobody(server: Server, value: str) -> None:
+def test_malformed_cookie_is_ignored(server: Server, value: str) -> None:
     with server.client() as client:
         headers = [(b"Cookie", f"{SESSION}={value}; {VISIT}={value}".encode())]
         assert client.get("/account", headers=headers).status_code == 303
         assert client.get("/login/code", headers=headers).status_code == 303
 
 
-def test_the_database_keeps_digests_only(browser: Browser, server: Server, login: str) -> None:
+def test_database_contains_digests_only(browser: Browser, server: Server, login: str) -> None:
     browser.sign_in(login)
     secret = browser.cookie() or ""
     (row,) = query(server, "SELECT * FROM browser_sessions WHERE digest = $1", hashlib.sha256(secret.encode()).digest())
@@ -111,7 +111,7 @@ def test_the_database_keeps_digests_only(browser: Browser, server: Server, login
         assert not query(server, f'SELECT 1 FROM "{table}" t WHERE t::text LIKE $1', f"%{secret}%"), table
 
 
-def test_cookies_are_for_this_service_alone(browser: Browser, login: str) -> None:
+def test_cookies_are_host_only_http_only_and_same_site(browser: Browser, login: str) -> None:
     visit = attributes(browser.get("/login"))
     assert visit[VISIT] == {"httponly": "", "path": "/", "samesite": "Lax"}
     answer = browser.submit("/login", login=login, password=PASSWORD)
@@ -123,7 +123,7 @@ def test_cookies_are_for_this_service_alone(browser: Browser, login: str) -> Non
 
 
 def attributes(answer: httpx.Response) -> dict[str, dict[str, str]]:
-    """By cookie name; no domain means: to this host and nowhere else."""
+    """Returns the attributes of each cookie. A cookie without a domain is sent to this host only."""
     found = {}
     for line in answer.headers.get_list("Set-Cookie"):
         first, *rest = line.split("; ")
@@ -134,7 +134,7 @@ def attributes(answer: httpx.Response) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def https(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A server whose public address is https; what ends TLS stands before it."""
+    """A client of a server with an https base URL, behind a proxy that terminates TLS."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         bind = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -147,7 +147,7 @@ def https(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
             yield client
 
 
-def test_with_https_cookies_are_secure_and_bound_to_the_host(https: httpx.Client) -> None:
+def test_https_cookies_are_secure_and_have_the_host_prefix(https: httpx.Client) -> None:
     page = https.get("/login")
     assert attributes(page) == {
         "__Host-sso_visit": {"httponly": "", "path": "/", "samesite": "Lax", "secure": ""},
@@ -169,7 +169,7 @@ def test_with_https_cookies_are_secure_and_bound_to_the_host(https: httpx.Client
     assert https.get("/account", headers={"Cookie": f"sso_session={secret}"}).status_code == 303
 
 
-def test_with_https_a_form_from_the_http_address_is_refused(https: httpx.Client) -> None:
+def test_https_rejects_a_form_with_an_http_origin(https: httpx.Client) -> None:
     page = https.get("/login")
     visit = page.headers["Set-Cookie"].partition(";")[0]
     found = re.search(r'name="csrf" value="([^"]+)"', page.text)
@@ -179,7 +179,7 @@ def test_with_https_a_form_from_the_http_address_is_refused(https: httpx.Client)
         assert https.post("/login", data=fields, headers={"Cookie": visit, "Origin": origin}).status_code == 403
 
 
-def test_with_https_every_answer_asks_for_https_for_a_year(https: httpx.Client) -> None:
+def test_https_responses_have_hsts_for_a_year(https: httpx.Client) -> None:
     for path in ("/login", "/nothing", "/static/sso.css", "/proxy/oauth/keys", "/healthz"):
         assert https.get(path).headers["Strict-Transport-Security"] == "max-age=31536000", path
 
@@ -214,7 +214,7 @@ def sign_out_everywhere_else(server: Server, login: str) -> None:
 @pytest.mark.parametrize(
     "end", [disable, set_password, end_sessions, change_on_the_account_page, sign_out_everywhere_else]
 )
-def test_a_session_ends_on_every_worker_at_once(server: Server, end: Callable[[Server, str], None]) -> None:
+def test_revoked_session_ends_on_all_workers(server: Server, end: Callable[[Server, str], None]) -> None:
     login = new_user(server)
     with each_worker(server) as workers, fresh_browser(server, login) as browser:
         cookies = {"Cookie": f"{SESSION}={browser.cookie()}"}
@@ -224,7 +224,7 @@ def test_a_session_ends_on_every_worker_at_once(server: Server, end: Callable[[S
         assert {worker.get("/account", headers=cookies).status_code for worker in workers} == {303}
 
 
-def test_a_half_finished_sign_in_ends_too(server: Server, browser: Browser) -> None:
+def test_revocation_ends_a_login_challenge(server: Server, browser: Browser) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     browser.follow(browser.sign_in(login))
     form = browser.form("/login/code")
@@ -234,7 +234,7 @@ def test_a_half_finished_sign_in_ends_too(server: Server, browser: Browser) -> N
     assert not browser.is_signed_in
 
 
-async def test_a_sign_in_that_began_before_everything_ended_gives_nothing(services: Services) -> None:
+async def test_login_that_started_before_a_revocation_gets_no_session(services: Services) -> None:
     before = await add_user(services)
     await services.users.set_password(before.user_id, await services.hasher.hash("another one"))
     with pytest.raises(InvalidCredentials):
@@ -248,7 +248,7 @@ async def test_a_sign_in_that_began_before_everything_ended_gives_nothing(servic
     await services.sessions.start(after, "login", HERE, "")
 
 
-def test_a_session_ends_after_its_time(server: Server, browser: Browser, login: str) -> None:
+def test_session_expires(server: Server, browser: Browser, login: str) -> None:
     browser.sign_in(login)
     own = hashlib.sha256((browser.cookie() or "").encode()).digest()
     ((left,),) = query(server, "SELECT expires - now() FROM browser_sessions WHERE digest = $1", own)

@@ -1,4 +1,4 @@
-"""The user JWT: what it carries, and everything that makes it void."""
+"""The user JWT: its claims, and everything that makes it void."""
 
 import json
 import time
@@ -22,10 +22,16 @@ from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
 from tests.kit.builders import add_user
+from tests.kit.conditions import until_blocking
 
 HERE = parse_address("203.0.113.5")
 LATE = 2**40  # a moment of the database that is no limit
 SET_VALID_FROM = Statement("UPDATE users SET valid_from = :moment WHERE user_id = :user_id")
+
+_SLEEP_UNTIL_VALID_FROM = Statement(
+    """SELECT pg_sleep(greatest(0, valid_from - extract(epoch FROM clock_timestamp()))) FROM users
+    WHERE user_id = :user_id"""
+)
 
 
 def issue(services: Services, user: User, **options: Any) -> str:
@@ -51,24 +57,24 @@ def claims_of(token: str) -> dict[str, Any]:
     return claims
 
 
-async def refreshed(services: Services, user: User) -> User:
+async def reloaded(services: Services, user: User) -> User:
     found = await services.users.get(user.user_id)
     assert found is not None
     return found
 
 
-def at(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
+def set_time(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
     monkeypatch.setattr("sso.accounts.user_jwt.time", SimpleNamespace(time=lambda: moment))
 
 
-async def test_it_speaks_for_its_user(services: Services) -> None:
+async def test_verified_jwt_returns_its_user(services: Services) -> None:
     user = await add_user(services)
     caller = await verify(services, issue(services, user))
     assert caller.user == user
     assert caller.claims["sub"] == caller.claims["uid"] == user.user_id
 
 
-async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -> None:
+async def test_jwt_has_exactly_the_specified_claims(services: Services) -> None:
     user = await add_user(services, nick="Ünï 🎮")
     token = services.user_jwts.issue(
         user, LoginOptions(HERE, factor="device", fixed_ips=("10.0.0.0/8",), jwt_public_key="KEY"), "otp", app_id=10,
@@ -104,7 +110,7 @@ async def test_it_carries_exactly_the_claims_of_a_user_jwt(services: Services) -
 def derive(
     services: Services, user: User, inherited: InheritedLimits, auth: str = "token", **options: Any
 ) -> dict[str, Any]:
-    """The claims of a JWT that is derived from another credential."""
+    """Returns the claims of a JWT that derives from another credential."""
     given = LoginOptions(address=HERE, factor="device", **options)
     return claims_of(services.user_jwts.issue(user, given, auth, validated_at=LATE, inherited=inherited))
 
@@ -133,14 +139,14 @@ async def test_derived_jwt_keeps_the_authentication_time_and_never_outlives_its_
         ((), ("10.0.0.0/8",), []),
     ],
 )
-async def test_derived_jwt_works_from_no_address_that_its_source_does_not(
+async def test_derived_jwt_works_only_from_addresses_of_its_source(
     services: Services, source: tuple[str, ...] | None, requested: tuple[str, ...], allowed: list[str] | None
 ) -> None:
     claims = derive(services, await add_user(services), InheritedLimits(ips=source), fixed_ips=requested)
     assert claims.get("ips") == allowed
 
 
-async def test_no_expiry_is_waived_beyond_the_end_that_a_jwt_inherits(
+async def test_expired_for_does_not_extend_the_inherited_end(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = await add_user(services)
@@ -148,30 +154,30 @@ async def test_no_expiry_is_waived_beyond_the_end_that_a_jwt_inherits(
     given = LoginOptions(address=HERE, factor="device")
     token = services.user_jwts.issue(user, given, "token", validated_at=LATE, inherited=InheritedLimits(ends=now + 300))
     assert not await is_void(services, token, expired_for=30 * 86400)
-    at(monkeypatch, now + 301)
+    set_time(monkeypatch, now + 301)
     assert await is_void(services, token, expired_for=30 * 86400)
 
 
-async def test_two_of_one_second_have_names_of_their_own(services: Services) -> None:
+async def test_two_jwts_of_one_second_have_different_ids(services: Services) -> None:
     user = await add_user(services)
     assert len({claims_of(issue(services, user))["jti"] for _ in range(50)}) == 50
 
 
-def test_the_factor_travels_as_its_digest() -> None:
+def test_factor_claim_is_a_digest() -> None:
     assert factor_digest("device-1") == "AyBN6S4R_IxSgTm-QZBlkg64Pb_xpGY7vqRVqm6XAr0"
 
 
-async def test_another_factor_is_refused(services: Services) -> None:
+async def test_wrong_factor_is_rejected(services: Services) -> None:
     token = issue(services, await add_user(services))
     for factor in ("other", "", "Device", "device ", "ünï", factor_digest("device")):
         assert await is_void(services, token, factor=factor)
 
 
-async def test_no_factor_is_asked_for_where_a_service_jwt_stands_in_for_it(services: Services) -> None:
+async def test_factor_is_not_checked_if_a_service_jwt_replaces_it(services: Services) -> None:
     assert not await is_void(services, issue(services, await add_user(services)), factor=None)
 
 
-async def test_bound_to_addresses_it_works_from_there_only(services: Services) -> None:
+async def test_jwt_with_ips_works_only_from_these_networks(services: Services) -> None:
     user = await add_user(services)
     token = issue(services, user, fixed_ips=("10.0.0.0/8", "203.0.113.5/32", "fc00::/7"))
     for address in ("10.255.0.1", "203.0.113.5", "fd00::1", "::ffff:10.0.0.1"):
@@ -182,46 +188,44 @@ async def test_bound_to_addresses_it_works_from_there_only(services: Services) -
     assert not await is_void(services, issue(services, user), address="198.51.100.1")
 
 
-async def test_an_empty_list_of_addresses_lets_nobody_in(services: Services) -> None:
+async def test_jwt_with_an_empty_list_of_ips_works_from_nowhere(services: Services) -> None:
     user = await add_user(services)
     body = claims_of(issue(services, user)) | {"ips": []}
     assert await is_void(services, services.keys.signer().sign(body))
 
 
-async def test_a_disabled_user_s_is_void_at_once_and_stays_so(services: Services) -> None:
+async def test_jwt_of_a_disabled_user_is_void_and_stays_void(services: Services) -> None:
     user = await add_user(services)
     token = issue(services, user)
     await services.users.set_disabled(user.user_id, disabled=True)
     assert await is_void(services, token)
     await services.users.set_disabled(user.user_id, disabled=False)
     assert await is_void(services, token)
-    assert not await is_void(services, issue(services, await refreshed(services, user)))
+    assert not await is_void(services, issue(services, await reloaded(services, user)))
 
 
-async def test_a_changed_password_voids_what_was_issued_before_and_nothing_after(services: Services) -> None:
-    """All of it happens within a second or so; which side of the change counts, not which second."""
+async def test_password_change_voids_earlier_jwts_and_no_later_ones(services: Services) -> None:
+    """All steps may happen within one second; only their order counts."""
     user = await add_user(services)
     before = issue(services, user)
     await services.users.set_password(user.user_id, await services.hasher.hash("another one"))
     assert await is_void(services, before)
-    after = issue(services, await refreshed(services, user))
+    after = issue(services, await reloaded(services, user))
     assert not await is_void(services, after)
 
 
-async def test_each_of_several_changes_within_a_second_voids(services: Services) -> None:
+async def test_each_of_several_revocations_within_a_second_voids_jwts(services: Services) -> None:
     user = await add_user(services)
     tokens = []
     for _ in range(3):
         await services.users.revoke_all(user.user_id)
-        tokens.append(issue(services, await refreshed(services, user)))
+        tokens.append(issue(services, await reloaded(services, user)))
         assert [await is_void(services, token) for token in tokens] == [True] * (len(tokens) - 1) + [False]
 
 
-async def test_iat_is_compared_to_the_second_from_which_tokens_are_valid(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_iat_before_valid_from_is_void(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     user = await add_user(services)
-    at(monkeypatch, 1_800_000_000.9)
+    set_time(monkeypatch, 1_800_000_000.9)
     token = issue(services, user)
     assert claims_of(token)["iat"] == 1_800_000_000
     await services.database.value(SET_VALID_FROM, user_id=user.user_id, moment=1_800_000_000)
@@ -229,12 +233,12 @@ async def test_iat_is_compared_to_the_second_from_which_tokens_are_valid(
     await services.database.value(SET_VALID_FROM, user_id=user.user_id, moment=1_800_000_001)
     assert await is_void(services, token)
     # Issued in the rest of that second, after the change.
-    later = issue(services, await refreshed(services, user))
+    later = issue(services, await reloaded(services, user))
     assert claims_of(later)["iat"] == 1_800_000_001
     assert not await is_void(services, later)
 
 
-async def test_end_sessions_and_apply_void_as_well(services: Services) -> None:
+async def test_end_sessions_and_apply_void_jwts(services: Services) -> None:
     user = await add_user(services)
     token = issue(services, user)
     applier = Applier(services.database, services.hasher, services.keyring)
@@ -242,29 +246,29 @@ async def test_end_sessions_and_apply_void_as_well(services: Services) -> None:
     assert not await is_void(services, token)
     await applier.apply(parse({"users": [{"login": user.login, "password": "another one"}]}))
     assert await is_void(services, token)
-    token = issue(services, await refreshed(services, user))
+    token = issue(services, await reloaded(services, user))
     await services.users.revoke_all(user.user_id)
     assert await is_void(services, token)
 
 
-async def test_an_expired_one_is_refused_unless_its_expiry_is_waived(
+async def test_expired_jwt_is_rejected_unless_expired_for_allows_it(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = await add_user(services)
     token = issue(services, user)
     end = claims_of(token)["exp"]
-    at(monkeypatch, end - 0.5)
+    set_time(monkeypatch, end - 0.5)
     assert not await is_void(services, token)
-    at(monkeypatch, end)
+    set_time(monkeypatch, end)
     assert await is_void(services, token)
     assert not await is_void(services, token, expired_for=30 * 86400)
-    at(monkeypatch, end + 30 * 86400 - 1)
+    set_time(monkeypatch, end + 30 * 86400 - 1)
     assert not await is_void(services, token, expired_for=30 * 86400)
-    at(monkeypatch, end + 30 * 86400)
+    set_time(monkeypatch, end + 30 * 86400)
     assert await is_void(services, token, expired_for=30 * 86400)
 
 
-async def test_the_waiver_waives_nothing_but_the_expiry(services: Services) -> None:
+async def test_expired_for_waives_no_other_check(services: Services) -> None:
     user = await add_user(services)
     old = claims_of(issue(services, user, fixed_ips=("10.0.0.0/8",)))
     expired = old | {"iat": old["iat"] - 7200, "exp": old["exp"] - 7200}
@@ -278,7 +282,7 @@ async def test_the_waiver_waives_nothing_but_the_expiry(services: Services) -> N
     assert await is_void(services, token, **waived)
 
 
-async def test_every_other_kind_of_token_and_issuer_is_refused(services: Services) -> None:
+async def test_other_token_types_and_issuers_are_rejected(services: Services) -> None:
     body = claims_of(issue(services, await add_user(services)))
     assert not await is_void(services, services.keys.signer().sign(body))
     for typ in ("id_token", "refresh_token", "exchanged_token", "service_token", "access_token", None):
@@ -287,45 +291,45 @@ async def test_every_other_kind_of_token_and_issuer_is_refused(services: Service
         assert await is_void(services, services.keys.signer().sign(body | {"iss": issuer}))
 
 
-async def test_one_signed_with_a_key_that_is_not_ours_is_refused(services: Services) -> None:
+async def test_jwt_signed_with_a_foreign_key_is_rejected(services: Services) -> None:
     body = claims_of(issue(services, await add_user(services)))
     for kid in (services.keys.signer().kid, "theirs"):
         assert await is_void(services, Signer(kid, GENERATE["ES256"](), "ES256").sign(body))
 
 
-async def test_no_spelling_of_an_id_stands_for_another_user(services: Services) -> None:
+async def test_malformed_user_id_is_rejected(services: Services) -> None:
     body = claims_of(issue(services, await add_user(services, user_id="12")))
     spellings = (12, "012", " 12", "12 ", "+12", "１２", "1２", "12\0", "", None, ["12"], 12.0, True, "13")
     for sub in spellings:
-        assert await is_void(services, signed(services, body | {"sub": sub}))
+        assert await is_void(services, sign_claims(services, body | {"sub": sub}))
     body.pop("sub")
-    assert await is_void(services, signed(services, body))
+    assert await is_void(services, sign_claims(services, body))
 
 
-def signed(services: Services, body: dict[str, Any]) -> str:
-    """Also with claims that the library would not sign."""
+def sign_claims(services: Services, body: dict[str, Any]) -> str:
+    """Signs any claims, including those that the JWT library rejects."""
     signer = services.keys.signer()
     return pyjwt.PyJWS().encode(json.dumps(body).encode(), signer.key, signer.algorithm, {"kid": signer.kid})
 
 
-async def test_what_is_no_jwt_is_refused(services: Services) -> None:
+async def test_text_that_is_no_jwt_is_rejected(services: Services) -> None:
     for token in ("", "x", "a.b.c", "é.é.é", "A" * 100_000):
         assert await is_void(services, token)
 
 
-async def test_the_clock_of_the_issuer_does_not_matter_much(
+async def test_small_clock_difference_of_the_issuer_is_tolerated(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a minute of difference between machines is nobody's fault."""
+    """The clocks of two machines may differ by half a minute."""
     now = time.time()
     user = await add_user(services)
-    at(monkeypatch, now + 25)
+    set_time(monkeypatch, now + 25)
     token = issue(services, user)
-    at(monkeypatch, now)
+    set_time(monkeypatch, now)
     assert not await is_void(services, token)
-    at(monkeypatch, now + 40)
+    set_time(monkeypatch, now + 40)
     ahead = issue(services, user)
-    at(monkeypatch, now)
+    set_time(monkeypatch, now)
     assert await is_void(services, ahead)
 
 
@@ -335,11 +339,11 @@ async def login(services: Services, user: User) -> str:
 
 
 @pytest.mark.parametrize("ahead", [-20, 0, 20])
-async def test_a_clock_that_is_off_lets_no_token_survive_a_password_change(
+async def test_jwt_of_a_process_with_a_wrong_clock_does_not_survive_a_password_change(
     services: Services, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
     user = await add_user(services)
-    at(monkeypatch, time.time() + ahead)
+    set_time(monkeypatch, time.time() + ahead)
     token = await login(services, user)
     assert not await is_void(services, token)
     changed = await services.users.set_password(user.user_id, "hash")
@@ -348,26 +352,28 @@ async def test_a_clock_that_is_off_lets_no_token_survive_a_password_change(
     assert not await is_void(services, await login(services, changed))
 
 
-async def test_no_token_survives_a_password_change_within_its_second(services: Services) -> None:
-    """Around the boundary too: some of these fall on it."""
+async def test_jwt_does_not_survive_a_password_change_within_its_second(services: Services) -> None:
+    """Repeats until the rounds have crossed the boundary between two seconds."""
     user = await add_user(services)
-    for _ in range(40):
-        user = await refreshed(services, user)
+    seconds: set[int] = set()
+    while len(seconds) < 2:
+        seconds.add(int(time.time()))
+        user = await reloaded(services, user)
         token = await login(services, user)
         await services.users.set_password(user.user_id, "hash")
         assert await is_void(services, token)
-        await trio.sleep(0.03)
 
 
-async def test_what_is_issued_while_a_password_is_being_changed_waits_for_it(services: Services) -> None:
-    """The moment of the change is chosen before it is committed: a token of in between would be younger."""
+async def test_revalidate_waits_for_a_concurrent_password_change(services: Services) -> None:
+    """The change sets ``valid_from`` before it commits; a token that is issued in between would be younger."""
     user = await add_user(services)
     outcomes: list[object] = []
 
     async def change(tx: Transaction) -> None:
         await revoke_everything(tx, user.user_id)
         changing.set()
-        await tx.value(Statement("SELECT pg_sleep(1.2)"))
+        await until_blocking(tx)
+        await tx.value(_SLEEP_UNTIL_VALID_FROM, user_id=user.user_id)
 
     async def issue_meanwhile() -> None:
         await changing.wait()
@@ -382,7 +388,7 @@ async def test_what_is_issued_while_a_password_is_being_changed_waits_for_it(ser
     assert outcomes == [None]
 
 
-async def test_the_database_vouches_with_its_own_clock(services: Services) -> None:
+async def test_revalidate_returns_the_database_time(services: Services) -> None:
     user = await add_user(services)
     before = await services.database.value(Statement("SELECT CAST(floor(extract(epoch FROM now())) AS bigint)"))
     moment = await services.users.revalidate(user)

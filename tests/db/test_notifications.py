@@ -1,3 +1,5 @@
+"""Notifications signal the subscribers of their topic, and a lost connection loses no signal."""
+
 import pytest
 import trio
 
@@ -6,7 +8,7 @@ from sso.db.notifications import Notifications, notify
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
-PATIENCE_S = 20  # what must happen at all happens by then, also on a slow machine
+TIMEOUT_S = 20  # generous, for slow machines
 TERMINATE_LISTENER = Statement(
     """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND query LIKE 'LISTEN%' OR query = 'SELECT 1' AND pid <> pg_backend_pid()"""
@@ -14,80 +16,80 @@ TERMINATE_LISTENER = Statement(
 
 
 @pytest.fixture(autouse=True)
-def no_slow_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It wakes everybody now and then; here only notifications do, however long one takes."""
-    monkeypatch.setattr("sso.db.notifications.SCAN_S", 3600.0)
+def no_rescan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only notifications signal, not the regular rescan."""
+    monkeypatch.setattr("sso.db.notifications.RESCAN_S", 3600.0)
 
 
-async def test_a_notification_wakes_who_watches_its_topic_only(database: Database, nursery: trio.Nursery) -> None:
-    wakeups = Notifications(database)
-    await nursery.start(wakeups.run)
-    await wakeups.connected.wait()
-    with wakeups.watch("mine") as mine, wakeups.watch("other") as other:
+async def test_notification_signals_only_the_subscribers_of_its_topic(
+    database: Database, nursery: trio.Nursery
+) -> None:
+    notifications = Notifications(database)
+    await nursery.start(notifications.run)
+    await notifications.connected.wait()
+    with notifications.subscribe("mine") as mine, notifications.subscribe("other") as other:
         await notify(database, "mine")
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(TIMEOUT_S):
             await mine.receive()
         with pytest.raises(trio.WouldBlock):
             other.receive_nowait()
 
 
-async def test_many_notifications_are_one_wake_up(database: Database, nursery: trio.Nursery) -> None:
-    wakeups = Notifications(database)
-    await nursery.start(wakeups.run)
-    await wakeups.connected.wait()
-    with wakeups.watch("mine") as mine, wakeups.watch("last") as last:
+async def test_many_notifications_are_merged_into_one_signal(database: Database, nursery: trio.Nursery) -> None:
+    notifications = Notifications(database)
+    await nursery.start(notifications.run)
+    await notifications.connected.wait()
+    with notifications.subscribe("mine") as mine, notifications.subscribe("last") as last:
         for _ in range(20):
             await notify(database, "mine")
         await notify(database, "last")
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(TIMEOUT_S):
             await last.receive()
         mine.receive_nowait()
         with pytest.raises(trio.WouldBlock):
             mine.receive_nowait()
 
 
-async def test_nobody_is_woken_by_what_was_rolled_back(database: Database, nursery: trio.Nursery) -> None:
-    wakeups = Notifications(database)
-    await nursery.start(wakeups.run)
-    await wakeups.connected.wait()
+async def test_notification_of_a_rolled_back_transaction_is_not_sent(database: Database, nursery: trio.Nursery) -> None:
+    notifications = Notifications(database)
+    await nursery.start(notifications.run)
+    await notifications.connected.wait()
 
-    async def work(tx: Transaction) -> None:
+    async def notify_and_fail(tx: Transaction) -> None:
         await notify(tx, "mine")
         raise ValueError
 
-    with wakeups.watch("mine") as mine, wakeups.watch("last") as last:
+    with notifications.subscribe("mine") as mine, notifications.subscribe("last") as last:
         with pytest.raises(ValueError):
-            await database.transaction(work)
+            await database.transaction(notify_and_fail)
         await notify(database, "last")
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(TIMEOUT_S):
             await last.receive()
         with pytest.raises(trio.WouldBlock):
             mine.receive_nowait()
 
 
-async def test_a_lost_connection_comes_back_by_itself_and_wakes_everybody(
+async def test_lost_connection_is_reopened_and_signals_all_subscribers(
     database: Database, nursery: trio.Nursery
 ) -> None:
-    wakeups = Notifications(database)
-    await nursery.start(wakeups.run)
-    await wakeups.connected.wait()
-    with wakeups.watch("anything") as signals:
+    notifications = Notifications(database)
+    await nursery.start(notifications.run)
+    await notifications.connected.wait()
+    with notifications.subscribe("anything") as signals:
         assert await database.value(TERMINATE_LISTENER) >= 1
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(TIMEOUT_S):
             await signals.receive()
-        await wakeups.connected.wait()
+        await notifications.connected.wait()
         await notify(database, "anything")
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(TIMEOUT_S):
             await signals.receive()
 
 
-async def test_the_slow_scan_wakes_without_any_connection(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sso.db.notifications.SCAN_S", 0.2)
+async def test_rescan_signals_without_a_connection(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sso.db.notifications.RESCAN_S", 0.05)
     async with Database.open("postgresql://sso@127.0.0.1:1/none") as database:
-        wakeups = Notifications(database)
-        await nursery.start(wakeups.run)
-        with wakeups.watch("anything") as signals, trio.fail_after(PATIENCE_S):
+        notifications = Notifications(database)
+        await nursery.start(notifications.run)
+        with notifications.subscribe("anything") as signals, trio.fail_after(TIMEOUT_S):
             await signals.receive()
         nursery.cancel_scope.cancel()

@@ -12,7 +12,7 @@ from tests.gsid.test_poll_store import new_session
 async def test_unreadable_session_does_not_keep_other_polls_from_being_woken(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held_polls, store = services.game.held_polls, services.game.polls._store
+    held_polls, store = services.game_login.held_polls, services.game_login.polls._store
     polls: list[Poll] = []
     for _ in range(5):
         poll = await store.start(await new_session(services))
@@ -36,11 +36,11 @@ async def test_unreadable_session_does_not_keep_other_polls_from_being_woken(
         if len(woken) == 2:
             done.set()
 
-    monkeypatch.setattr(services.wakeups, "wake", wake)
+    monkeypatch.setattr(services.notifications, "signal", wake)
     with capture_logs() as logs, trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             await nursery.start(held_polls.run)
-            services.wakeups.wake_all()
+            services.notifications.rescan()
             await done.wait()
             nursery.cancel_scope.cancel()
     assert set(woken) == {f"poll:{polls[2].gsid}", f"poll:{polls[4].gsid}"}

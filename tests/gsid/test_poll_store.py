@@ -36,16 +36,16 @@ async def user(services: Services) -> User:
 async def game(services: Services) -> AsyncIterator[GameLogin]:
     """Game login with its background tasks."""
     async with trio.open_nursery() as nursery:
-        await nursery.start(services.wakeups.run)
-        await nursery.start(services.game.held_polls.run)
-        await services.wakeups.connected.wait()
-        yield services.game
+        await nursery.start(services.notifications.run)
+        await nursery.start(services.game_login.held_polls.run)
+        await services.notifications.connected.wait()
+        yield services.game_login
         nursery.cancel_scope.cancel()
 
 
 async def new_session(services: Services) -> str:
     options = LoginOptions(address=ip_address("192.0.2.1"))
-    return (await services.game.registration.register(options, None)).gsid
+    return (await services.game_login.registration.register(options, None)).gsid
 
 
 async def status(database: Database, gsid: str) -> str:
@@ -54,14 +54,14 @@ async def status(database: Database, gsid: str) -> str:
 
 
 async def start_poll(services: Services, gsid: str) -> Poll:
-    poll = await services.game.polls._store.start(gsid)
+    poll = await services.game_login.polls._store.start(gsid)
     assert poll is not None
     return poll
 
 
 async def until_notified(services: Services) -> None:
     """Returns when every notification that was sent before has arrived; they arrive in order."""
-    with services.wakeups.watch("until notified") as signals, trio.fail_after(20):
+    with services.notifications.subscribe("until notified") as signals, trio.fail_after(20):
         await notify(services.database, "until notified")
         await signals.receive()
 
@@ -81,7 +81,7 @@ async def result(game: GameLogin, gsid: str) -> PollOutcome:
 
 
 async def test_polls_from_another_address_in_the_same_batch_change_nothing(services: Services) -> None:
-    store, gsid = services.game.polls._store, await new_session(services)
+    store, gsid = services.game_login.polls._store, await new_session(services)
     numbers: dict[str, list[int | None]] = {"192.0.2.1": [], "192.0.2.2": []}
 
     async def start(address: str) -> None:
@@ -101,7 +101,7 @@ async def test_polls_from_another_address_in_the_same_batch_change_nothing(servi
 async def test_poll_with_an_insufficient_address_is_a_violation_and_changes_nothing(
     services: Services, database: Database, case: str
 ) -> None:
-    game, options = services.game, LoginOptions(address=ip_address("192.0.2.1"))
+    game, options = services.game_login, LoginOptions(address=ip_address("192.0.2.1"))
     key = public_pem(rsa.generate_private_key(65537, 2048).public_key())
     gsid = (await game.registration.register(options, key if case == "a key" else None)).gsid
     address = ip_address("192.0.2.2" if case == "another address" else "192.0.2.1")
@@ -117,11 +117,11 @@ async def test_poll_with_an_insufficient_address_is_a_violation_and_changes_noth
 
 
 async def test_of_several_polls_in_one_batch_only_the_newest_claims(services: Services, user: User) -> None:
-    store = services.game.polls._store
+    store = services.game_login.polls._store
     for _ in range(5):
         gsid = await new_session(services)
         polls = [await start_poll(services, gsid) for _ in range(3)]
-        assert await services.game.sessions.confirm(gsid, user)
+        assert await services.game_login.sessions.confirm(gsid, user)
         claims: dict[int, object] = {}
 
         async def claim(poll: Poll, claims: dict[int, object] = claims) -> None:
@@ -250,7 +250,7 @@ async def test_uncertain_claim_is_found_by_the_same_poll(
         nursery.start_soon(one)
         await claims.failed.wait()
         assert outcomes == []
-        services.wakeups.wake_all()  # as after a lost connection and every few seconds
+        services.notifications.rescan()  # as after a lost connection and every few seconds
     assert isinstance(outcomes[0], LoginReady)
     with pytest.raises(AlreadyDelivered):
         await result(game, gsid)

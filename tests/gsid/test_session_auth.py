@@ -25,7 +25,9 @@ _RECORDS = Statement("SELECT id FROM game_violations WHERE address = :address")
 
 async def register(services: Services, *, key: bool) -> tuple[str, str]:
     """Returns the gsid and the secret."""
-    session = await services.game.registration.register(LoginOptions(HOME), public_text(rsa_key()) if key else None)
+    session = await services.game_login.registration.register(
+        LoginOptions(HOME), public_text(rsa_key()) if key else None
+    )
     return session.gsid, session.secret
 
 
@@ -36,7 +38,7 @@ def request_for(gsid: str, *, location: str = "", signed: bool = False) -> Sessi
 
 async def test_early_polls_count_by_key_for_a_signed_request_and_by_address_otherwise(services: Services) -> None:
     """A public key is no secret: a client that registers it without being able to sign must not get it blocked."""
-    authenticate = services.game.authenticator.authenticate
+    authenticate = services.game_login.authenticator.authenticate
     by_address = AddressKeys.of(HOME).early_polls
     plain, _ = await register(services, key=False)
     keyed, secret = await register(services, key=True)
@@ -49,7 +51,7 @@ async def test_early_polls_count_by_key_for_a_signed_request_and_by_address_othe
 
 
 async def test_blocked_key_refuses_signed_requests_and_blocked_address_the_others(services: Services) -> None:
-    authenticate = services.game.authenticator.authenticate
+    authenticate = services.game_login.authenticator.authenticate
     plain, _ = await register(services, key=False)
     keyed, secret = await register(services, key=True)
     by_key = (await authenticate(request_for(keyed, signed=True))).early_poll_key
@@ -71,7 +73,7 @@ async def test_blocked_key_refuses_signed_requests_and_blocked_address_the_other
 async def test_blocked_address_does_not_refuse_signed_requests(services: Services) -> None:
     await services.database.value(_BLOCK, key=AddressKeys.of(HOME).early_polls)
     keyed, _ = await register(services, key=True)
-    await services.game.authenticator.authenticate(request_for(keyed, signed=True))
+    await services.game_login.authenticator.authenticate(request_for(keyed, signed=True))
 
 
 async def test_concurrent_refusals_beyond_the_limit_share_a_record(services: Services) -> None:
@@ -79,7 +81,7 @@ async def test_concurrent_refusals_beyond_the_limit_share_a_record(services: Ser
 
     async def guess() -> None:
         with pytest.raises(Violation) as error:
-            await services.game.authenticator.authenticate(request_for("x"))
+            await services.game_login.authenticator.authenticate(request_for("x"))
         records.append(error.value.message)
 
     async with trio.open_nursery() as nursery:

@@ -41,7 +41,7 @@ def queued_events(client: SocketClient) -> list[Any]:
 
 async def test_heartbeat_reaches_the_sockets_of_all_batches(services: Services, database: Database) -> None:
     clients = await connected_clients(database, SOCKETS)
-    registry = SocketRegistry(services.game.socket_store, 1)
+    registry = SocketRegistry(services.game_login.socket_store, 1)
     with ExitStack() as registrations:
         for client in clients:
             registrations.enter_context(registry.registered(client))
@@ -52,7 +52,7 @@ async def test_heartbeat_reaches_the_sockets_of_all_batches(services: Services, 
 
 async def test_heartbeat_repeats(services: Services, database: Database) -> None:
     (client,) = await connected_clients(database, 1)
-    registry = SocketRegistry(services.game.socket_store, 0)
+    registry = SocketRegistry(services.game_login.socket_store, 0)
     with registry.registered(client), trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             await nursery.start(registry.run)
@@ -68,7 +68,7 @@ async def test_heartbeat_continues_when_clients_disconnect_meanwhile(
 ) -> None:
     monkeypatch.setattr(socket_registry, "MAX_BATCH", 1)
     clients = await connected_clients(database, 3)
-    store = services.game.socket_store
+    store = services.game_login.socket_store
     registry = SocketRegistry(store, 1)
     seen: list[str] = []
     heartbeat = store.heartbeat
@@ -96,10 +96,10 @@ async def test_heartbeat_continues_when_clients_disconnect_meanwhile(
 
 
 async def test_unreadable_session_closes_only_its_own_socket(services: Services) -> None:
-    registry = services.game.socket_registry
+    registry = services.game_login.socket_registry
     clients = [SocketClient(await new_session(services)) for _ in range(9)]
     for client in clients:
-        await services.game.socket_store.attach(client.gsid, client.socket_id)
+        await services.game_login.socket_store.attach(client.gsid, client.socket_id)
     await services.database.run_sql(_MAKE_UNREADABLE, [clients[4].gsid])
     with capture_logs() as logs, ExitStack() as registrations:
         for client in clients:
@@ -113,7 +113,7 @@ async def test_unreadable_session_closes_only_its_own_socket(services: Services)
 
 async def test_heartbeat_returns_the_current_socket_to_a_replaced_one(services: Services) -> None:
     """A replaced socket notices it by the heartbeat, even if the notification was lost."""
-    store, gsid = services.game.socket_store, await new_session(services)
+    store, gsid = services.game_login.socket_store, await new_session(services)
     for socket_id in ("older", "newer"):
         assert await store.attach(gsid, socket_id)
     sessions = await store.heartbeat([(gsid, "older"), (gsid, "newer")])

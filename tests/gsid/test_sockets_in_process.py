@@ -41,7 +41,7 @@ class InProcessServer:
         return row
 
     async def until_held(self) -> None:
-        while not len(self.services.game.held_polls):  # noqa: ASYNC110 - there is no event to wait for
+        while not len(self.services.game_login.held_polls):  # noqa: ASYNC110 - there is no event to wait for
             await trio.sleep(0.01)
 
 
@@ -52,10 +52,10 @@ async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     app = build_app(services, Health(), Metrics(enabled=False))
     stop, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(services.wakeups.run)
-        await nursery.start(services.game.held_polls.run)
-        await nursery.start(services.game.socket_registry.run)
-        await services.wakeups.connected.wait()
+        await nursery.start(services.notifications.run)
+        await nursery.start(services.game_login.held_polls.run)
+        await nursery.start(services.game_login.socket_registry.run)
+        await services.notifications.connected.wait()
         scope = trio.CancelScope()
 
         async def serve() -> None:
@@ -124,12 +124,12 @@ async def test_server_error_closes_with_1011_and_cancels_no_poll(
 
     async with game.socket() as opened:
         await opened.event()
-        monkeypatch.setattr(server.services.game.socket_store, "read", fail)
-        await server.services.game.confirmation.set_stage(game.gsid, "opened")
+        monkeypatch.setattr(server.services.game_login.socket_store, "read", fail)
+        await server.services.game_login.confirmation.set_stage(game.gsid, "opened")
         code, last = await opened.closed()
     assert (code, last["status"], last["error"]) == (1011, "ERROR", "server error")
     assert (await server.row(game))["cancels"] == 0
-    assert await server.services.game.sessions.confirm(game.gsid, user)
+    assert await server.services.game_login.sessions.confirm(game.gsid, user)
     (answer,) = await receive_all([poll])
     assert answer.outcome == "OK"
 
@@ -143,7 +143,7 @@ async def test_failed_attach_closes_with_1011(
     async def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(server.services.game.socket_store, "attach", fail)
+    monkeypatch.setattr(server.services.game_login.socket_store, "attach", fail)
     async with game.socket() as opened:
         code, last = await opened.closed()
     assert (code, last["error"]) == (1011, "server error")
@@ -153,7 +153,7 @@ async def test_socket_survives_a_heartbeat_that_the_database_refuses(
     server: InProcessServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await new_game(server)
-    registry = server.services.game.socket_registry
+    registry = server.services.game_login.socket_registry
 
     async def fail(*_: object) -> None:
         raise Unavailable("no connection became free")
@@ -161,7 +161,7 @@ async def test_socket_survives_a_heartbeat_that_the_database_refuses(
     async with game.socket() as opened:
         await opened.event()
         with monkeypatch.context() as broken:
-            broken.setattr(server.services.game.socket_store, "heartbeat", fail)
+            broken.setattr(server.services.game_login.socket_store, "heartbeat", fail)
             await registry._heartbeat()
         await registry._heartbeat()
         assert (await opened.event())["event"] == "refresh"
@@ -184,7 +184,7 @@ async def test_draining_server_closes_with_1012_and_answers_polls_with_retry(ser
     async with game.socket() as opened:
         await opened.event()
         server.stop.set()
-        server.services.game.drain()
+        server.services.game_login.drain()
         code, last = await opened.closed(seconds=2)
         (answer,) = await receive_all([poll])
     assert (code, last["status"], last["error"]) == (1012, "ERROR", "server restarting")

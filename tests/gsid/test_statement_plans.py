@@ -24,10 +24,14 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("rows", [0, 1, 2])
 async def test_plan_made_for_a_small_table_uses_indexes(services: Services, database: Database, rows: int) -> None:
     for _ in range(rows):
-        await services.game.registration.register(LoginOptions(address=ip_address("192.0.2.1")), None)
+        await services.game_login.registration.register(LoginOptions(address=ip_address("192.0.2.1")), None)
     for table in ("game_sessions", "throttle", "users"):
         await database.run_sql(f"VACUUM ANALYZE {table}", [])
-    polls, sessions, sockets = services.game.polls._store, services.game.sessions, services.game.socket_store
+    polls, sessions, sockets = (
+        services.game_login.polls._store,
+        services.game_login.sessions,
+        services.game_login.socket_store,
+    )
     batches = (sessions._find, polls._start, polls._claim, polls._set_retry_time, sockets._read)
     for sql in [*(batch._statement.sql for batch in batches), _FIND_CHANGED.sql, _HEARTBEAT.sql]:
         count = max(int(number) for number in re.findall(r"\$(\d+)", sql))

@@ -1,4 +1,4 @@
-"""The key set in memory: who signs, who is published, and how it is kept fresh."""
+"""The signing keys in memory: signer, published set and reloading."""
 
 import orjson
 import pytest
@@ -13,6 +13,7 @@ from sso.keys import store
 from sso.keys.keyset import KeySet
 from sso.keys.store import KeyStore
 from sso.services import Services
+from tests.kit.conditions import until_true
 
 PRIVATE_MEMBERS = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 KEYS = Statement("SELECT count(*) FROM signing_keys")
@@ -24,7 +25,7 @@ def published(keys: KeySet) -> list[str]:
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-async def test_tokens_of_every_algorithm_verify_against_the_set(
+async def test_tokens_of_every_algorithm_verify_with_the_published_set(
     database: Database, keyring: Keyring, algorithm: str
 ) -> None:
     keys = KeySet(store := KeyStore(database, keyring), keyring)
@@ -36,7 +37,7 @@ async def test_tokens_of_every_algorithm_verify_against_the_set(
     assert jwk["alg"] == algorithm
 
 
-async def test_the_published_set_has_no_private_member(services: Services) -> None:
+async def test_published_set_has_no_private_parameters(services: Services) -> None:
     for algorithm in ("RS256", "ES256", "EdDSA"):
         await services.key_store.rotate(algorithm, 3600)
     await services.keys.load()
@@ -48,20 +49,20 @@ async def test_the_published_set_has_no_private_member(services: Services) -> No
     assert b"PRIVATE" not in services.keys.jwks
 
 
-async def test_the_private_key_is_sealed_in_the_database(services: Services) -> None:
+async def test_private_key_is_encrypted_in_the_database(services: Services) -> None:
     (key,) = await services.key_store.all()
     assert "PRIVATE" not in key.private_sealed
     assert "PRIVATE KEY" in services.keyring.open(store.purpose(key.kid), key.private_sealed)
 
 
-async def test_many_who_start_at_once_make_one_first_key(database: Database, keyring: Keyring) -> None:
+async def test_concurrent_starts_create_one_key(database: Database, keyring: Keyring) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(10):
             nursery.start_soon(KeyStore(database, keyring).ensure_signing_keys, "ES256")
     assert await database.value(KEYS) == 1
 
 
-async def test_a_key_is_found_by_its_exact_kid_only(services: Services) -> None:
+async def test_key_is_found_by_its_exact_kid_only(services: Services) -> None:
     (kid,) = published(services.keys)
     assert services.keys.find(kid) is not None
     assert services.keys.find_pem(kid) == (await services.key_store.all())[0].public_pem
@@ -70,7 +71,7 @@ async def test_a_key_is_found_by_its_exact_kid_only(services: Services) -> None:
         assert services.keys.find_pem(other) is None
 
 
-async def test_a_key_past_its_publication_is_gone_from_the_set(services: Services) -> None:
+async def test_key_past_its_publication_is_not_in_the_set(services: Services) -> None:
     (old,) = published(services.keys)
     new = await services.key_store.rotate("ES256", 3600)
     await services.database.value(END_PUBLICATION, kid=old)
@@ -79,21 +80,19 @@ async def test_a_key_past_its_publication_is_gone_from_the_set(services: Service
     assert services.keys.find(old) is None
 
 
-async def test_a_change_is_seen_by_a_running_set_at_once(
+async def test_running_key_set_reloads_after_a_notification(
     services: Services, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sso.db.notifications.SCAN_S", 3600.0)  # without the slow look that comes every few seconds
+    monkeypatch.setattr("sso.db.notifications.RESCAN_S", 3600.0)  # without the periodic reload
     other = KeySet(services.key_store, services.keyring)
-    await nursery.start(services.wakeups.run)
-    await services.wakeups.connected.wait()
-    await nursery.start(other.run, services.wakeups)
+    await nursery.start(services.notifications.run)
+    await services.notifications.connected.wait()
+    await nursery.start(other.run, services.notifications)
     kid = await services.key_store.rotate("ES256", 3600)
-    with trio.fail_after(20):
-        while other.find(kid) is None:  # noqa: ASYNC110 - it tells nobody
-            await trio.sleep(0.01)
+    await until_true(lambda: other.find(kid) is not None)
 
 
-async def test_a_set_whose_master_key_is_missing_says_so(services: Services) -> None:
+async def test_load_fails_without_the_master_key(services: Services) -> None:
     stranger = KeySet(services.key_store, Keyring([MasterKey.generate()]))
     with pytest.raises(SealError, match=services.keyring.keys[0].id):
         await stranger.load()
@@ -108,7 +107,7 @@ POISONED = {
 
 
 @pytest.mark.parametrize("kind", POISONED)
-async def test_damaged_key_is_left_out_and_the_others_sign(services: Services, kind: str) -> None:
+async def test_damaged_key_is_skipped_and_the_others_sign(services: Services, kind: str) -> None:
     (good,) = await services.key_store.all()
     sealed = POISONED[kind].replace("NULL", f"'{services.keyring.seal(store.purpose('damaged'), 'no key')}'")
     if kind == "another algorithm":  # the key itself is fine

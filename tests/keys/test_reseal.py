@@ -1,4 +1,4 @@
-"""Changing the master key: everything that is sealed is sealed anew, and nothing is forgotten."""
+"""Changing the master key: all sealed values are sealed with the new key."""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -88,7 +88,7 @@ async def filled(services: Services) -> Services:
 
 
 async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
-    """Place and value of all that looks sealed, found by its looks in the database itself."""
+    """Returns location and value of everything in the database that looks like a sealed value, by table."""
     columns = await database.rows(
         Statement("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'")
     )
@@ -111,7 +111,7 @@ async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def test_no_sealed_column_is_forgotten() -> None:
+def test_reseal_covers_all_sealed_columns() -> None:
     marked = {f"{table.name}.{column.name}" for table, column in sealed_columns()}
     named = {
         f"{table.name}.{column.name}"
@@ -125,7 +125,7 @@ def test_no_sealed_column_is_forgotten() -> None:
         assert len(table.primary_key.columns) == 1, "its key is the place that a value is bound to"
 
 
-async def test_everything_opens_with_the_new_key_and_only_with_it(filled: Services) -> None:
+async def test_resealed_values_open_with_the_new_key_only(filled: Services) -> None:
     database, old = filled.database, filled.keyring.keys[0]
     before = await sealed_values(database)
     assert set(before) == set(FILL), "what is sealed, and where, as the database has it"
@@ -145,7 +145,7 @@ async def test_everything_opens_with_the_new_key_and_only_with_it(filled: Servic
     assert secrets[secret_purpose("shop")] == CLIENT_SECRET
 
 
-async def test_the_service_works_with_the_new_key_alone(filled: Services) -> None:
+async def test_service_works_with_the_new_key_alone(filled: Services) -> None:
     new = MasterKey.generate()
     await Reseal(filled.database, Keyring([new, *filled.keyring.keys])).run()
     ring = Keyring([new])
@@ -161,7 +161,7 @@ async def test_the_service_works_with_the_new_key_alone(filled: Services) -> Non
     assert again.unchanged == 2
 
 
-async def test_values_that_do_not_open_stay_as_they_are(filled: Services) -> None:
+async def test_values_that_cannot_be_decrypted_are_not_changed(filled: Services) -> None:
     before = await sealed_values(filled.database)
     with pytest.raises(ResealIncomplete, match="9 values cannot be decrypted"):
         await Reseal(filled.database, Keyring([MasterKey.generate()])).run()
@@ -169,7 +169,7 @@ async def test_values_that_do_not_open_stay_as_they_are(filled: Services) -> Non
 
 
 @pytest.mark.parametrize("damaged", ["v1.0.0", "nonsense", "", "v1.{old}.AAAA", "v2.{old}.AAAA"])
-async def test_value_that_does_not_open_is_named_and_all_others_are_sealed_anew(filled: Services, damaged: str) -> None:
+async def test_damaged_value_is_named_and_all_others_are_resealed(filled: Services, damaged: str) -> None:
     old, new = filled.keyring.keys[0], MasterKey.generate()
     value = damaged.format(old=old.id)
     change = Statement("UPDATE oauth_clients SET secret_sealed = :value WHERE client_id = 'shop'")
@@ -184,8 +184,8 @@ async def test_value_that_does_not_open_is_named_and_all_others_are_sealed_anew(
 
 
 @contextmanager
-def held_elsewhere(dsn: str, sql: str) -> Iterator[None]:
-    """Another transaction locks rows meanwhile."""
+def locked_by_another_transaction(dsn: str, sql: str) -> Iterator[None]:
+    """Another transaction holds locks on the selected rows inside the block."""
     holding, done = threading.Event(), threading.Event()
 
     def hold(connection: Connection) -> None:
@@ -207,7 +207,7 @@ def held_elsewhere(dsn: str, sql: str) -> Iterator[None]:
 HOLD = "SELECT 1 FROM users WHERE user_id = '9' FOR UPDATE"
 
 
-async def test_value_that_another_transaction_holds_is_done_last_and_keeps_nobody_waiting(
+async def test_locked_value_is_resealed_last_without_blocking(
     filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)
@@ -222,31 +222,32 @@ async def test_value_that_another_transaction_holds_is_done_last_and_keeps_nobod
             others_done.set()
 
     async with trio.open_nursery() as nursery:
-        with held_elsewhere(dsn, HOLD):
+        with locked_by_another_transaction(dsn, HOLD):
             nursery.start_soon(reseal.run, progress)
             with trio.fail_after(20):
                 await others_done.wait()
             assert await reseal.count_outdated() == 1
-            assert await filled.users.use_totp_step("7", 1)  # what is done is free at once
+            assert await filled.users.use_totp_step("7", 1)  # a resealed row is unlocked at once
     assert counted == sorted(counted)
     assert counted[-1] == 10
     assert await reseal.count_outdated() == 0
 
 
-async def test_value_that_is_held_for_ever_ends_the_command_and_not_the_work(
+async def test_value_that_stays_locked_raises_after_the_others_are_resealed(
     filled: Services, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)
     monkeypatch.setattr(reseal_module, "MAX_STALL_S", 0.0)
     reseal = Reseal(filled.database, Keyring([MasterKey.generate(), *filled.keyring.keys]))
-    with held_elsewhere(dsn, HOLD), pytest.raises(ResealIncomplete, match="other transactions keep 1 values locked"):
+    with (
+        locked_by_another_transaction(dsn, HOLD),
+        pytest.raises(ResealIncomplete, match="other transactions keep 1 values locked"),
+    ):
         await reseal.run()
     assert await reseal.run() == 1
 
 
-async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
-    filled: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrently_changed_value_is_not_overwritten(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = Keyring([MasterKey.generate(), *filled.keyring.keys])
     reseal = Reseal(filled.database, ring)
     other = "NB2W45DFOIZA" * 2
@@ -271,7 +272,7 @@ async def test_value_that_changes_while_it_is_sealed_anew_is_not_overwritten(
     assert ring.open(totp_purpose("7"), user.totp_sealed) == other
 
 
-async def test_many_pages_and_steps_are_all_sealed_anew(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_values_of_many_pages_and_steps_are_resealed(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reseal_module, "PAGE_ROWS", 7)
     monkeypatch.setattr(reseal_module, "STEP_VALUES", 3)
     for number in range(100, 150):
@@ -282,7 +283,7 @@ async def test_many_pages_and_steps_are_all_sealed_anew(filled: Services, monkey
     assert await Reseal(filled.database, Keyring([new])).count_outdated() == 0
 
 
-async def test_values_of_several_old_keys_are_counted_and_all_sealed_anew(filled: Services) -> None:
+async def test_values_of_several_old_keys_are_counted_and_resealed(filled: Services) -> None:
     middle, new = MasterKey.generate(), MasterKey.generate()
     await Reseal(filled.database, Keyring([middle, *filled.keyring.keys])).run()
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that has the old key still
@@ -293,8 +294,8 @@ async def test_values_of_several_old_keys_are_counted_and_all_sealed_anew(filled
     assert await Reseal(filled.database, Keyring([new])).count_outdated() == 0
 
 
-async def test_a_running_service_goes_on_through_a_change(filled: Services, tmp_path: Path) -> None:
-    """It reads the key file when it meets the new key, and seals with it from then on."""
+async def test_running_service_follows_a_change_of_the_master_key(filled: Services, tmp_path: Path) -> None:
+    """The service reads the key file again when it meets a value of the new key, and then seals with that key."""
     path = tmp_path / "secret.key"
     path.write_text(filled.keyring.keys[0].text())
     path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Signatures beside the event loop."""
+"""Signatures that are made in a thread."""
 
 import threading
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from sso.keys.signing_pool import INLINE_SIGNATURES, SigningPool
 MANY = 3 * INLINE_SIGNATURES
 
 
-class Watched(Signer):
-    """Tells where it was asked to sign."""
+class RecordingSigner(Signer):
+    """Records the thread in which it signs."""
 
     def sign(self, claims: Mapping[str, Any]) -> str:
         threads.append(threading.current_thread())
@@ -29,19 +29,19 @@ threads: list[threading.Thread] = []
 
 @pytest.fixture(scope="module")
 def keys() -> dict[str, Signer]:
-    return {algorithm: Watched("k", generate(), algorithm) for algorithm, generate in GENERATE.items()}
+    return {algorithm: RecordingSigner("k", generate(), algorithm) for algorithm, generate in GENERATE.items()}
 
 
 @pytest.fixture(autouse=True)
-def nobody_yet() -> None:
+def reset_threads() -> None:
     threads.clear()
 
 
-async def sign_many(aside: SigningPool, signer: Signer, count: int) -> list[str]:
+async def sign_many(pool: SigningPool, signer: Signer, count: int) -> list[str]:
     signed: dict[int, str] = {}
 
     async def one(number: int) -> None:
-        signed[number] = await aside.sign(signer, {"number": number})
+        signed[number] = await pool.sign(signer, {"number": number})
 
     async with trio.open_nursery() as nursery:
         for number in range(count):
@@ -49,44 +49,43 @@ async def sign_many(aside: SigningPool, signer: Signer, count: int) -> list[str]
     return [signed[number] for number in range(count)]
 
 
-def elsewhere() -> int:
+def signed_in_threads() -> int:
     return sum(thread is not threading.main_thread() for thread in threads)
 
 
-async def test_of_many_at_once_all_but_a_few_are_made_in_a_thread(keys: dict[str, Signer]) -> None:
-    aside, signer = SigningPool(spare_core=True), keys["RS256"]
+async def test_many_signatures_at_once_are_made_in_a_thread(keys: dict[str, Signer]) -> None:
+    pool, signer = SigningPool(spare_core=True), keys["RS256"]
     for _ in range(3):
         threads.clear()
-        assert await sign_many(aside, signer, MANY) == [signer.sign({"number": number}) for number in range(MANY)]
-        assert elsewhere() == MANY - INLINE_SIGNATURES
-        await trio.sleep(0.01)
+        assert await sign_many(pool, signer, MANY) == [signer.sign({"number": number}) for number in range(MANY)]
+        assert signed_in_threads() == MANY - INLINE_SIGNATURES
 
 
-async def test_a_few_are_made_on_the_spot(keys: dict[str, Signer]) -> None:
+async def test_few_signatures_are_made_inline(keys: dict[str, Signer]) -> None:
     await sign_many(SigningPool(spare_core=True), keys["RS256"], INLINE_SIGNATURES)
-    assert elsewhere() == 0
+    assert signed_in_threads() == 0
 
 
 @pytest.mark.parametrize("algorithm", ["ES256", "EdDSA"])
-async def test_a_cheap_signature_is_made_on_the_spot(keys: dict[str, Signer], algorithm: str) -> None:
+async def test_cheap_signatures_are_made_inline(keys: dict[str, Signer], algorithm: str) -> None:
     await sign_many(SigningPool(spare_core=True), keys[algorithm], MANY)
-    assert elsewhere() == 0
+    assert signed_in_threads() == 0
 
 
-async def test_where_no_core_is_left_all_are_made_on_the_spot(keys: dict[str, Signer]) -> None:
+async def test_signatures_are_made_inline_without_a_spare_core(keys: dict[str, Signer]) -> None:
     await sign_many(SigningPool(spare_core=False), keys["RS256"], MANY)
-    assert elsewhere() == 0
+    assert signed_in_threads() == 0
 
 
-async def test_an_error_is_for_whom_it_concerns(keys: dict[str, Signer]) -> None:
-    aside, good = SigningPool(spare_core=True), []
+async def test_error_is_raised_in_its_caller_only(keys: dict[str, Signer]) -> None:
+    pool, good = SigningPool(spare_core=True), []
 
     async def one(claims: dict[str, Any]) -> None:
         if "bad" in claims:
             with pytest.raises(KeyError):
-                await aside.sign(keys["RS256"], claims)
+                await pool.sign(keys["RS256"], claims)
         else:
-            good.append(await aside.sign(keys["RS256"], claims))
+            good.append(await pool.sign(keys["RS256"], claims))
 
     async with trio.open_nursery() as nursery:
         for number in range(MANY):
@@ -94,28 +93,28 @@ async def test_an_error_is_for_whom_it_concerns(keys: dict[str, Signer]) -> None
     assert len(good) == MANY / 2
 
 
-async def test_callers_who_are_called_off_leave_the_way_free_for_others(keys: dict[str, Signer]) -> None:
-    aside = SigningPool(spare_core=True)
+async def test_cancelled_callers_do_not_block_others(keys: dict[str, Signer]) -> None:
+    pool = SigningPool(spare_core=True)
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
             for number in range(MANY):
-                nursery.start_soon(aside.sign, keys["RS256"], {"number": number})
+                nursery.start_soon(pool.sign, keys["RS256"], {"number": number})
             await trio.lowlevel.checkpoint()
             scope.cancel()
     assert len(threads) < MANY
-    assert len(await sign_many(aside, keys["RS256"], MANY)) == MANY
+    assert len(await sign_many(pool, keys["RS256"], MANY)) == MANY
 
 
-async def test_without_a_thread_all_are_made_on_the_spot(
+async def test_signatures_are_made_inline_if_no_thread_can_be_started(
     keys: dict[str, Signer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none_left(*_: object) -> None:
+    def fail_to_start(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    aside = SigningPool(spare_core=True)
+    pool = SigningPool(spare_core=True)
     with monkeypatch.context() as patch:
-        patch.setattr(trio.lowlevel, "start_thread_soon", none_left)
-        assert len(await sign_many(aside, keys["RS256"], MANY)) == MANY
-    assert elsewhere() == 0
-    assert len(await sign_many(aside, keys["RS256"], MANY)) == MANY
-    assert elsewhere() > 0
+        patch.setattr(trio.lowlevel, "start_thread_soon", fail_to_start)
+        assert len(await sign_many(pool, keys["RS256"], MANY)) == MANY
+    assert signed_in_threads() == 0
+    assert len(await sign_many(pool, keys["RS256"], MANY)) == MANY
+    assert signed_in_threads() > 0

@@ -19,8 +19,8 @@ from sqlalchemy import (
 from sso.db.tables.columns import (
     SEALED,
     created,
+    expiry_index,
     flag,
-    for_the_cleaner,
     json_object,
     metadata,
     moment,
@@ -71,7 +71,7 @@ browser_sessions = Table(
     text_column("device"),
     text_column("auth", "login"),
     Index("ix_browser_sessions_user_id", "user_id"),
-    for_the_cleaner("browser_sessions"),
+    expiry_index("browser_sessions"),
 )
 
 # A browser that has given the right password and owes the second factor.
@@ -81,7 +81,7 @@ login_challenges = Table(
     Column("digest", LargeBinary, primary_key=True),
     user_column(),
     moment("expires"),
-    for_the_cleaner("login_challenges"),
+    expiry_index("login_challenges"),
 )
 
 # One sign-in of a program (a game, a launcher, a script). Its session tokens and user JWTs end with it.
@@ -99,7 +99,7 @@ sign_ins = Table(
     number("gapp_id"),
     flag("ended"),  # by the user: its JWTs are void. Such a row stays until they could not be used anyway
     Index("ix_sign_ins_user_id", "user_id", "last_used"),
-    for_the_cleaner("sign_ins"),
+    expiry_index("sign_ins"),
 )
 
 session_tokens = Table(
@@ -116,7 +116,7 @@ session_tokens = Table(
     number("gapp_id"),
     Column("used", DateTime(timezone=True), nullable=False, server_default=func.now()),  # or issued
     Index("ix_session_tokens_user_id", "user_id", "used", "digest"),
-    for_the_cleaner("session_tokens"),
+    expiry_index("session_tokens"),
 )
 
 email_codes = Table(
@@ -147,7 +147,7 @@ known_factors = Table(
     user_column(),
     moment("expires"),
     Index("ix_known_factors_user_id", "user_id"),
-    for_the_cleaner("known_factors"),
+    expiry_index("known_factors"),
 )
 
 outbox = Table(
@@ -172,5 +172,5 @@ throttle = Table(
     moment("since"),
     moment("blocked_until"),
     moment("expires"),
-    for_the_cleaner("throttle"),
+    expiry_index("throttle"),
 )

@@ -1,4 +1,4 @@
-"""The pieces that tables are made of."""
+"""Columns and indexes that several tables have."""
 
 from sqlalchemy import ARRAY, BigInteger, Boolean, Column, DateTime, ForeignKey, Index, MetaData, Text, func, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -47,10 +47,10 @@ def number(name: str, default: int = 0) -> Column[object]:
     return Column(name, BigInteger, nullable=False, server_default=text(str(default)))
 
 
-def for_the_cleaner(table: str) -> Index:
-    """An index that finds what has expired, and is of no use to ``expires > now()``.
+def expiry_index(table: str) -> Index:
+    """Returns an index that only the cleanup can use: it does not match ``expires > now()``.
 
-    Elsewhere rows are found by their keys. While a table is small a plan would rather look at all that has not expired,
-    and keep to that when there are many.
+    Other statements find rows by their keys. An index on ``expires`` would tempt the planner, while a table is small,
+    to read all rows that have not expired, and the plan would stay the same when the table has grown.
     """
     return Index(f"ix_{table}_expired", text("(expires AT TIME ZONE 'UTC')"))

@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from sso.db.tables.columns import created, flag, for_the_cleaner, metadata, moment, text_column, words
+from sso.db.tables.columns import created, expiry_index, flag, metadata, moment, text_column, words
 
 game_sessions = Table(
     "game_sessions",
@@ -46,7 +46,7 @@ game_sessions = Table(
     Column("socket", Text),
     moment("last_seen", nullable=True),
     Column("cancels", Integer, nullable=False, server_default=text("0")),  # how often a client has closed its socket
-    for_the_cleaner("game_sessions"),
+    expiry_index("game_sessions"),
     Index("ix_game_sessions_user_id", "user_id"),
     postgresql_with={"fillfactor": "70"},  # a poll changes a row in place
 )
@@ -63,5 +63,5 @@ game_violations = Table(
     text_column("found"),
     text_column("address"),
     moment("expires"),
-    for_the_cleaner("game_violations"),
+    expiry_index("game_violations"),
 )

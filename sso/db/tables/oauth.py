@@ -5,8 +5,8 @@ from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBina
 from sso.db.tables.columns import (
     SEALED,
     created,
+    expiry_index,
     flag,
-    for_the_cleaner,
     metadata,
     moment,
     text_column,
@@ -54,7 +54,7 @@ oauth_requests = Table(
     moment("login_after", nullable=True),  # a sign-in before this moment does not count
     created(),
     moment("expires"),
-    for_the_cleaner("oauth_requests"),
+    expiry_index("oauth_requests"),
     Index("ix_oauth_requests_client_id", "client_id"),
 )
 
@@ -74,7 +74,7 @@ oauth_codes = Table(
     moment("redeemed", nullable=True),
     Column("grant_id", Text),  # what it gave, to be ended by a replay
     moment("expires"),  # once redeemed: how long a replay is noticed
-    for_the_cleaner("oauth_codes"),
+    expiry_index("oauth_codes"),
     Index("ix_oauth_codes_user_id", "user_id"),
     Index("ix_oauth_codes_client_id", "client_id"),
 )
@@ -100,7 +100,7 @@ oauth_grants = Table(
     created(),
     moment("last_used"),
     moment("expires"),
-    for_the_cleaner("oauth_grants"),
+    expiry_index("oauth_grants"),
     Index("ix_oauth_grants_user_id", "user_id"),
     Index("ix_oauth_grants_client_id", "client_id"),
 )
@@ -112,7 +112,7 @@ oauth_access_tokens = Table(
     Column("grant_id", Text, ForeignKey("oauth_grants.id", ondelete="CASCADE"), nullable=False),
     moment("expires"),
     Index("ix_oauth_access_tokens_grant_id", "grant_id"),
-    for_the_cleaner("oauth_access_tokens"),
+    expiry_index("oauth_access_tokens"),
 )
 
 oauth_consents = Table(

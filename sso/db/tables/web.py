@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Table, Text
 
-from sso.db.tables.columns import for_the_cleaner, metadata, moment, text_column
+from sso.db.tables.columns import expiry_index, metadata, moment, text_column
 
 # Peers that sent forwarding headers without being trusted, for `sso doctor`.
 untrusted_proxies = Table(
@@ -12,5 +12,5 @@ untrusted_proxies = Table(
     text_column("header"),
     moment("last_seen"),
     moment("expires"),
-    for_the_cleaner("untrusted_proxies"),
+    expiry_index("untrusted_proxies"),
 )

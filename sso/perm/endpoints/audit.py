@@ -8,17 +8,11 @@ from sso.perm.authorization import Authorizer
 from sso.perm.endpoints.audit_view import AuditView
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import InvalidInput
-from sso.perm.input import validators
-from sso.perm.input.names import read_application_id
+from sso.perm.input.audit import FIELDS, read_audit_filter
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditFilter
-
-FIELDS = frozenset(
-    ("project_id", "application_id", "user_id", "operation", "target", "since", "until", "before_id", "most")
-)
-MAX_TIMESTAMP = 253402300799  # the end of the year 9999, the last that the database can convert
+from sso.perm.stores.audit import DEFAULT_PAGE, AuditFilter
+from sso.perm.stores.projects import resolve_project_id
 
 
 class AuditEndpoint:
@@ -46,18 +40,8 @@ class AuditEndpoint:
         return request.response(data=await view.visible(entries), **next_page)
 
     async def _read_filter(self, data: dict[str, Any]) -> AuditFilter:
-        conditions: dict[str, Any] = {}
-        for name in data.keys() & {"user_id", "operation", "target"}:
-            conditions[name] = validators.read_text(data[name], f"data.{name}", 128)
-        for name in data.keys() & {"since", "until"}:
-            conditions[name] = min(validators.read_number(data[name], f"data.{name}"), MAX_TIMESTAMP)
-        if "before_id" in data:
-            conditions["before_id"] = validators.read_number(data["before_id"], "data.before_id")
-        limit = validators.read_number(data.get("most", 50), "data.most")
-        if not 0 < limit <= audit.MAX_PAGE:
-            raise InvalidInput(f"data.most: must be 1 to {audit.MAX_PAGE}")
-        if "project_id" in data:
-            conditions["project_id"] = await self._projects.read_project_id(data["project_id"], "data.project_id")
-        if "application_id" in data:
-            conditions["application_id"] = read_application_id(data["application_id"], "data.application_id")
-        return AuditFilter(limit=limit, **conditions)
+        fields = read_audit_filter(data)
+        if "project_id" in fields:
+            fields["project_id"] = await resolve_project_id(self._database, fields["project_id"])
+        limit = fields.pop("most", DEFAULT_PAGE)
+        return AuditFilter(limit=limit, **fields)

@@ -15,10 +15,10 @@ from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
-from sso.perm.engine.render import Options, as_tree, earliest_role_end
-from sso.perm.engine.render import render as render
+from sso.perm.engine.render import Options, as_tree, earliest_role_end, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
+from sso.perm.input.options import read_user_data_options
 from sso.perm.input.protected_rules import shadowed_private_rules
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
@@ -28,9 +28,6 @@ from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_of
 from sso.perm.stores.user_data import read_assigned_roles, save_record
-
-FLAGS = ("hide_project_access", "with_exp", "with_roles", "with_apps_data")
-OPTIONS = frozenset(("project_id", "explain", *FLAGS))
 
 
 class UserDataEndpoint:
@@ -113,18 +110,10 @@ class UserDataEndpoint:
 
 def _read_options(request: PermissionRequest) -> tuple[Options, bool | str]:
     """The options for rendering, and ``explain``: a flag, or the name of a rule."""
-    options = request.options
-    request.warn_unknown(options, OPTIONS, "options")
-    flags: dict[str, Any] = {
-        name: validators.read_flag(options[name], f"options.{name}") for name in FLAGS if name in options
-    }
-    project_id = None
-    if "project_id" in options:
-        project_id = validators.read_text(options["project_id"], "options.project_id", 64)
-    explain = options.get("explain", False)
-    if not isinstance(explain, bool | str) or (isinstance(explain, str) and not 0 < len(explain) <= 512):
-        raise InvalidInput("options.explain: must be true, or the name of a rule")
-    return Options(project_id=project_id, **flags), explain
+    options, warnings = read_user_data_options(request.fields.get("options", {}))
+    request.warnings.extend(warnings)
+    explain = options.pop("explain", False)
+    return Options(**options), explain
 
 
 def _read_user_id(value: object) -> str:

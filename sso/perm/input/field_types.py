@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, FailFast, Field, PlainValidator
 
-from sso.perm.input.names import check_application_key, check_group_id, check_segment, check_title
+from sso.perm.input.names import check_application_id, check_application_key, check_group_id, check_segment, check_title
 from sso.perm.input.params import check_params
 from sso.perm.input.tags import check_tag, distinct_tags
 from sso.perm.input.validators import MAX_DOMAINS, check_domain, check_number, check_url, check_word, unique
@@ -29,6 +29,7 @@ Domains: TypeAlias = Annotated[
 Segment: TypeAlias = Annotated[str, PlainValidator(check_segment)]
 Title: TypeAlias = Annotated[str, PlainValidator(check_title)]
 GroupId: TypeAlias = Annotated[str, PlainValidator(check_group_id)]
+ApplicationId: TypeAlias = Annotated[int, PlainValidator(check_application_id)]
 ApplicationKey: TypeAlias = Annotated[str, PlainValidator(check_application_key)]
 Params: TypeAlias = Annotated[str, PlainValidator(check_params)]
 Tags: TypeAlias = Annotated[list[Annotated[str, PlainValidator(check_tag)]], FailFast(), AfterValidator(distinct_tags)]

@@ -92,12 +92,14 @@ def read_application_key(value: object, where: str) -> int:
     return int(read(check_application_key, value, where))
 
 
-def read_application_id(value: object, where: str) -> int:
+def check_application_id(value: object) -> int:
     """An application id as an integer, or as a string in its one spelling."""
     if type(value) is int and 0 < value <= MAX_APPLICATION_ID:
         return value
-    if isinstance(value, str):
-        return read_application_key(value, where)
-    if value is None:
-        raise InvalidInput(f"{where}: is required")
-    raise InvalidInput(f"{where}: must be an application id")
+    if isinstance(value, str) and is_application_key(value):
+        return int(value)
+    raise ValueError("is required" if value is None else "must be an application id")
+
+
+def read_application_id(value: object, where: str) -> int:
+    return read(check_application_id, value, where)

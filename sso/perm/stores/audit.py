@@ -8,10 +8,11 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
+from sso.perm.input.audit import MAX_PAGE
 from sso.perm.stores.audit_values import redact_and_truncate
 from sso.perm.stores.timestamps import rfc3339
 
-MAX_PAGE = 200
+DEFAULT_PAGE = 50
 
 _WRITE = Statement(
     """INSERT INTO audit (
@@ -56,7 +57,7 @@ class AuditFilter:
     since: int | None = None
     until: int | None = None
     before_id: int | None = None  # only entries before this one: the next page
-    limit: int = 50
+    limit: int = DEFAULT_PAGE
 
 
 async def write(

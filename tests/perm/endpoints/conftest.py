@@ -25,7 +25,7 @@ FACTOR = "device-1"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     status: int
     body: dict[str, Any]
 
@@ -36,30 +36,30 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Person:
-    """A user with a JWT, who calls endpoints."""
+class ApiUser:
+    """A user with a JWT, and requests of this user."""
 
     client: httpx.Client
     user_id: str
     login: str
     jwt: str
 
-    def call(self, path: str, headers: dict[str, str] | None = None, /, **body: Any) -> Answer:
-        sent = {"Authorization": f"Bearer {self.jwt}", "Factor": FACTOR} | (headers or {})
-        answer = self.client.post(f"/api/permissions/{path}", json=body, headers=sent)
-        return Answer(answer.status_code, answer.json())
+    def call(self, path: str, headers: dict[str, str] | None = None, /, **body: Any) -> ApiResponse:
+        request_headers = {"Authorization": f"Bearer {self.jwt}", "Factor": FACTOR} | (headers or {})
+        response = self.client.post(f"/api/permissions/{path}", json=body, headers=request_headers)
+        return ApiResponse(response.status_code, response.json())
 
 
 class Studio:
     def __init__(self, server: Server, client: httpx.Client) -> None:
         self.server = server
         self.client = client
-        self.root = self.person()
+        self.root = self.user()
         self.give_roles(self.root, "root")
-        self.keeper = self.person()  # the administrator of projects that have no other
+        self.keeper = self.user()  # the administrator of projects without other administrators
 
-    def person(self, *, second_factor: bool = False, **fields: Any) -> Person:
-        """A new user, signed in."""
+    def user(self, *, second_factor: bool = False, **fields: Any) -> ApiUser:
+        """Create a user and log in."""
         number = next(_numbers)
         login = fields.pop("login", f"perm{number}@example.com")
         code: dict[str, str] = {}
@@ -69,10 +69,10 @@ class Studio:
         self.server.apply({"users": [{"login": login, "password": PASSWORD, **fields}]})
         said = {"login": login, "password": PASSWORD, "factor": FACTOR, **code}
         data = self.client.post("/proxy/api/login", json=said).json()
-        return Person(self.client, data["user_id"], login, data["jwt"])
+        return ApiUser(self.client, data["user_id"], login, data["jwt"])
 
-    def give_roles(self, person: Person, *roles: str) -> None:
-        """Roles of the central application, as the command line would give them."""
+    def give_roles(self, user: ApiUser, *roles: str) -> None:
+        """Assign roles of the central application, as the command line does."""
 
         async def run() -> None:
             async with open_services(load(None, self.server.settings), self.dsn) as services:
@@ -81,7 +81,7 @@ class Studio:
                     application = await lock_application(tx, 1)
                     known = await read_roles(tx, 1)
                     await save_record(
-                        tx, AuditActor(), person.user_id, application, known, {}, tuple(map(Assignment, roles))
+                        tx, AuditActor(), user.user_id, application, known, {}, tuple(map(Assignment, roles))
                     )
 
                 await services.database.transaction(work)
@@ -92,72 +92,72 @@ class Studio:
     def dsn(self) -> str:
         return self.server.settings["SSO_DATABASE_URL"]
 
-    def give_rules(self, person: Person, *rules: str, **params: str) -> None:
-        """Root rules of the central application, in the user's own private data."""
+    def give_rules(self, user: ApiUser, *rules: str, **params: str) -> None:
+        """Give root rules of the central application in the user's own private data."""
         given: dict[str, Any] = {rule: {"value": True} for rule in rules}
         given |= {rule: {"value": True, "params": value} for rule, value in params.items()}
-        self.save_data(person, 1, private_data=given)
+        self.save_data(user, 1, private_data=given)
 
-    def give_secret(self, person: Person, application_id: int, *rules: str, **meta: Any) -> None:
-        """Rules of ``secret_data.application``, and levels such as ``roles={"canWrite": "all"}`` of its ``meta``."""
+    def give_secret(self, user: ApiUser, application_id: int, *rules: str, **meta: Any) -> None:
+        """Give rules of ``secret_data.application``, and levels of ``meta`` such as ``roles={"canWrite": "all"}``."""
         secret = {
             "application": {rule: {"value": True} for rule in rules},
             "meta": {word: {right: {"value": level} for right, level in said.items()} for word, said in meta.items()},
         }
-        self.save_data(person, application_id, secret_data=secret)
+        self.save_data(user, application_id, secret_data=secret)
 
-    def save_data(self, person: Person, application_id: int, **data: Any) -> None:
-        saved = {"user_id": person.user_id, **data}
-        answer = self.root.call("meta/data", action="save", application_id=application_id, data=saved)
-        assert answer.status == 200, answer.body
+    def save_data(self, user: ApiUser, application_id: int, **data: Any) -> None:
+        saved = {"user_id": user.user_id, **data}
+        response = self.root.call("meta/data", action="save", application_id=application_id, data=saved)
+        assert response.status == 200, response.body
 
-    def join(self, project_id: str, person: Person, **roles: Any) -> None:
-        """Roles in a project beside those of the other members: ``project=["viewer"]``, ``applications={…}``."""
+    def join(self, project_id: str, user: ApiUser, **roles: Any) -> None:
+        """Add a member with these roles to a project: ``project=["viewer"]``, ``applications={…}``."""
         members = self.root.call("project/membership", action="get", data={"id": project_id}).data["users"]
-        users = [member for member in members if member["user_id"] != person.user_id]
-        users.append({"user_id": person.user_id, "roles": roles})
-        answer = self.root.call("project/membership", action="save", data={"id": project_id, "users": users})
-        assert answer.status == 200, answer.body
+        users = [member for member in members if member["user_id"] != user.user_id]
+        users.append({"user_id": user.user_id, "roles": roles})
+        response = self.root.call("project/membership", action="save", data={"id": project_id, "users": users})
+        assert response.status == 200, response.body
 
     def role(self, application_id: int, name: str, *rules: str, **fields: Any) -> None:
-        """Rules by name, and sections of generic rules: ``project={"can_view_project": {"value": True}}``."""
+        """Save a role with these rules, and sections such as ``project={"can_view_project": {"value": True}}``."""
         sections = {section: fields.pop(section) for section in ("project", "app", "srv", "group") if section in fields}
         meta = {"private_data": {rule: {"value": True} for rule in rules} | sections}
         data = {"name": name, "meta": meta, **fields}
-        answer = self.root.call("roles", action="save", application_id=application_id, data=data)
-        assert answer.status == 200, answer.body
+        response = self.root.call("roles", action="save", application_id=application_id, data=data)
+        assert response.status == 200, response.body
 
     def group(self, project_id: str, *users: str, tags: tuple[str, ...] = (), conditions: Any = ()) -> str:
         data = {"project_id": project_id, "title": f"Group {next(_numbers)}"}
-        made: str = self.root.call("group", action="save", data=data).data["id"]
+        created: str = self.root.call("group", action="save", data=data).data["id"]
         access = {"users": list(users), "conditions": list(conditions)}
-        assert self.root.call("group/access", group_id=made, data=access).status == 200
+        assert self.root.call("group/access", group_id=created, data=access).status == 200
         if tags:
-            assert self.root.call("group/tags", group_id=made, data={"tags": list(tags)}).status == 200
-        return made
+            assert self.root.call("group/tags", group_id=created, data={"tags": list(tags)}).status == 200
+        return created
 
-    def rules_of(self, person: Person, application_id: int, kind: str = "list_short", **options: Any) -> Any:
+    def rules_of(self, user: ApiUser, application_id: int, kind: str = "list_short", **options: Any) -> Any:
         data = {"type": kind}
-        return person.call("meta/data", action="get", application_id=application_id, data=data, options=options).data
+        return user.call("meta/data", action="get", application_id=application_id, data=data, options=options).data
 
-    def project(self, *admins: Person) -> str:
-        """A new project; its id. Root needs no membership, and each one is read with every call."""
-        made: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
-        users = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in admins or (self.keeper,)]
-        assert self.root.call("project/membership", action="save", data={"id": made, "users": users}).status == 200
-        return made
+    def project(self, *admins: ApiUser) -> str:
+        """Create a project; returns its id. Root is no member, because every request reads the caller's memberships."""
+        created: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
+        users = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in admins or (self.keeper,)]
+        assert self.root.call("project/membership", action="save", data={"id": created, "users": users}).status == 200
+        return created
 
     def removed_project(self) -> str:
-        made = self.project()
-        assert self.root.call("project", action="delete", data={"id": made}).status == 200
-        return made
+        created = self.project()
+        assert self.root.call("project", action="delete", data={"id": created}).status == 200
+        return created
 
     def application(self, project_id: str | None = None, **schema: Any) -> int:
         data = {"name": f"App {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
-        made: int = self.root.call("application", action="save", data=data).data["application_id"]
+        created: int = self.root.call("application", action="save", data=data).data["application_id"]
         if schema:
-            assert self.root.call("meta/schema", action="save", application_id=made, data=schema).status == 200
-        return made
+            assert self.root.call("meta/schema", action="save", application_id=created, data=schema).status == 200
+        return created
 
 
 @pytest.fixture(scope="session")
@@ -167,8 +167,8 @@ def studio(server: Server) -> Iterator[Studio]:
 
 
 @pytest.fixture(scope="module")
-def crew(studio: Studio) -> Any:
-    """New people for each file: every project that they are members of is read with each of their calls."""
-    from tests.perm.endpoints.crew import Crew
+def team(studio: Studio) -> Any:
+    """New users for each file, because every request reads all memberships of its caller."""
+    from tests.perm.endpoints.team import Team
 
-    return Crew.hire(studio)
+    return Team.create(studio)

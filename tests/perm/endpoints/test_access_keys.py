@@ -7,10 +7,10 @@ from tests.perm.endpoints.conftest import Studio
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
-def test_the_value_of_a_key_is_given_once(studio: Studio) -> None:
+def test_value_of_an_access_key_is_shown_only_when_it_is_created(studio: Studio) -> None:
     app = studio.application()
-    made = studio.root.call("accessKey", action="save", application_id=str(app), data={"comment": "ci 🔑"})
-    key = made.data
+    created = studio.root.call("accessKey", action="save", application_id=str(app), data={"comment": "ci 🔑"})
+    key = created.data
     assert set(key) == {"id", "application_id", "hash", "comment", "created", "modified"}
     assert (key["application_id"], key["comment"]) == (app, "ci 🔑")
     assert len(key["hash"]) >= 43
@@ -22,16 +22,16 @@ def test_the_value_of_a_key_is_given_once(studio: Studio) -> None:
     assert key["hash"] not in studio.server.log()
 
 
-def test_last_used_is_there_once_it_was_used(studio: Studio) -> None:
+def test_last_used_of_an_access_key_is_set_by_its_first_use(studio: Studio) -> None:
     app = studio.application()
     key = studio.root.call("accessKey", action="save", application_id=app, data={}).data
     body = {"action": "get", "application_id": app, "data": {"type": "roles", "user_id": studio.root.user_id}}
     assert studio.root.call("meta/data", {"Authorization": f"Bearer {key['hash']}"}, **body).status == 200
-    (found,) = studio.root.call("accessKey", action="get", application_id=app).data
-    assert RFC3339.fullmatch(found["last_used"])
+    (listed,) = studio.root.call("accessKey", action="get", application_id=app).data
+    assert RFC3339.fullmatch(listed["last_used"])
 
 
-def test_a_third_key_is_a_conflict_until_one_is_deleted(studio: Studio) -> None:
+def test_third_access_key_is_a_conflict_until_one_is_deleted(studio: Studio) -> None:
     app = studio.application()
     save = {"action": "save", "application_id": app, "data": {}}
     first = studio.root.call("accessKey", **save).data
@@ -44,20 +44,20 @@ def test_a_third_key_is_a_conflict_until_one_is_deleted(studio: Studio) -> None:
     assert studio.root.call("accessKey", **save).status == 200
 
 
-def test_a_key_is_deleted_only_through_its_own_application(studio: Studio) -> None:
+def test_access_key_is_deleted_only_through_its_own_application(studio: Studio) -> None:
     app, other = studio.application(), studio.application()
     key = studio.root.call("accessKey", action="save", application_id=app, data={}).data
-    answer = studio.root.call("accessKey", action="delete", application_id=other, data={"id": key["id"]})
-    assert (answer.status, answer.body["error"]) == (404, "access key not found")
+    response = studio.root.call("accessKey", action="delete", application_id=other, data={"id": key["id"]})
+    assert (response.status, response.body["error"]) == (404, "access key not found")
     assert len(studio.root.call("accessKey", action="get", application_id=app).data) == 1
 
 
-def test_data_is_required_for_save_and_delete(studio: Studio) -> None:
+def test_access_key_save_and_delete_require_data(studio: Studio) -> None:
     app = studio.application()
     assert studio.root.call("accessKey", action="get", application_id=app).data == []
     for action in ("save", "delete"):
-        answer = studio.root.call("accessKey", action=action, application_id=app)
-        assert (answer.status, answer.body["error"]) == (400, "data: is required")
+        response = studio.root.call("accessKey", action=action, application_id=app)
+        assert (response.status, response.body["error"]) == (400, "data: is required")
     assert studio.root.call("accessKey", action="delete", application_id=app, data={}).status == 400
     comment = {"comment": "x" * 257}
     assert studio.root.call("accessKey", action="save", application_id=app, data=comment).status == 400

@@ -1,4 +1,4 @@
-"""The audit trail: who changed what, before and after, when, from where; and who may read it."""
+"""The audit trail: its entries, its filters, and the callers who may read it."""
 
 import time
 from typing import Any
@@ -7,18 +7,18 @@ import pytest
 import trio
 
 from sso.config import load
-from sso.db.cleaner import sweep
+from sso.db.cleanup import delete_expired
 from sso.db.statement import Statement
 from sso.services import open_services
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
 
 
-def audit(person: Person, **data: Any) -> Answer:
-    return person.call("audit", data=data)
+def audit(user: ApiUser, **data: Any) -> ApiResponse:
+    return user.call("audit", data=data)
 
 
-def test_an_entry_tells_who_what_when_and_from_where(studio: Studio) -> None:
+def test_audit_entry_has_actor_operation_target_time_and_address(studio: Studio) -> None:
     project = studio.project()
     studio.root.call("project", action="save", data={"id": project, "description": "new"})
     entry = audit(studio.root, project_id=project, most=1).data[0]
@@ -32,9 +32,9 @@ def test_an_entry_tells_who_what_when_and_from_where(studio: Studio) -> None:
     assert entry["at"].endswith("Z")
 
 
-def test_every_change_leaves_an_entry_and_a_refusal_none(studio: Studio) -> None:
-    ann = studio.person()
-    project = studio.project(studio.person())
+def test_every_change_writes_an_entry_and_a_refused_request_writes_none(studio: Studio) -> None:
+    ann = studio.user()
+    project = studio.project(studio.user())
     app, group = studio.application(project), studio.group(project, "7", tags=("project",))
     studio.role(app, "guard", "patrol")
     studio.save_data(ann, app, roles=["guard"])
@@ -49,8 +49,8 @@ def test_every_change_leaves_an_entry_and_a_refusal_none(studio: Studio) -> None
     root.call("group", action="delete", group_id=group, data={})
     assert ann.call("project", action="save", data={"id": project, "description": "no"}).status == 403
     assert root.call("project", action="save", data={"id": project, "aliases": ["game"]}).status == 400
-    found = audit(root, project_id=project, most=200)
-    assert sorted({entry["operation"] for entry in found.data}) == [
+    entries = audit(root, project_id=project, most=200)
+    assert sorted({entry["operation"] for entry in entries.data}) == [
         "access_key.create",
         "access_key.delete",
         "application.create",
@@ -69,12 +69,12 @@ def test_every_change_leaves_an_entry_and_a_refusal_none(studio: Studio) -> None
         "role.save",
         "schema.save",
     ]
-    assert key["hash"] not in str(found.body)
-    assert "SECRET" not in str(found.body)
+    assert key["hash"] not in str(entries.body)
+    assert "SECRET" not in str(entries.body)
     assert audit(root, project_id=project, operation="project.save").data == []
 
 
-def test_nothing_changed_leaves_no_entry(studio: Studio) -> None:
+def test_save_without_changes_writes_no_entry(studio: Studio) -> None:
     project = studio.project()
     count = len(audit(studio.root, project_id=project).data)
     studio.root.call(
@@ -83,7 +83,7 @@ def test_nothing_changed_leaves_no_entry(studio: Studio) -> None:
     assert len(audit(studio.root, project_id=project).data) == count
 
 
-def test_filters_combine_and_pages_follow_each_other(studio: Studio) -> None:
+def test_audit_filters_combine_and_pages_continue(studio: Studio) -> None:
     project, other = studio.project(), studio.project()
     for number in range(5):
         studio.root.call("project", action="save", data={"id": project, "description": str(number)})
@@ -103,13 +103,13 @@ def test_filters_combine_and_pages_follow_each_other(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("moment", [0, 1, 2**53 - 1])
-def test_every_moment_can_be_asked_for(studio: Studio, moment: int) -> None:
+def test_audit_filters_accept_every_timestamp(studio: Studio, moment: int) -> None:
     for name in ("since", "until", "before_id"):
         assert audit(studio.root, **{name: moment}).status == 200
 
 
-def test_administrators_read_their_own_project_only(studio: Studio) -> None:
-    ann = studio.person()
+def test_administrators_read_the_audit_trail_of_their_own_project_only(studio: Studio) -> None:
+    ann = studio.user()
     project, other = studio.project(ann), studio.project()
     app, foreign = studio.application(project), studio.application(other)
     assert audit(ann, project_id=project).status == 200
@@ -117,22 +117,22 @@ def test_administrators_read_their_own_project_only(studio: Studio) -> None:
     for refused in ({}, {"project_id": other}, {"application_id": foreign}, {"application_id": 1}, {"user_id": "7"}):
         assert audit(ann, **refused).status == 403
     assert audit(ann, project_id=project, application_id=foreign).data == []
-    viewer = studio.person()
+    viewer = studio.user()
     studio.join(project, viewer, project=["viewer"])
     assert audit(viewer, project_id=project).status == 403
 
 
-def test_an_application_from_elsewhere_brings_no_entries_along(studio: Studio) -> None:
-    ann = studio.person()
+def test_entries_from_before_a_move_are_hidden_from_the_new_project(studio: Studio) -> None:
+    ann = studio.user()
     project, other = studio.project(ann), studio.project()
     app = studio.application(other, public_data={"internal": {"value": 1}})
     studio.root.call("application", action="save", data={"application_id": app, "project_id": project})
-    found = audit(ann, application_id=app).data
-    assert [entry["operation"] for entry in found] == ["application.save"]
+    entries = audit(ann, application_id=app).data
+    assert [entry["operation"] for entry in entries] == ["application.save"]
 
 
-def test_the_service_of_a_service_jwt_is_told(studio: Studio) -> None:
-    app, ann = studio.application(), studio.person()
+def test_audit_entry_names_the_application_of_a_service_jwt(studio: Studio) -> None:
+    app, ann = studio.application(), studio.user()
     token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
     data = {"user_id": ann.user_id, "public_data": {"a": {"value": 1}}}
     body = {"action": "save", "application_id": app, "data": data}
@@ -142,18 +142,18 @@ def test_the_service_of_a_service_jwt_is_told(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("most", [0, -1, 201, "5", 1.5, True, None])
-def test_a_page_has_1_to_200_entries(studio: Studio, most: object) -> None:
+def test_audit_page_has_1_to_200_entries(studio: Studio, most: object) -> None:
     assert audit(studio.root, most=most).status == 400
 
 
-def test_rules_named_like_secrets_are_shown(studio: Studio) -> None:
+def test_rules_with_names_like_secrets_are_not_redacted(studio: Studio) -> None:
     rules = {name: {"value": True} for name in ("secret", "hash", "password", "private_key")}
     app = studio.application(private_data=rules)
     (entry,) = audit(studio.root, application_id=app, operation="schema.save").data
     assert entry["after"]["private_data"] == rules
 
 
-def test_large_values_are_truncated_with_a_marker(studio: Studio) -> None:
+def test_large_values_in_audit_entries_are_truncated_with_a_marker(studio: Studio) -> None:
     rules = {f"rule{at}": {"value": True, "description": "x" * 1000} for at in range(200)}
     app = studio.application(private_data=rules, public_data={"small": {"value": 1}})
     (entry,) = audit(studio.root, application_id=app, operation="schema.save").data
@@ -163,7 +163,7 @@ def test_large_values_are_truncated_with_a_marker(studio: Studio) -> None:
 
 
 def test_entries_older_than_the_retention_are_deleted_in_batches(studio: Studio) -> None:
-    """The oldest come first, more than one batch of them; younger ones stay."""
+    """There are more entries than one batch deletes. Newer entries stay."""
     statement = """INSERT INTO audit (id, at, operation, target) OVERRIDING SYSTEM VALUE
         SELECT -n, now() - make_interval(days => 10, hours => n), 'test.old', 'retention'
         FROM generate_series(1, 2500) n"""
@@ -173,9 +173,9 @@ def test_entries_older_than_the_retention_are_deleted_in_batches(studio: Studio)
             await services.database.value(Statement(statement))
             left = Statement("SELECT count(*) FROM audit WHERE target = 'retention'")
             for days in (0, 400):
-                await sweep(services.database, days)
+                await delete_expired(services.database, days)
                 assert await services.database.value(left) == 2500
-            deleted = await sweep(services.database, 9)
+            deleted = await delete_expired(services.database, 9)
             young: int = await services.database.value(Statement("SELECT count(*) FROM audit"))
             return deleted, await services.database.value(left), young
 

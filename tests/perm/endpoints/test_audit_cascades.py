@@ -1,15 +1,15 @@
-"""What other records lose by a change is recorded in the trail of every project that is affected."""
+"""Rights that end as a consequence of a change are recorded in the audit trail of every affected project."""
 
 from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Person, Studio
+from tests.perm.endpoints.conftest import ApiUser, Studio
 from tests.perm.endpoints.test_audit import audit
 
 
-def entries(person: Person, operation: str, **where: Any) -> Any:
-    return audit(person, operation=operation, most=200, **where).data
+def entries(user: ApiUser, operation: str, **where: Any) -> Any:
+    return audit(user, operation=operation, most=200, **where).data
 
 
 def grant(studio: Studio, project: str, app: int, group: str, role: str) -> dict[str, Any]:
@@ -22,11 +22,11 @@ def grant(studio: Studio, project: str, app: int, group: str, role: str) -> dict
 
 @pytest.fixture
 def project(studio: Studio) -> str:
-    return studio.project(studio.person())
+    return studio.project(studio.user())
 
 
 def test_assignments_and_grants_that_end_with_a_role_are_recorded(studio: Studio, project: str) -> None:
-    app, ann, bob = studio.application(project), studio.person(), studio.person()
+    app, ann, bob = studio.application(project), studio.user(), studio.user()
     studio.role(app, "guard", "patrol")
     studio.save_data(ann, app, roles=["guard"])
     studio.save_data(bob, app, roles=[{"name": "guard", "ttl": 60}])
@@ -42,7 +42,7 @@ def test_assignments_and_grants_that_end_with_a_role_are_recorded(studio: Studio
 
 
 def test_memberships_that_end_with_a_generic_role_are_recorded_in_every_project(studio: Studio, project: str) -> None:
-    name, other, ann = f"helper_{project}", studio.project(studio.person()), studio.person()
+    name, other, ann = f"helper_{project}", studio.project(studio.user()), studio.user()
     meta = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     role = {"name": name, "meta": meta}
     assert studio.root.call("roles", action="save", application_id=1, data=role).status == 200
@@ -67,7 +67,7 @@ def test_role_that_becomes_protected_records_the_grants_that_end(studio: Studio,
 
 
 def test_move_of_an_application_is_recorded_in_both_projects(studio: Studio, project: str) -> None:
-    owner, ann = studio.person(), studio.person()
+    owner, ann = studio.user(), studio.user()
     target = studio.project(owner)
     app = studio.application(project)
     studio.role(app, "guard", "patrol")
@@ -88,8 +88,8 @@ def test_move_of_an_application_is_recorded_in_both_projects(studio: Studio, pro
     assert entries(owner, "membership.cascade", project_id=target) == []
 
 
-def test_removed_application_and_deleted_group_record_what_they_end(studio: Studio, project: str) -> None:
-    app, ann, group = studio.application(project), studio.person(), studio.group(project)
+def test_removed_application_and_deleted_group_record_the_rights_that_end(studio: Studio, project: str) -> None:
+    app, ann, group = studio.application(project), studio.user(), studio.group(project)
     studio.role(app, "guard", "patrol")
     studio.join(project, ann, applications={str(app): ["app_admin"]}, groups={group: ["group_admin"]})
     grant(studio, project, app, group, "guard")
@@ -104,22 +104,22 @@ def test_removed_application_and_deleted_group_record_what_they_end(studio: Stud
 
 
 def test_assignments_of_others_are_hidden_from_readers_who_may_not_read_roles(studio: Studio) -> None:
-    manager = studio.person()
+    manager = studio.user()
     project = studio.project(manager)
     app = studio.application(project)
-    studio.role(app, manager.user_id, "x")  # a role named like the reader
-    studio.save_data(studio.person(), app, roles=[manager.user_id])
+    studio.role(app, manager.user_id, "x")  # a role with the id of the reader as name
+    studio.save_data(studio.user(), app, roles=[manager.user_id])
     data = {"name": manager.user_id}
     assert studio.root.call("roles", action="delete", application_id=app, data=data).status == 200
     (entry,) = entries(manager, "permissions.cascade", project_id=project)
     assert (entry["before"], entry["hidden"]) == ({}, ["roles"])
 
 
-def test_change_that_ends_nothing_else_leaves_no_cascade_entry(studio: Studio, project: str) -> None:
+def test_change_without_consequences_writes_no_cascade_entry(studio: Studio, project: str) -> None:
     app, group = studio.application(project), studio.group(project)
     studio.role(app, "guard", "patrol")
     assert studio.root.call("roles", action="delete", application_id=app, data={"name": "guard"}).status == 200
     assert studio.root.call("group", action="delete", group_id=group, data={}).status == 200
     assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
-    found = audit(studio.root, project_id=project, most=200).data
-    assert not [entry for entry in found if entry["operation"].endswith(".cascade")]
+    trail = audit(studio.root, project_id=project, most=200).data
+    assert not [entry for entry in trail if entry["operation"].endswith(".cascade")]

@@ -4,30 +4,30 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Person, Studio
+from tests.perm.endpoints.conftest import ApiUser, Studio
 from tests.perm.endpoints.test_audit import audit
 
 WORD = "classified"
 
 
 @pytest.fixture
-def manager(studio: Studio) -> Person:
-    return studio.person()
+def manager(studio: Studio) -> ApiUser:
+    return studio.user()
 
 
 @pytest.fixture
-def project(studio: Studio, manager: Person) -> str:
-    project = studio.project(studio.person())
+def project(studio: Studio, manager: ApiUser) -> str:
+    project = studio.project(studio.user())
     studio.join(project, manager, project=["manager"])
     return project
 
 
-def entries(person: Person, project: str, operation: str) -> Any:
-    return audit(person, project_id=project, operation=operation, most=200).data
+def entries(user: ApiUser, project: str, operation: str) -> Any:
+    return audit(user, project_id=project, operation=operation, most=200).data
 
 
-def test_manager_does_not_read_private_and_secret_data_of_users(studio: Studio, manager: Person, project: str) -> None:
-    app, ann = studio.application(project), studio.person()
+def test_manager_does_not_read_private_and_secret_data_of_users(studio: Studio, manager: ApiUser, project: str) -> None:
+    app, ann = studio.application(project), studio.user()
     private, secret = {WORD: {"value": True}}, {"application": {"canSave": {"value": True}}}
     public = {"hello": {"value": True}}
     studio.save_data(ann, app, private_data=private, public_data=public, secret_data=secret, roles=[])
@@ -45,9 +45,9 @@ def test_manager_does_not_read_private_and_secret_data_of_users(studio: Studio, 
 
 
 def test_manager_reads_sections_that_the_application_lets_it_read(
-    studio: Studio, manager: Person, project: str
+    studio: Studio, manager: ApiUser, project: str
 ) -> None:
-    app, ann = studio.application(project), studio.person()
+    app, ann = studio.application(project), studio.user()
     studio.give_secret(manager, app, private={"canRead": "all"})
     studio.save_data(ann, app, private_data={WORD: {"value": True}}, secret_data={"x": {"value": 1}})
     entry = next(e for e in entries(manager, project, "permissions.save") if e["target"].endswith(ann.user_id))
@@ -55,14 +55,14 @@ def test_manager_reads_sections_that_the_application_lets_it_read(
     assert entry["hidden"] == ["login", "roles", "secret_data"]
 
 
-def test_changes_of_the_readers_own_record_are_shown_whole(studio: Studio, manager: Person, project: str) -> None:
+def test_changes_of_the_readers_own_record_are_shown_whole(studio: Studio, manager: ApiUser, project: str) -> None:
     app = studio.application(project)
     studio.save_data(manager, app, private_data={WORD: {"value": True}})
     (entry,) = entries(manager, project, "permissions.save")
     assert WORD in str(entry["after"])
 
 
-def test_schema_is_shown_to_readers_of_the_schema_only(studio: Studio, manager: Person, project: str) -> None:
+def test_schema_is_shown_to_readers_of_the_schema_only(studio: Studio, manager: ApiUser, project: str) -> None:
     app = studio.application(project, private_data={WORD: {"value": True}})
     (entry,) = entries(manager, project, "schema.save")
     assert (entry["before"], entry["after"], entry["hidden"]) == (None, None, ["after", "before"])
@@ -77,19 +77,19 @@ def test_administrator_without_rights_on_applications_does_not_read_their_settin
     name = f"steward{project}"
     meta = {"private_data": {"project": {"can_view_project": {"value": True}, "can_manage_project": {"value": True}}}}
     assert studio.root.call("roles", action="save", application_id=1, data={"name": name, "meta": meta}).status == 200
-    steward = studio.person()
+    steward = studio.user()
     studio.join(project, steward, project=[name])
     app = studio.application(project)
     settings = {"restricted_domains": [f"{WORD}.example"]}
     studio.root.call("application", action="save", data={"application_id": app, "settings": settings})
     studio.root.call("accessKey", action="save", application_id=app, data={"comment": WORD})
     studio.role(app, WORD, "x")
-    found = [
+    visible = [
         entry
         for operation in ("application.save", "access_key.create", "role.save")
         for entry in entries(steward, project, operation)
     ]
-    assert len(found) == 3
-    assert not [entry for entry in found if WORD in str([entry["before"], entry["after"]])]
-    assert found[0]["hidden"] == ["service_meta", "settings"]
-    assert found[0]["after"]["application_id"] == app
+    assert len(visible) == 3
+    assert not [entry for entry in visible if WORD in str([entry["before"], entry["after"]])]
+    assert visible[0]["hidden"] == ["service_meta", "settings"]
+    assert visible[0]["after"]["application_id"] == app

@@ -1,4 +1,4 @@
-"""Nobody gives or takes away rights in a project that they do not hold there, by whatever write."""
+"""A caller cannot give or take away rights in a project that the caller does not hold, with any write."""
 
 import itertools
 import time
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Person
-from tests.perm.endpoints.crew import Crew, CrewProject, everyone, member, refused
+from tests.perm.endpoints.conftest import ApiUser
+from tests.perm.endpoints.team import Team, TeamProject, everyone, member, refused
 
 _numbers = itertools.count(1)
 
@@ -36,9 +36,9 @@ def expiring(name: str) -> dict[str, Any]:
         {"owner": [{"name": "admin", "expired": 5}]},
     ],
 )
-def test_project_manager_cannot_give_or_take_the_role_admin(crew: Crew, changes: dict[str, Any]) -> None:
-    made = crew.project()
-    refused(made, lambda made: made.save_members(crew.manager, *made.members(**changes)))
+def test_project_manager_cannot_give_or_take_the_role_admin(team: Team, changes: dict[str, Any]) -> None:
+    project = team.project()
+    refused(project, lambda project: project.save_members(team.manager, *project.members(**changes)))
 
 
 @pytest.mark.parametrize(
@@ -51,61 +51,72 @@ def test_project_manager_cannot_give_or_take_the_role_admin(crew: Crew, changes:
         {"developer": [expiring("developer")]},
     ],
 )
-def test_project_manager_gives_and_takes_roles_whose_rules_it_holds(crew: Crew, changes: dict[str, Any]) -> None:
-    made = crew.project()
-    assert made.save_members(crew.manager, *made.members(**changes)).status == 200
+def test_project_manager_gives_and_takes_roles_whose_rules_it_holds(team: Team, changes: dict[str, Any]) -> None:
+    project = team.project()
+    assert project.save_members(team.manager, *project.members(**changes)).status == 200
 
 
-def test_roles_that_have_ended_are_taken_away_by_anybody_who_manages_the_project(crew: Crew) -> None:
-    made = crew.project()
-    ended = made.members(stranger=[{"name": "admin", "expired": 5}])
-    assert made.save_members(crew.studio.root, *ended).status == 200
-    assert made.save_members(crew.manager, *made.members()).status == 200
+def test_project_manager_removes_expired_roles_that_it_does_not_hold(team: Team) -> None:
+    project = team.project()
+    ended = project.members(stranger=[{"name": "admin", "expired": 5}])
+    assert project.save_members(team.studio.root, *ended).status == 200
+    assert project.save_members(team.manager, *project.members()).status == 200
 
 
-def test_role_at_one_resource_counts_with_the_rules_of_that_level_only(crew: Crew) -> None:
-    made = crew.project()
-    users = [*made.members(), member(crew.stranger, applications={str(made.app): ["admin"]})]
-    assert made.save_members(crew.manager, *users).status == 200
-    # Whoever manages memberships but holds no rule over applications cannot give one.
-    crew.studio.role(1, "registrar", project={"can_manage_project": {"value": True}})
-    assert made.save_members(crew.studio.root, *made.members(viewer=["registrar"])).status == 200
-    given = [*made.members(viewer=["registrar"]), member(crew.stranger, applications={str(made.app): ["app_admin"]})]
-    refused(made, lambda made: made.save_members(crew.viewer, *given))
-    refused(made, lambda made: made.save_members(crew.viewer, *made.members(viewer=["registrar"], stranger=["viewer"])))
-    assert made.save_members(crew.viewer, *made.members(viewer=["registrar"], stranger=["registrar"])).status == 200
+def test_role_at_one_resource_counts_with_the_rules_of_that_level_only(team: Team) -> None:
+    project = team.project()
+    users = [*project.members(), member(team.stranger, applications={str(project.app): ["admin"]})]
+    assert project.save_members(team.manager, *users).status == 200
+    # A caller who manages memberships but has no rule over applications cannot give one.
+    team.studio.role(1, "registrar", project={"can_manage_project": {"value": True}})
+    assert project.save_members(team.studio.root, *project.members(viewer=["registrar"])).status == 200
+    members = [
+        *project.members(viewer=["registrar"]),
+        member(team.stranger, applications={str(project.app): ["app_admin"]}),
+    ]
+    refused(project, lambda project: project.save_members(team.viewer, *members))
+    refused(
+        project,
+        lambda project: project.save_members(team.viewer, *project.members(viewer=["registrar"], stranger=["viewer"])),
+    )
+    assert (
+        project.save_members(team.viewer, *project.members(viewer=["registrar"], stranger=["registrar"])).status == 200
+    )
 
 
-def test_administrator_whose_role_ends_cannot_make_it_last(crew: Crew) -> None:
-    made = crew.project()
+def test_temporary_administrator_cannot_give_the_role_permanently(team: Team) -> None:
+    project = team.project()
     temporary = expiring("admin")
-    assert made.save_members(crew.studio.root, *made.members(manager=[temporary])).status == 200
-    refused(made, lambda made: made.save_members(crew.manager, *made.members(manager=["admin"])))
-    refused(made, lambda made: made.save_members(crew.manager, *made.members(manager=[temporary], stranger=["admin"])))
-    given = made.members(manager=[temporary], stranger=[temporary])
-    assert made.save_members(crew.manager, *given).status == 200
+    assert project.save_members(team.studio.root, *project.members(manager=[temporary])).status == 200
+    refused(project, lambda project: project.save_members(team.manager, *project.members(manager=["admin"])))
+    refused(
+        project,
+        lambda project: project.save_members(team.manager, *project.members(manager=[temporary], stranger=["admin"])),
+    )
+    members = project.members(manager=[temporary], stranger=[temporary])
+    assert project.save_members(team.manager, *members).status == 200
 
 
-def test_parameters_of_a_role_must_be_held_as_well(crew: Crew) -> None:
-    made = crew.project()
+def test_project_manager_gives_only_parameters_that_it_holds(team: Team) -> None:
+    project = team.project()
     names = {params: f"region_{next(_numbers)}" for params in ("eu", "us", "")}
     for params, name in names.items():
         rules = {"project": {"can_manage_project": {"value": True, "params": params}}}
-        crew.studio.role(1, name, **rules)
-    base = made.members(manager=[names["eu"]])
-    assert made.save_members(crew.studio.root, *base).status == 200
+        team.studio.role(1, name, **rules)
+    base = project.members(manager=[names["eu"]])
+    assert project.save_members(team.studio.root, *base).status == 200
     for params, status in (("us", 403), ("", 403), ("eu", 200)):
-        given = made.members(manager=[names["eu"]], stranger=[names[params]])
-        assert made.save_members(crew.manager, *given).status == status, params
-    assert made.save_members(crew.studio.root, *made.members(manager=[names[""]])).status == 200
-    given = made.members(manager=[names[""]], stranger=[names["us"]])
-    assert made.save_members(crew.manager, *given).status == 200  # without parameters a rule has no limit
+        members = project.members(manager=[names["eu"]], stranger=[names[params]])
+        assert project.save_members(team.manager, *members).status == status, params
+    assert project.save_members(team.studio.root, *project.members(manager=[names[""]])).status == 200
+    members = project.members(manager=[names[""]], stranger=[names["us"]])
+    assert project.save_members(team.manager, *members).status == 200  # without parameters a rule has no limit
 
 
-def test_unknown_users_in_a_membership_are_refused(crew: Crew) -> None:
-    made = crew.project()
+def test_membership_with_unknown_users_is_rejected(team: Team) -> None:
+    project = team.project()
     unknown = {"user_id": "987654321987", "roles": {"project": ["viewer"]}}
-    refused(made, lambda made: made.save_members(crew.studio.root, *made.members(), unknown), 400)
+    refused(project, lambda project: project.save_members(team.studio.root, *project.members(), unknown), 400)
 
 
 # settings.services
@@ -113,151 +124,151 @@ def test_unknown_users_in_a_membership_are_refused(crew: Crew) -> None:
 
 @pytest.mark.parametrize("actions", [[("guard", "grant")], [("guard", "revoke")], [("chief", "revoke")]])
 def test_project_manager_cannot_grant_or_revoke_application_roles_it_does_not_hold(
-    crew: Crew, actions: list[tuple[str, str]]
+    team: Team, actions: list[tuple[str, str]]
 ) -> None:
-    made = crew.project()
-    made.save_access(crew.studio.root, users=[crew.manager.user_id])
-    refused(made, lambda made: made.save_actions(crew.manager, *actions))
+    project = team.project()
+    project.save_access(team.studio.root, users=[team.manager.user_id])
+    refused(project, lambda project: project.save_actions(team.manager, *actions))
 
 
 @pytest.mark.parametrize("actions", [[("guard", "grant")], [("guard", "revoke")], [("chief", "revoke")]])
 def test_project_manager_cannot_remove_grants_and_revokes_it_could_not_save(
-    crew: Crew, actions: list[tuple[str, str]]
+    team: Team, actions: list[tuple[str, str]]
 ) -> None:
-    made = crew.project()
-    assert made.save_actions(crew.studio.root, *actions).status == 200
-    refused(made, lambda made: made.save_actions(crew.manager))
-    refused(made, lambda made: made.save_settings(crew.manager, services={}))
-    refused(made, lambda made: crew.manager.call("group", action="delete", group_id=made.group, data={}))
+    project = team.project()
+    assert project.save_actions(team.studio.root, *actions).status == 200
+    refused(project, lambda project: project.save_actions(team.manager))
+    refused(project, lambda project: project.save_settings(team.manager, services={}))
+    refused(project, lambda project: team.manager.call("group", action="delete", group_id=project.group, data={}))
 
 
-def test_project_manager_grants_application_roles_whose_rules_it_holds(crew: Crew) -> None:
-    made = crew.project()
-    crew.studio.save_data(crew.manager, made.app, roles=["guard"])
-    assert made.save_actions(crew.manager, ("guard", "grant")).status == 200
-    crew.studio.save_data(crew.manager, made.app, roles=[])
-    crew.studio.give_secret(crew.manager, made.app, roles={"canWrite": "all"})
-    assert made.save_actions(crew.manager).status == 200  # whoever may assign the role may grant it
+def test_project_manager_grants_application_roles_whose_rules_it_holds(team: Team) -> None:
+    project = team.project()
+    team.studio.save_data(team.manager, project.app, roles=["guard"])
+    assert project.save_actions(team.manager, ("guard", "grant")).status == 200
+    team.studio.save_data(team.manager, project.app, roles=[])
+    team.studio.give_secret(team.manager, project.app, roles={"canWrite": "all"})
+    assert project.save_actions(team.manager).status == 200  # a caller who may assign the role may grant it
 
 
-def test_a_rule_in_data_that_its_owner_may_write_is_not_held(crew: Crew) -> None:
-    made = crew.project()
-    crew.studio.give_secret(crew.manager, made.app, private={"canWrite": "self"})
-    mine = {"user_id": crew.manager.user_id, "private_data": {"patrol": {"value": True}}}
-    assert crew.manager.call("meta/data", action="save", application_id=made.app, data=mine).status == 200
-    refused(made, lambda made: made.save_actions(crew.manager, ("guard", "grant")))
+def test_rule_in_data_that_the_caller_may_write_does_not_count_as_held(team: Team) -> None:
+    project = team.project()
+    team.studio.give_secret(team.manager, project.app, private={"canWrite": "self"})
+    mine = {"user_id": team.manager.user_id, "private_data": {"patrol": {"value": True}}}
+    assert team.manager.call("meta/data", action="save", application_id=project.app, data=mine).status == 200
+    refused(project, lambda project: project.save_actions(team.manager, ("guard", "grant")))
 
 
 @pytest.mark.parametrize("kind", ["grant", "revoke"])
-def test_a_role_that_its_owner_may_assign_to_itself_is_not_held(crew: Crew, kind: str) -> None:
-    made = crew.project()
-    crew.studio.give_secret(crew.manager, made.app, roles={"canWrite": "self"})
-    mine = {"user_id": crew.manager.user_id, "roles": ["guard"]}
-    assert crew.manager.call("meta/data", action="save", application_id=made.app, data=mine).status == 200
-    refused(made, lambda made: made.save_actions(crew.manager, ("guard", kind)))
+def test_role_that_the_caller_may_assign_to_itself_does_not_count_as_held(team: Team, kind: str) -> None:
+    project = team.project()
+    team.studio.give_secret(team.manager, project.app, roles={"canWrite": "self"})
+    mine = {"user_id": team.manager.user_id, "roles": ["guard"]}
+    assert team.manager.call("meta/data", action="save", application_id=project.app, data=mine).status == 200
+    refused(project, lambda project: project.save_actions(team.manager, ("guard", kind)))
 
 
-def test_holder_of_a_role_that_ends_cannot_grant_it(crew: Crew) -> None:
-    made = crew.project()
-    crew.studio.save_data(crew.manager, made.app, roles=[expiring("guard")])
-    refused(made, lambda made: made.save_actions(crew.manager, ("guard", "grant")))
+def test_holder_of_a_temporary_role_cannot_grant_it(team: Team) -> None:
+    project = team.project()
+    team.studio.save_data(team.manager, project.app, roles=[expiring("guard")])
+    refused(project, lambda project: project.save_actions(team.manager, ("guard", "grant")))
 
 
-def test_a_role_that_denies_a_rule_takes_it_away(crew: Crew) -> None:
-    made = crew.project()
+def test_project_manager_cannot_grant_a_role_that_denies_a_rule(team: Team) -> None:
+    project = team.project()
     mute = {"name": "muted", "meta": {"private_data": {"patrol": {"value": False}}}}
-    assert made.save_role(crew.studio.root, **mute).status == 200
-    refused(made, lambda made: made.save_actions(crew.manager, ("muted", "grant")))
+    assert project.save_role(team.studio.root, **mute).status == 200
+    refused(project, lambda project: project.save_actions(team.manager, ("muted", "grant")))
 
 
-def test_administrator_grants_regular_roles_and_needs_the_schema_right_for_protected_ones(crew: Crew) -> None:
-    made = crew.project()
-    assert made.save_actions(crew.owner, ("guard", "grant")).status == 200
-    refused(made, lambda made: made.save_actions(crew.owner, ("guard", "grant"), ("chief", "revoke")))
-    crew.studio.give_secret(crew.owner, made.app, "canModifySchema")
-    assert made.save_actions(crew.owner, ("guard", "grant"), ("chief", "revoke")).status == 200
+def test_administrator_grants_regular_roles_and_needs_the_schema_right_for_protected_ones(team: Team) -> None:
+    project = team.project()
+    assert project.save_actions(team.owner, ("guard", "grant")).status == 200
+    refused(project, lambda project: project.save_actions(team.owner, ("guard", "grant"), ("chief", "revoke")))
+    team.studio.give_secret(team.owner, project.app, "canModifySchema")
+    assert project.save_actions(team.owner, ("guard", "grant"), ("chief", "revoke")).status == 200
 
 
-# Who is let in
+# Access to the project
 
 
-def shut_out(made: CrewProject, *users: Person) -> str:
-    """Another group on the disallow list."""
-    studio = made.crew.studio
-    group = studio.group(made.id, *(user.user_id for user in users), tags=("project",))
-    assert made.save_lists(studio.root, disallow=[group]).status == 200
+def disallow(project: TeamProject, *users: ApiUser) -> str:
+    """Put a group with these users on the disallow list."""
+    studio = project.team.studio
+    group = studio.group(project.id, *(user.user_id for user in users), tags=("project",))
+    assert project.save_lists(studio.root, disallow=[group]).status == 200
     return group
 
 
-def keep_in(made: CrewProject, *users: Person) -> str:
-    """The group on the allow list, with these users."""
-    assert made.save_access(made.crew.studio.root, users=[user.user_id for user in users]).status == 200
-    assert made.save_lists(made.crew.studio.root, allow=[made.group]).status == 200
-    return made.group
+def allow_only(project: TeamProject, *users: ApiUser) -> str:
+    """Put the group, with these users, on the allow list."""
+    assert project.save_access(project.team.studio.root, users=[user.user_id for user in users]).status == 200
+    assert project.save_lists(project.team.studio.root, allow=[project.group]).status == 200
+    return project.group
 
 
-def test_project_manager_cannot_lock_the_administrator_out(crew: Crew) -> None:
-    made = crew.project()
-    crew.studio.join(made.id, crew.stranger, project=["admin"])  # there would still be an administrator
-    made.save_access(crew.studio.root, users=[crew.owner.user_id])
-    others = crew.studio.group(made.id, crew.manager.user_id, crew.stranger.user_id, tags=("project",))
-    refused(made, lambda made: made.save_lists(crew.manager, disallow=[made.group]))
-    refused(made, lambda made: made.save_lists(crew.manager, allow=[others]))
-    refused(made, lambda made: made.save_settings(crew.manager, allowed_domains=["elsewhere.example"]))
+def test_project_manager_cannot_lock_the_administrator_out(team: Team) -> None:
+    project = team.project()
+    team.studio.join(project.id, team.stranger, project=["admin"])  # so that an administrator would remain
+    project.save_access(team.studio.root, users=[team.owner.user_id])
+    others = team.studio.group(project.id, team.manager.user_id, team.stranger.user_id, tags=("project",))
+    refused(project, lambda project: project.save_lists(team.manager, disallow=[project.group]))
+    refused(project, lambda project: project.save_lists(team.manager, allow=[others]))
+    refused(project, lambda project: project.save_settings(team.manager, allowed_domains=["elsewhere.example"]))
 
 
-def test_project_manager_cannot_let_an_administrator_back_in(crew: Crew) -> None:
-    made = crew.project()
-    crew.studio.join(made.id, crew.stranger, project=["admin"])
-    shut_out(made, crew.owner)
-    refused(made, lambda made: made.save_lists(crew.manager, disallow=[]))
+def test_project_manager_cannot_let_an_administrator_back_in(team: Team) -> None:
+    project = team.project()
+    team.studio.join(project.id, team.stranger, project=["admin"])
+    disallow(project, team.owner)
+    refused(project, lambda project: project.save_lists(team.manager, disallow=[]))
 
 
-def test_project_manager_closes_the_project_to_those_whose_roles_it_holds(crew: Crew) -> None:
-    made = crew.project()
-    made.save_access(crew.studio.root, users=[crew.viewer.user_id])
-    assert made.save_lists(crew.manager, disallow=[made.group]).status == 200
-    assert crew.viewer.call("project", action="get", data={"id": made.id}).status == 403
+def test_project_manager_locks_out_members_whose_roles_it_holds(team: Team) -> None:
+    project = team.project()
+    project.save_access(team.studio.root, users=[team.viewer.user_id])
+    assert project.save_lists(team.manager, disallow=[project.group]).status == 200
+    assert team.viewer.call("project", action="get", data={"id": project.id}).status == 403
 
 
-def test_project_manager_cannot_open_a_project_whose_grants_it_could_not_save(crew: Crew) -> None:
-    made = crew.project()
-    assert made.save_actions(crew.studio.root, ("guard", "grant")).status == 200
+def test_project_manager_cannot_open_a_project_whose_grants_it_could_not_save(team: Team) -> None:
+    project = team.project()
+    assert project.save_actions(team.studio.root, ("guard", "grant")).status == 200
     domains = ["example.com", "other.example"]
-    refused(made, lambda made: made.save_settings(crew.manager, allowed_domains=domains))
+    refused(project, lambda project: project.save_settings(team.manager, allowed_domains=domains))
 
 
-@pytest.mark.parametrize("listed", [shut_out, keep_in])
-def test_group_administrator_cannot_lock_the_administrator_out(crew: Crew, listed: Callable[..., str]) -> None:
-    made = crew.project()
-    crew.studio.join(made.id, crew.stranger, project=["admin"])
-    everybody = (crew.owner, crew.manager, crew.leader, crew.stranger)
-    group = listed(made, *(everybody if listed is keep_in else ()))
-    users = [member for member in made.members() if member["user_id"] != crew.leader.user_id]
-    users += [member(crew.stranger, project=["admin"]), member(crew.leader, groups={group: ["group_admin"]})]
-    assert made.save_members(crew.studio.root, *users).status == 200
-    remaining = [crew.leader.user_id, crew.manager.user_id, crew.stranger.user_id]
-    wrong: dict[str, Any] = {"users": [crew.owner.user_id]} if listed is shut_out else {"users": remaining}
-    refused(made, lambda made: crew.leader.call("group/access", group_id=group, data=wrong))
-    if listed is shut_out:
+@pytest.mark.parametrize("listed", [disallow, allow_only])
+def test_group_administrator_cannot_lock_the_administrator_out(team: Team, listed: Callable[..., str]) -> None:
+    project = team.project()
+    team.studio.join(project.id, team.stranger, project=["admin"])
+    everybody = (team.owner, team.manager, team.leader, team.stranger)
+    group = listed(project, *(everybody if listed is allow_only else ()))
+    users = [member for member in project.members() if member["user_id"] != team.leader.user_id]
+    users += [member(team.stranger, project=["admin"]), member(team.leader, groups={group: ["group_admin"]})]
+    assert project.save_members(team.studio.root, *users).status == 200
+    remaining = [team.leader.user_id, team.manager.user_id, team.stranger.user_id]
+    wrong: dict[str, Any] = {"users": [team.owner.user_id]} if listed is disallow else {"users": remaining}
+    refused(project, lambda project: team.leader.call("group/access", group_id=group, data=wrong))
+    if listed is disallow:
         data = {"conditions": [everyone()]}
-        refused(made, lambda made: crew.leader.call("group/access", group_id=group, data=data))
+        refused(project, lambda project: team.leader.call("group/access", group_id=group, data=data))
 
 
 @pytest.mark.parametrize("kind", ["grant", "revoke"])
 @pytest.mark.parametrize("access", [{"users": ["1"]}, {"users": ["{leader}"]}, {"conditions": [everyone()]}])
 def test_group_administrator_cannot_change_a_group_that_has_roles_it_does_not_hold(
-    crew: Crew, kind: str, access: dict[str, Any]
+    team: Team, kind: str, access: dict[str, Any]
 ) -> None:
-    made = crew.project()
-    assert made.save_actions(crew.studio.root, ("guard", kind)).status == 200
+    project = team.project()
+    assert project.save_actions(team.studio.root, ("guard", kind)).status == 200
     if access.get("users") == ["{leader}"]:
-        access = {"users": [crew.leader.user_id]}
-    refused(made, lambda made: made.save_access(crew.leader, **access))
-    crew.studio.save_data(crew.leader, made.app, roles=["guard"])
-    assert made.save_access(crew.leader, **access).status == 200
+        access = {"users": [team.leader.user_id]}
+    refused(project, lambda project: project.save_access(team.leader, **access))
+    team.studio.save_data(team.leader, project.app, roles=["guard"])
+    assert project.save_access(team.leader, **access).status == 200
 
 
-def test_group_administrator_changes_a_group_that_gives_nothing(crew: Crew) -> None:
-    made = crew.project()
-    assert made.save_access(crew.leader, users=[crew.owner.user_id], conditions=[everyone()]).status == 200
+def test_group_administrator_changes_a_group_without_roles(team: Team) -> None:
+    project = team.project()
+    assert project.save_access(team.leader, users=[team.owner.user_id], conditions=[everyone()]).status == 200

@@ -1,4 +1,4 @@
-"""Memberships, moves and user limits at the same instant, over two workers. SSO_TEST_ROUNDS=2000: twenty rounds."""
+"""Concurrent changes of memberships, moves and user limits, over two workers. SSO_TEST_ROUNDS=2000: twenty rounds."""
 
 import itertools
 from collections.abc import Callable
@@ -6,36 +6,38 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Person, Studio
-from tests.perm.endpoints.wires import ROUNDS, Wire, together
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.connections import ROUNDS, Connection, run_concurrently
 
 CROWD = 300
 TIMES = max(3, ROUNDS // 100)
 _numbers = itertools.count(1)
-Write = Callable[[Wire], Answer]
+Write = Callable[[Connection], ApiResponse]
 
 pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
 
 
 @pytest.fixture(scope="module")
 def crowd(studio: Studio) -> list[str]:
-    """Users who never signed in."""
+    """Users without a login."""
     ids = [str(8_000_000 + number) for number in range(CROWD)]
     studio.server.apply({"users": [{"user_id": user_id, "login": f"d{user_id}@example.com"} for user_id in ids]})
     return ids
 
 
-def membership(project: str, admin: Person, members: list[dict[str, Any]]) -> Write:
+def membership(project: str, admin: ApiUser, members: list[dict[str, Any]]) -> Write:
     users = [{"user_id": admin.user_id, "roles": {"project": ["admin"]}}, *members]
-    return lambda wire: wire.call("project/membership", action="save", data={"id": project, "users": users})
+    return lambda connection: connection.call("project/membership", action="save", data={"id": project, "users": users})
 
 
 def move(app: int, project: str) -> Write:
-    return lambda wire: wire.call("application", action="save", data={"application_id": app, "project_id": project})
+    return lambda connection: connection.call(
+        "application", action="save", data={"application_id": app, "project_id": project}
+    )
 
 
-def race(studio: Studio, *writes: Write) -> list[Answer]:
-    return together(studio.server, [(studio.root, write) for write in writes])
+def race(studio: Studio, *writes: Write) -> list[ApiResponse]:
+    return run_concurrently(studio.server, [(studio.root, write) for write in writes])
 
 
 def members_of(studio: Studio, project: str) -> list[dict[str, Any]]:
@@ -46,27 +48,29 @@ def members_of(studio: Studio, project: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_no_role_of_a_membership_survives_a_move_at_the_same_instant(studio: Studio, crowd: list[str], _: int) -> None:
-    here, there = studio.project(), studio.project()
-    app = studio.application(here)
+def test_concurrent_move_and_membership_save_leave_no_role_at_the_application(
+    studio: Studio, crowd: list[str], _: int
+) -> None:
+    source, destination = studio.project(), studio.project()
+    app = studio.application(source)
     roles = {"applications": {str(app): ["app_admin"]}}
     members = [{"user_id": user_id, "roles": roles} for user_id in crowd]
-    saved, moved = race(studio, membership(here, studio.keeper, members), move(app, there))
+    saved, moved = race(studio, membership(source, studio.keeper, members), move(app, destination))
     assert moved.status == 200
-    assert saved.status in (200, 400)  # 400: the application had left already
-    assert [user["user_id"] for user in members_of(studio, here)] == [studio.keeper.user_id]
+    assert saved.status in (200, 400)  # 400: the application had moved already
+    assert [user["user_id"] for user in members_of(studio, source)] == [studio.keeper.user_id]
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_no_role_of_a_membership_survives_a_removal_at_the_same_instant(
+def test_concurrent_removal_and_membership_save_leave_no_role_at_the_application(
     studio: Studio, crowd: list[str], _: int
 ) -> None:
     project = studio.project()
     app = studio.application(project)
     members = [{"user_id": user_id, "roles": {"applications": {str(app): ["app_admin"]}}} for user_id in crowd]
 
-    def remove(wire: Wire) -> Answer:
-        return wire.call("application", action="delete", data={"application_id": app})
+    def remove(connection: Connection) -> ApiResponse:
+        return connection.call("application", action="delete", data={"application_id": app})
 
     _saved, removed = race(studio, membership(project, studio.keeper, members), remove)
     assert removed.status == 200
@@ -74,37 +78,39 @@ def test_no_role_of_a_membership_survives_a_removal_at_the_same_instant(
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_moves_of_one_application_at_the_same_instant_need_the_right_where_it_is_then(studio: Studio, _: int) -> None:
-    """Whoever was judged by the project that the application has left meanwhile must ask again."""
+def test_concurrent_moves_require_rights_in_the_current_project(studio: Studio, _: int) -> None:
+    """A request that was authorized in a project that the application has left gets a conflict."""
     projects = [studio.project() for _ in range(8)]
     app = studio.application(projects[0])
-    answers = race(studio, *(move(app, project) for project in projects[1:]))
-    assert {answer.status for answer in answers} <= {200, 409, 503}
-    assert any(answer.status == 200 for answer in answers)
+    responses = race(studio, *(move(app, project) for project in projects[1:]))
+    assert {response.status for response in responses} <= {200, 409, 503}
+    assert any(response.status == 200 for response in responses)
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_administrators_who_remove_each_other_at_the_same_instant_leave_one(studio: Studio, _: int) -> None:
-    ann, bob = studio.person(), studio.person()
+def test_administrators_who_remove_each_other_concurrently_leave_one(studio: Studio, _: int) -> None:
+    ann, bob = studio.user(), studio.user()
     project = studio.project(ann, bob)
-    answers = together(studio.server, [(ann, membership(project, ann, [])), (bob, membership(project, bob, []))])
-    assert sorted(answer.status for answer in answers) == [200, 403]
+    responses = run_concurrently(
+        studio.server, [(ann, membership(project, ann, [])), (bob, membership(project, bob, []))]
+    )
+    assert sorted(response.status for response in responses) == [200, 403]
     assert len(members_of(studio, project)) == 1
 
 
-def test_access_keys_and_moves_at_the_same_instant_leave_no_key(studio: Studio) -> None:
-    here, there = studio.project(), studio.project()
+def test_concurrent_access_key_save_and_move_leave_no_key(studio: Studio) -> None:
+    source, destination = studio.project(), studio.project()
     for _ in range(TIMES):
-        app = studio.application(here)
+        app = studio.application(source)
 
-        def add(wire: Wire, app: int = app) -> Answer:
-            return wire.call("accessKey", action="save", application_id=app, data={})
+        def add(connection: Connection, app: int = app) -> ApiResponse:
+            return connection.call("accessKey", action="save", application_id=app, data={})
 
-        made, moved = race(studio, add, move(app, there))
+        created, moved = race(studio, add, move(app, destination))
         assert moved.status == 200
-        assert made.status in (200, 409)
+        assert created.status in (200, 409)
         project = studio.root.call("audit", data={"application_id": app, "operation": "access_key.create"}).data
-        if any(entry["project_id"] == here for entry in project):
+        if any(entry["project_id"] == source for entry in project):
             assert studio.root.call("accessKey", action="get", application_id=app).data == []
 
 
@@ -118,20 +124,20 @@ def test_user_limit_holds_for_memberships_of_many_projects(studio: Studio, crowd
         for project, user_id in zip(projects, crowd, strict=False)
     ]
 
-    def assign(wire: Wire) -> Answer:
+    def assign(connection: Connection) -> ApiResponse:
         data = {"user_id": crowd[-1], "roles": [name]}
-        return wire.call("meta/data", action="save", application_id=1, data=data)
+        return connection.call("meta/data", action="save", application_id=1, data=data)
 
-    answers = race(studio, *writes, assign)
-    assert {answer.status for answer in answers} <= {200, 409, 503}
-    assert [answer.status for answer in answers].count(200) <= 3
+    responses = race(studio, *writes, assign)
+    assert {response.status for response in responses} <= {200, 409, 503}
+    assert [response.status for response in responses].count(200) <= 3
     held = [
         user for project in projects for user in members_of(studio, project) if user["roles"] == {"project": [name]}
     ]
     assigned = studio.root.call(
         "meta/data", action="get", application_id=1, data={"user_id": crowd[-1], "type": "roles"}
     ).data
-    assert len(held) + assigned.count(name) == [answer.status for answer in answers].count(200)
+    assert len(held) + assigned.count(name) == [response.status for response in responses].count(200)
     assert (
         studio.root.call("meta/data", action="save", application_id=1, data={"user_id": crowd[-1], "roles": []}).status
         == 200
@@ -163,7 +169,9 @@ def test_user_limit_counts_each_user_once_and_ended_assignments_not(studio: Stud
     assert assign(crowd[0]) == 200
     assert give(one, crowd[1], expired=5) == 200
     assert give(two, crowd[1]) == 200
-    assert root.call("project", action="delete", data={"id": two}).status == 200  # its memberships end
+    assert (
+        root.call("project", action="delete", data={"id": two}).status == 200
+    )  # memberships of the removed project end
     assert give(one, crowd[2]) == 200
     assert root.call("roles", action="delete", application_id=1, data={"name": name}).status == 200
 
@@ -173,7 +181,7 @@ def test_user_limit_of_the_role_admin_holds_for_published_projects(studio: Studi
     fields = root.call("roles", action="get", application_id=1, data={"name": "admin"}).data
     assert root.call("roles", action="save", application_id=1, data={**fields, "user_limit": 1}).status == 200
     try:
-        author = studio.person()
+        author = studio.user()
         studio.give_rules(author, "can_create_projects")
         title = f"Limited {next(_numbers)}"
         assert author.call("publish", project=title).status == 409

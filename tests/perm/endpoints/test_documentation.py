@@ -1,4 +1,4 @@
-"""The examples of docs/permissions.rst, run as they stand there."""
+"""Runs the examples of docs/permissions.rst."""
 
 import json
 import re
@@ -23,35 +23,35 @@ def filled(text: str, names: dict[str, Any]) -> Any:
     return json.loads(text)
 
 
-def agrees(expected: Any, found: Any, names: dict[str, Any]) -> bool:
-    """Equal, but for what differs from run to run; a name in braces takes the value that it meets first."""
+def agrees(expected: Any, actual: Any, names: dict[str, Any]) -> bool:
+    """Whether the values are equal; a name in braces stands for the first value that it is compared with."""
     if expected == "…":
         return True
     if isinstance(expected, str) and (unknown := re.fullmatch(r"\{(\w+)\}", expected)):
-        return bool(names.setdefault(unknown[1], found) == found)
-    if isinstance(expected, dict) and isinstance(found, dict):
-        return expected.keys() == found.keys() and all(agrees(expected[key], found[key], names) for key in expected)
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(agrees(*pair, names) for pair in zip(expected, found, strict=True))
-    return bool(expected == found)
+        return bool(names.setdefault(unknown[1], actual) == actual)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(agrees(expected[key], actual[key], names) for key in expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(agrees(*pair, names) for pair in zip(expected, actual, strict=True))
+    return bool(expected == actual)
 
 
 @pytest.fixture
 def studio(postgres_server: Postgres, tmp_path: Path) -> Iterator[Studio]:
-    """Of its own: names such as Red Dawn are taken elsewhere."""
+    """A server of its own, because other tests use names such as Red Dawn."""
     dsn = postgres_server.fresh()
     with running(tmp_path, **QUICK, SSO_DATABASE_URL=dsn) as server, server.client() as client:
         yield Studio(server, client)
     postgres_server.drop(dsn)
 
 
-def test_the_examples_of_the_documentation_are_true(studio: Studio) -> None:
-    people = {"Ann": studio.root, "Bob": studio.person()}
-    names: dict[str, Any] = {"ann": people["Ann"].user_id, "bob": people["Bob"].user_id}
+def test_examples_of_the_documentation_are_correct(studio: Studio) -> None:
+    users = {"Ann": studio.root, "Bob": studio.user()}
+    names: dict[str, Any] = {"ann": users["Ann"].user_id, "bob": users["Bob"].user_id}
     examples = EXAMPLE.findall(PAGE.read_text())
     assert len(examples) >= 14
-    for who, path, request, status, answer in examples:
-        found = people[who].call(path, **filled(request, names))
-        expected = filled(answer, names)
-        assert found.status == int(status), (path, request, found)
-        assert agrees(expected, found.body, names), (path, expected, found.body)
+    for name, path, request, status, response in examples:
+        actual = users[name].call(path, **filled(request, names))
+        expected = filled(response, names)
+        assert actual.status == int(status), (path, request, actual)
+        assert agrees(expected, actual.body, names), (path, expected, actual.body)

@@ -20,89 +20,89 @@ def exchange(studio: Studio, key: str, **body: Any) -> httpx.Response:
 
 @pytest.fixture(scope="module")
 def key(studio: Studio) -> dict[str, Any]:
-    made: dict[str, Any] = studio.root.call(
+    created: dict[str, Any] = studio.root.call(
         "accessKey", action="save", application_id=studio.application(), data={}
     ).data
-    return made
+    return created
 
 
-def test_it_answers_a_jwt_for_the_keys_application(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
-    answer = exchange(studio, key["hash"], jwt=person.jwt, factor=FACTOR)
-    assert answer.status_code == 200
-    assert answer.json().keys() == {"status", "jwt"}
-    claims = pyjwt.decode(answer.json()["jwt"], options={"verify_signature": False})
-    assert (claims["sub"], claims["app_id"], claims["typ"]) == (person.user_id, key["application_id"], "user_token")
-    headers = {"Authorization": f"Bearer {answer.json()['jwt']}"}
-    assert person.call("user/info", headers=headers).status == 200
+def test_exchange_returns_a_jwt_for_the_application_of_the_key(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
+    response = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR)
+    assert response.status_code == 200
+    assert response.json().keys() == {"status", "jwt"}
+    claims = pyjwt.decode(response.json()["jwt"], options={"verify_signature": False})
+    assert (claims["sub"], claims["app_id"], claims["typ"]) == (user.user_id, key["application_id"], "user_token")
+    headers = {"Authorization": f"Bearer {response.json()['jwt']}"}
+    assert user.call("user/info", headers=headers).status == 200
 
 
-def test_a_wrong_key_factor_or_token_is_401_in_the_envelope(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
+def test_exchange_with_a_wrong_key_factor_or_token_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
     for secret, body in (
-        ("x" * 43, {"jwt": person.jwt, "factor": FACTOR}),
-        (person.jwt, {"jwt": person.jwt, "factor": FACTOR}),
-        (key["hash"], {"jwt": person.jwt, "factor": "another device"}),
-        (key["hash"], {"jwt": person.jwt[:-2], "factor": FACTOR}),
+        ("x" * 43, {"jwt": user.jwt, "factor": FACTOR}),
+        (user.jwt, {"jwt": user.jwt, "factor": FACTOR}),
+        (key["hash"], {"jwt": user.jwt, "factor": "another device"}),
+        (key["hash"], {"jwt": user.jwt[:-2], "factor": FACTOR}),
         (key["hash"], {"jwt": key["hash"], "factor": FACTOR}),
     ):
-        answer = exchange(studio, secret, **body)
-        assert answer.status_code == 401
-        assert answer.json()["status"] == "ERROR"
-        assert answer.json()["error"].startswith("invalid token")
+        response = exchange(studio, secret, **body)
+        assert response.status_code == 401
+        assert response.json()["status"] == "ERROR"
+        assert response.json()["error"].startswith("invalid token")
 
 
-def test_refusal_tells_which_credential_is_missing_or_wrong(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
+def test_unauthorized_response_names_the_missing_or_wrong_credential(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
 
     def reason(secret: str, jwt: str, factor: str = FACTOR) -> str:
         body = {"jwt": jwt, "factor": factor}
-        answer = studio.client.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": secret})
-        assert answer.status_code == 401
-        return str(answer.json()["error"]).removeprefix("invalid token")
+        response = studio.client.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": secret})
+        assert response.status_code == 401
+        return str(response.json()["error"]).removeprefix("invalid token")
 
     missing = ": an access key is required (Authorization: Bearer <access key>)"
     bearer = f"Bearer {key['hash']}"
-    assert reason("Bearer", person.jwt) == reason(key["hash"], person.jwt) == missing
-    assert reason("Bearer x", person.jwt) == reason(bearer, "a.b.c") == ""
-    assert reason(bearer, person.jwt, "another") == ": factor is not the one that the JWT was issued for"
-    assert reason(bearer, expired_jwt(studio.server, person.user_id, days=31)) == ": the JWT has expired"
+    assert reason("Bearer", user.jwt) == reason(key["hash"], user.jwt) == missing
+    assert reason("Bearer x", user.jwt) == reason(bearer, "a.b.c") == ""
+    assert reason(bearer, user.jwt, "another") == ": factor is not the one that the JWT was issued for"
+    assert reason(bearer, expired_jwt(studio.server, user.user_id, days=31)) == ": the JWT has expired"
 
 
 def renewed(studio: Studio, key: dict[str, Any], jwt: str) -> dict[str, Any]:
-    """The claims of the JWT that an exchange gives."""
-    answer = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR)
-    assert answer.status_code == 200, answer.text
-    claims: dict[str, Any] = pyjwt.decode(answer.json()["jwt"], options={"verify_signature": False})
+    """The claims of the JWT that an exchange returns."""
+    response = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR)
+    assert response.status_code == 200, response.text
+    claims: dict[str, Any] = pyjwt.decode(response.json()["jwt"], options={"verify_signature": False})
     return claims
 
 
-def test_jwt_of_another_application_is_refused(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
+def test_exchange_of_a_jwt_of_another_application_is_forbidden(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
     other = studio.application()
-    of_other = user_jwt(studio.server, person.user_id, app_id=other)
-    answer = exchange(studio, key["hash"], jwt=of_other, factor=FACTOR)
-    assert (answer.status_code, answer.json()["error"]) == (403, "jwt: belongs to another application")
-    own = user_jwt(studio.server, person.user_id, app_id=key["application_id"])
+    of_other = user_jwt(studio.server, user.user_id, app_id=other)
+    response = exchange(studio, key["hash"], jwt=of_other, factor=FACTOR)
+    assert (response.status_code, response.json()["error"]) == (403, "jwt: belongs to another application")
+    own = user_jwt(studio.server, user.user_id, app_id=key["application_id"])
     assert renewed(studio, key, own)["app_id"] == key["application_id"]
-    strange = user_jwt(studio.server, person.user_id, app_id=str(key["application_id"]))
+    strange = user_jwt(studio.server, user.user_id, app_id=str(key["application_id"]))
     assert exchange(studio, key["hash"], jwt=strange, factor=FACTOR).status_code == 403
 
 
-def test_renewal_ends_at_the_longest_time_from_the_original_sign_in(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
+def test_renewed_jwt_ends_within_the_maximum_time_since_login(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
     now = int(time.time())
     longest = 15552000
-    old = user_jwt(studio.server, person.user_id, auth_time=now - longest + 60)
+    old = user_jwt(studio.server, user.user_id, auth_time=now - longest + 60)
     claims = renewed(studio, key, old)
     assert (claims["auth_time"], claims["exp"]) == (now - longest + 60, now + 60)
-    older = user_jwt(studio.server, person.user_id, auth_time=now - longest - 1)
-    answer = exchange(studio, key["hash"], jwt=older, factor=FACTOR)
-    assert (answer.status_code, answer.json()["error"]) == (401, "invalid token: the sign-in is too long ago")
+    older = user_jwt(studio.server, user.user_id, auth_time=now - longest - 1)
+    response = exchange(studio, key["hash"], jwt=older, factor=FACTOR)
+    assert (response.status_code, response.json()["error"]) == (401, "invalid token: the sign-in is too long ago")
 
 
 def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
+    user = studio.user()
     now = int(time.time())
     limits: dict[str, Any] = {
         "auth_time": now - 500,
@@ -110,51 +110,51 @@ def test_renewal_keeps_address_end_authentication_time_and_origin(studio: Studio
         "ips": ["127.0.0.0/8"],
         "auth": "gsid",
     }
-    first = renewed(studio, key, user_jwt(studio.server, person.user_id, **limits))
-    second = renewed(studio, key, user_jwt(studio.server, person.user_id, **(first | {"kid": None})))
+    first = renewed(studio, key, user_jwt(studio.server, user.user_id, **limits))
+    second = renewed(studio, key, user_jwt(studio.server, user.user_id, **(first | {"kid": None})))
     for claims in (first, second):
         assert {name: claims[name] for name in limits} == limits
         assert claims["exp"] <= now + 100
-    ended = user_jwt(studio.server, person.user_id, iat=now - 500, exp=now - 100, ends=now - 100)
+    ended = user_jwt(studio.server, user.user_id, iat=now - 500, exp=now - 100, ends=now - 100)
     assert exchange(studio, key["hash"], jwt=ended, factor=FACTOR).status_code == 401
 
 
-def test_jwt_without_authentication_time_counts_from_its_issue(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
-    old = expired_jwt(studio.server, person.user_id, days=2)
+def test_jwt_without_authentication_time_counts_from_its_issue_time(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
+    old = expired_jwt(studio.server, user.user_id, days=2)
     issued = pyjwt.decode(old, options={"verify_signature": False})["iat"]
     assert renewed(studio, key, old)["auth_time"] == issued
 
 
-def test_jwt_from_before_the_end_of_all_sessions_is_refused(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
-    studio.server.sso("user", "end-sessions", person.user_id)
-    assert exchange(studio, key["hash"], jwt=person.jwt, factor=FACTOR).status_code == 401
+def test_exchange_of_a_jwt_from_before_a_global_logout_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
+    studio.server.sso("user", "end-sessions", user.user_id)
+    assert exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR).status_code == 401
 
 
-def test_jwt_of_a_sign_in_that_was_ended_is_refused(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
-    first = exchange(studio, key["hash"], jwt=person.jwt, factor=FACTOR).json()["jwt"]
-    sql(studio.dsn, f"UPDATE sign_ins SET ended = true WHERE user_id = '{person.user_id}'")
-    for token in (person.jwt, first):
+def test_exchange_of_a_jwt_of_an_ended_login_is_unauthorized(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
+    first = exchange(studio, key["hash"], jwt=user.jwt, factor=FACTOR).json()["jwt"]
+    sql(studio.dsn, f"UPDATE sign_ins SET ended = true WHERE user_id = '{user.user_id}'")
+    for token in (user.jwt, first):
         assert exchange(studio, key["hash"], jwt=token, factor=FACTOR).status_code == 401
 
 
-def test_jwt_and_factor_are_required(studio: Studio, key: dict[str, Any]) -> None:
+def test_exchange_requires_jwt_and_factor(studio: Studio, key: dict[str, Any]) -> None:
     assert exchange(studio, key["hash"], factor=FACTOR).status_code == 400
-    assert exchange(studio, key["hash"], jwt=studio.person().jwt).status_code == 400
+    assert exchange(studio, key["hash"], jwt=studio.user().jwt).status_code == 400
 
 
-def test_nobody_gets_a_jwt_for_where_they_may_not_log_in(studio: Studio) -> None:
+def test_exchange_is_forbidden_where_the_user_may_not_log_in(studio: Studio) -> None:
     closed = studio.application(login={"can": {"value": False}})
     key = studio.root.call("accessKey", action="save", application_id=closed, data={}).data
-    answer = exchange(studio, key["hash"], jwt=studio.person().jwt, factor=FACTOR)
-    assert (answer.status_code, answer.json()["error"]) == (403, "login not allowed")
+    response = exchange(studio, key["hash"], jwt=studio.user().jwt, factor=FACTOR)
+    assert (response.status_code, response.json()["error"]) == (403, "login not allowed")
 
 
-def test_renewed_jwt_belongs_to_the_same_sign_in_and_ends_with_it(studio: Studio, key: dict[str, Any]) -> None:
-    person = studio.person()
-    login = query(studio.server, "SELECT login FROM users WHERE user_id = $1", person.user_id)[0]["login"]
+def test_renewed_jwt_belongs_to_the_same_login_and_ends_with_it(studio: Studio, key: dict[str, Any]) -> None:
+    user = studio.user()
+    login = query(studio.server, "SELECT login FROM users WHERE user_id = $1", user.user_id)[0]["login"]
     fields = {"login": login, "password": PASSWORD, "factor": FACTOR}
     jwt = studio.client.post("/proxy/api/login", json=fields).json()["jwt"]
     sign_in = pyjwt.decode(jwt, options={"verify_signature": False})["sid"]
@@ -167,4 +167,4 @@ def test_renewed_jwt_belongs_to_the_same_sign_in_and_ends_with_it(studio: Studio
     for ended in (jwt, again):
         assert exchange(studio, key["hash"], jwt=ended, factor=FACTOR).status_code == 401
         headers = {"Authorization": f"Bearer {ended}"}
-        assert person.call("user/info", headers=headers).status == 401
+        assert user.call("user/info", headers=headers).status == 401

@@ -1,4 +1,4 @@
-"""``SSO_GSID_ADMIN=deny``: what a game got by a sign-in is not enough for administrative calls."""
+"""``SSO_GSID_ADMIN=deny``: the JWT of a game is not accepted for administrative requests."""
 
 import socket
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, Studio
-from tests.perm.endpoints.test_credentials import (
+from tests.perm.endpoints.test_endpoint_credentials import (
     APPLICATION_CALLS,
     CALLER_CALLS,
     PASSED,
@@ -30,7 +30,7 @@ def office(studio: Studio) -> Office:
 
 @pytest.fixture(scope="module")
 def strict(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A second server on the same data, which denies games the administration."""
+    """A second server on the same database, which denies administration to games."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -51,8 +51,8 @@ def strict(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def send(client: httpx.Client, path: str, jwt: str, **body: Any) -> tuple[int, str]:
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
-    answer = client.post(f"/api/permissions/{path}", json=body, headers=headers)
-    return answer.status_code, answer.json().get("error", "")
+    response = client.post(f"/api/permissions/{path}", json=body, headers=headers)
+    return response.status_code, response.json().get("error", "")
 
 
 def is_harmless(call: Call) -> bool:
@@ -65,15 +65,15 @@ def is_harmless(call: Call) -> bool:
 @pytest.mark.parametrize(
     "call", [*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS], ids=lambda call: call.name.replace(" ", "-")
 )
-def test_jwt_of_a_game_administers_only_where_games_may(
+def test_jwt_of_a_game_cannot_administer_unless_allowed(
     studio: Studio, office: Office, strict: httpx.Client, call: Call
 ) -> None:
     body = call.body(office)
     root = studio.root.user_id
     of_game = user_jwt(studio.server, root, auth="gsid")
     assert send(studio.client, call.path, of_game, **body)[0] in PASSED
-    answer = send(strict, call.path, of_game, **body)
-    assert answer[0] in PASSED if is_harmless(call) else answer == REFUSED
+    response = send(strict, call.path, of_game, **body)
+    assert response[0] in PASSED if is_harmless(call) else response == REFUSED
     for auth in ("login", "otp", "token"):
         assert send(strict, call.path, user_jwt(studio.server, root, auth=auth), **body)[0] in PASSED
 
@@ -102,7 +102,7 @@ def test_renewed_jwt_of_a_game_stays_one(studio: Studio, strict: httpx.Client) -
     app = studio.application()
     key = studio.root.call("accessKey", action="save", application_id=app, data={}).data["hash"]
     body = {"jwt": user_jwt(studio.server, studio.root.user_id, auth="gsid"), "factor": FACTOR}
-    answer = strict.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": f"Bearer {key}"})
-    renewed = answer.json()["jwt"]
+    response = strict.post("/proxy/oauth/exchangeJwt", json=body, headers={"Authorization": f"Bearer {key}"})
+    renewed = response.json()["jwt"]
     assert pyjwt.decode(renewed, options={"verify_signature": False})["auth"] == "gsid"
     assert send(strict, "publish", renewed, project="Of a game") == REFUSED

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Studio
+from tests.perm.endpoints.conftest import ApiResponse, Studio
 
 
-def access(studio: Studio, group: str, **data: Any) -> Answer:
+def access(studio: Studio, group: str, **data: Any) -> ApiResponse:
     return studio.root.call("group/access", group_id=group, data=data)
 
 
@@ -16,12 +16,12 @@ def groups(studio: Studio, project: str) -> Any:
     return studio.root.call("group", action="get", data={"project_id": project}).data
 
 
-def test_save_get_and_delete_answer_exactly(studio: Studio) -> None:
+def test_group_save_get_and_delete_return_exact_responses(studio: Studio) -> None:
     project = studio.project()
-    made = studio.root.call("group", action="save", data={"project_id": project, "title": "Test_ers 1"})
-    group = made.data
+    created = studio.root.call("group", action="save", data={"project_id": project, "title": "Test_ers 1"})
+    group = created.data
     assert re.fullmatch(r"[0-9a-f]{24}", group["id"])
-    assert made.body == {
+    assert created.body == {
         "status": "OK",
         "data": {
             "id": group["id"], "project_id": project, "title": "Test_ers 1", "description": "", "tags": [],
@@ -35,32 +35,32 @@ def test_save_get_and_delete_answer_exactly(studio: Studio) -> None:
     assert groups(studio, project) == {"groups": [], "max_users_cnt": 100}
 
 
-def test_save_does_not_change_tags_or_access(studio: Studio) -> None:
+def test_group_save_does_not_change_tags_or_access(studio: Studio) -> None:
     project = studio.project()
     condition = {"title": "beta", "condition": {"tag": "beta"}}
     group = studio.group(project, "7", tags=("project",), conditions=[condition])
     data = {"project_id": project, "title": "New", "tags": [], "users": [], "conditions": [], "colour": "red"}
-    answer = studio.root.call("group", action="save", group_id=group, data=data)
-    assert (answer.data["tags"], answer.data["users"]) == (["project"], ["7"])
-    assert answer.data["conditions"] == [condition]
-    assert answer.body["warnings"] == ["colour: unknown field, ignored"]
-    assert studio.root.call("group", action="save", group_id=group, data=answer.data).data == answer.data
+    response = studio.root.call("group", action="save", group_id=group, data=data)
+    assert (response.data["tags"], response.data["users"]) == (["project"], ["7"])
+    assert response.data["conditions"] == [condition]
+    assert response.body["warnings"] == ["colour: unknown field, ignored"]
+    assert studio.root.call("group", action="save", group_id=group, data=response.data).data == response.data
 
 
-def test_a_group_stays_in_its_project(studio: Studio) -> None:
+def test_group_cannot_move_to_another_project(studio: Studio) -> None:
     group = studio.group(studio.project())
     moved = {"project_id": studio.project(), "title": "x"}
     assert studio.root.call("group", action="save", group_id=group, data=moved).status == 400
 
 
 @pytest.mark.parametrize("title", ["", " ", "a\n", "x" * 33, "é", "a-b", " a", "a ", None, 5, True, [], {}])
-def test_a_bad_title_is_refused(studio: Studio, title: object) -> None:
+def test_invalid_group_title_is_rejected(studio: Studio, title: object) -> None:
     data = {"project_id": studio.project(), "title": title}
     assert studio.root.call("group", action="save", data=data).status == 400
 
 
 @pytest.mark.parametrize("group_id", [None, "", 5, True, [], {}, "x", "A" * 24, "0" * 23, "0" * 24 + "\n"])
-def test_a_group_id_is_24_hex_digits(studio: Studio, group_id: object) -> None:
+def test_group_id_must_be_24_hex_digits(studio: Studio, group_id: object) -> None:
     for path, body in (
         ("group", {"action": "save", "data": {"title": "x"}}),
         ("group", {"action": "delete", "data": {}}),
@@ -70,22 +70,22 @@ def test_a_group_id_is_24_hex_digits(studio: Studio, group_id: object) -> None:
         assert studio.root.call(path, group_id=group_id, **body).status == 400
 
 
-def test_only_root_is_told_that_there_is_no_such_group(studio: Studio) -> None:
-    answer = access(studio, "0" * 24, users=[])
-    assert (answer.status, answer.body["error"]) == (404, "group not found")
-    assert studio.person().call("group/access", group_id="0" * 24, data={"users": []}).status == 403
+def test_missing_group_is_not_found_for_root_and_forbidden_for_others(studio: Studio) -> None:
+    response = access(studio, "0" * 24, users=[])
+    assert (response.status, response.body["error"]) == (404, "group not found")
+    assert studio.user().call("group/access", group_id="0" * 24, data={"users": []}).status == 403
 
 
-def test_access_answers_exactly_five_fields(studio: Studio) -> None:
+def test_group_access_returns_exactly_five_fields(studio: Studio) -> None:
     project = studio.project()
     group = studio.group(project)
     condition = {"title": "Beta players", "condition": {"or": [{"tag": "beta"}, {"uid": ["5"]}]}}
-    answer = access(studio, group, users=["9", "7", "9"], conditions=[condition])
-    assert set(answer.data) == {"id", "project_id", "title", "conditions", "users"}
-    assert answer.data["users"] == ["9", "7"]
-    assert answer.data["conditions"] == [condition]
-    assert access(studio, group, users=[]).data == answer.data | {"users": []}
-    assert access(studio, group, conditions=[]).data == answer.data | {"users": [], "conditions": []}
+    response = access(studio, group, users=["9", "7", "9"], conditions=[condition])
+    assert set(response.data) == {"id", "project_id", "title", "conditions", "users"}
+    assert response.data["users"] == ["9", "7"]
+    assert response.data["conditions"] == [condition]
+    assert access(studio, group, users=[]).data == response.data | {"users": []}
+    assert access(studio, group, conditions=[]).data == response.data | {"users": [], "conditions": []}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_access_answers_exactly_five_fields(studio: Studio) -> None:
         {"conditions": [{"title": "x", "condition": {"tagg": "x"}}]},
     ],
 )
-def test_wrong_access_is_refused_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
+def test_invalid_group_access_is_rejected_and_changes_nothing(studio: Studio, data: dict[str, Any]) -> None:
     project = studio.project()
     group = studio.group(project, "7")
     before = groups(studio, project)
@@ -119,12 +119,12 @@ def test_wrong_access_is_refused_and_changes_nothing(studio: Studio, data: dict[
     assert groups(studio, project) == before
 
 
-def test_at_most_100_users_each_counted_once(studio: Studio) -> None:
+def test_group_has_at_most_100_distinct_users(studio: Studio) -> None:
     group = studio.group(studio.project())
     many = [str(number) for number in range(1, 102)]
     assert access(studio, group, users=many[:100] * 2).status == 200
-    answer = access(studio, group, users=many)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    response = access(studio, group, users=many)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert len(access(studio, group).data["users"]) == 100
 
 
@@ -138,10 +138,10 @@ def test_at_most_100_users_each_counted_once(studio: Studio) -> None:
         ({"uid": []}, False),
     ],
 )
-def test_members_are_the_explicit_and_those_a_condition_holds_for(
+def test_group_members_are_listed_users_and_users_who_meet_a_condition(
     studio: Studio, condition: dict[str, Any], inside: bool
 ) -> None:
-    project, ann = studio.project(), studio.person()
+    project, ann = studio.project(), studio.user()
     app = studio.application(project)
     studio.role(app, "guard", "patrol")
     group = studio.group(project, conditions=[{"title": "x", "condition": condition}])
@@ -153,25 +153,25 @@ def test_members_are_the_explicit_and_those_a_condition_holds_for(
     assert studio.rules_of(ann, app) == ["patrol"]
 
 
-def test_tags_are_set_by_their_endpoint(studio: Studio) -> None:
+def test_group_tags_are_set_by_the_tags_endpoint(studio: Studio) -> None:
     project = studio.project()
     group = studio.group(project)
-    answer = studio.root.call("group/tags", group_id=group, data={"tags": ["project", "a:b", "a:b"]})
-    assert answer.body == {"status": "OK", "data": groups(studio, project)["groups"][0]}
-    assert answer.data["tags"] == ["project", "a:b"]
+    response = studio.root.call("group/tags", group_id=group, data={"tags": ["project", "a:b", "a:b"]})
+    assert response.body == {"status": "OK", "data": groups(studio, project)["groups"][0]}
+    assert response.data["tags"] == ["project", "a:b"]
 
 
 @pytest.mark.parametrize("tags", [None, "project", [5], ["a-b"], [""], ["x" * 65], [str(n) for n in range(11)], {}])
-def test_wrong_tags_are_refused(studio: Studio, tags: object) -> None:
+def test_invalid_group_tags_are_rejected(studio: Studio, tags: object) -> None:
     assert studio.root.call("group/tags", group_id=studio.group(studio.project()), data={"tags": tags}).status == 400
 
 
-def test_a_group_that_is_listed_keeps_its_tag_and_stays(studio: Studio) -> None:
-    """An allow list that became empty by the way would open the project to everybody."""
+def test_group_in_an_allow_or_disallow_list_cannot_be_deleted_or_lose_its_tag(studio: Studio) -> None:
+    """An allow list that becomes empty would open the project to all users."""
     project = studio.project()
     group = studio.group(project, studio.keeper.user_id, tags=("project",))
     for name in ("allow", "disallow"):
-        if name == "disallow":  # an administrator must still be let in
+        if name == "disallow":  # an administrator must keep access
             assert studio.root.call("group/access", group_id=group, data={"users": []}).status == 409
             free = {"id": project, "allow": []}
             assert studio.root.call("project/membership", action="save", data=free).status == 200
@@ -186,7 +186,7 @@ def test_a_group_that_is_listed_keeps_its_tag_and_stays(studio: Studio) -> None:
     assert studio.root.call("group", action="delete", group_id=group, data={}).status == 200
 
 
-def test_a_deleted_group_leaves_project_settings(studio: Studio) -> None:
+def test_deleted_group_is_removed_from_project_settings(studio: Studio) -> None:
     project = studio.project()
     app, group = studio.application(project), studio.group(project)
     studio.role(app, "guard", "patrol")
@@ -197,11 +197,11 @@ def test_a_deleted_group_leaves_project_settings(studio: Studio) -> None:
     assert kept == {"services": {str(app): {"groups": []}}}
 
 
-def test_groups_are_found_by_an_alias_of_their_project(studio: Studio) -> None:
+def test_groups_are_read_by_an_alias_of_their_project(studio: Studio) -> None:
     project = studio.project()
     group = studio.group(project)
     alias = f"{project}-too"
     assert studio.root.call("project", action="save", data={"id": project, "aliases": [alias]}).status == 200
     assert [item["id"] for item in groups(studio, alias)["groups"]] == [group]
-    made = studio.root.call("group", action="save", data={"project_id": alias, "title": "x"})
-    assert made.data["project_id"] == project
+    created = studio.root.call("group", action="save", data={"project_id": alias, "title": "x"})
+    assert created.data["project_id"] == project

@@ -1,4 +1,4 @@
-"""A project that has an administrator keeps one with effective access, whoever changes whatever."""
+"""A project that has an administrator with access keeps one, whatever a request changes."""
 
 import time
 from collections.abc import Callable
@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from tests.kit.browser import query
-from tests.perm.endpoints.conftest import Answer, Person
-from tests.perm.endpoints.crew import Crew, CrewProject, everyone, member
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser
+from tests.perm.endpoints.team import Team, TeamProject, everyone, member
 
 
-def conflicts(made: CrewProject, write: Callable[[], Answer]) -> None:
-    before = made.state()
-    answer = write()
-    assert (answer.status, answer.body["status"]) == (409, "ERROR"), answer.body
-    assert "administrator" in answer.body["error"]
-    assert made.state() == before
+def conflicts(project: TeamProject, write: Callable[[], ApiResponse]) -> None:
+    before = project.state()
+    response = write()
+    assert (response.status, response.body["status"]) == (409, "ERROR"), response.body
+    assert "administrator" in response.body["error"]
+    assert project.state() == before
 
 
 @pytest.fixture(params=["owner", "root"])
-def caller(crew: Crew, request: pytest.FixtureRequest) -> Person:
-    return crew.owner if request.param == "owner" else crew.studio.root
+def caller(team: Team, request: pytest.FixtureRequest) -> ApiUser:
+    return team.owner if request.param == "owner" else team.studio.root
 
 
 @pytest.mark.parametrize(
@@ -33,76 +33,76 @@ def caller(crew: Crew, request: pytest.FixtureRequest) -> Person:
         {"owner": [{"name": "admin", "expired": 5}]},
     ],
 )
-def test_membership_save_keeps_an_administrator(crew: Crew, caller: Person, changes: dict[str, Any]) -> None:
-    made = crew.project()
-    conflicts(made, lambda: made.save_members(caller, *made.members(**changes)))
-    assert made.save_members(caller, *made.members(**changes | {"stranger": ["admin"]})).status == 200
+def test_membership_save_keeps_an_administrator(team: Team, caller: ApiUser, changes: dict[str, Any]) -> None:
+    project = team.project()
+    conflicts(project, lambda: project.save_members(caller, *project.members(**changes)))
+    assert project.save_members(caller, *project.members(**changes | {"stranger": ["admin"]})).status == 200
 
 
-def test_administrator_whose_role_ends_does_not_replace_one_whose_role_does_not(crew: Crew) -> None:
-    made = crew.project()
+def test_temporary_administrator_does_not_replace_a_permanent_one(team: Team) -> None:
+    project = team.project()
     ends = {"name": "admin", "expired": int(time.time()) + 9999}
-    temporary = made.members(stranger=[ends])
-    assert made.save_members(crew.studio.root, *temporary).status == 200
-    alone = made.members(owner=None, stranger=[ends])
-    conflicts(made, lambda: made.save_members(crew.stranger, *alone))
-    conflicts(made, lambda: made.save_members(crew.owner, *alone))
-    conflicts(made, lambda: made.save_members(crew.owner, *made.members(owner=[ends])))
-    handed_over = made.members(owner=[ends], stranger=["admin"])
-    assert made.save_members(crew.owner, *handed_over).status == 200
+    temporary = project.members(stranger=[ends])
+    assert project.save_members(team.studio.root, *temporary).status == 200
+    alone = project.members(owner=None, stranger=[ends])
+    conflicts(project, lambda: project.save_members(team.stranger, *alone))
+    conflicts(project, lambda: project.save_members(team.owner, *alone))
+    conflicts(project, lambda: project.save_members(team.owner, *project.members(owner=[ends])))
+    handed_over = project.members(owner=[ends], stranger=["admin"])
+    assert project.save_members(team.owner, *handed_over).status == 200
 
 
-def test_project_whose_administrators_all_end_keeps_one(crew: Crew) -> None:
-    made = crew.project()
+def test_project_with_temporary_administrators_keeps_one(team: Team) -> None:
+    project = team.project()
     ends = int(time.time()) + 9999
     sql = "UPDATE project_members SET expired = $1 WHERE project_id = $2 AND role = 'admin'"
-    query(crew.studio.server, sql, ends, made.id)
-    users = made.members(owner=[{"name": "admin", "expired": ends}], viewer=None)
-    assert made.save_members(crew.studio.root, *users).status == 200
-    conflicts(made, lambda: made.save_members(crew.studio.root, *made.members(owner=None)))
+    query(team.studio.server, sql, ends, project.id)
+    users = project.members(owner=[{"name": "admin", "expired": ends}], viewer=None)
+    assert project.save_members(team.studio.root, *users).status == 200
+    conflicts(project, lambda: project.save_members(team.studio.root, *project.members(owner=None)))
 
 
-def test_membership_can_not_be_emptied(crew: Crew, caller: Person) -> None:
-    made = crew.project()
-    conflicts(made, lambda: made.save_members(caller))
+def test_membership_cannot_be_emptied(team: Team, caller: ApiUser) -> None:
+    project = team.project()
+    conflicts(project, lambda: project.save_members(caller))
 
 
-def test_a_disabled_user_is_no_administrator(crew: Crew) -> None:
-    made = crew.project()
-    gone = crew.studio.person()
-    crew.studio.server.apply({"users": [{"login": gone.login, "disabled": True}]})
-    users = [*made.members(owner=None), member(gone, project=["admin"])]
-    conflicts(made, lambda: made.save_members(crew.owner, *users))
+def test_disabled_user_does_not_count_as_administrator(team: Team) -> None:
+    project = team.project()
+    gone = team.studio.user()
+    team.studio.server.apply({"users": [{"login": gone.login, "disabled": True}]})
+    users = [*project.members(owner=None), member(gone, project=["admin"])]
+    conflicts(project, lambda: project.save_members(team.owner, *users))
 
 
-def test_roles_that_give_the_rules_of_admin_together_make_an_administrator(crew: Crew) -> None:
-    made = crew.project()
-    crew.studio.role(1, "remover", project={"can_remove_project": {"value": True}})
-    assert made.save_members(crew.owner, *made.members(owner=["manager", "remover"])).status == 200
+def test_roles_that_give_the_rules_of_admin_together_make_an_administrator(team: Team) -> None:
+    project = team.project()
+    team.studio.role(1, "remover", project={"can_remove_project": {"value": True}})
+    assert project.save_members(team.owner, *project.members(owner=["manager", "remover"])).status == 200
 
 
-def test_lists_let_an_administrator_in(crew: Crew, caller: Person) -> None:
-    made = crew.project()
-    conflicts(made, lambda: made.save_lists(caller, allow=[made.group]))  # nobody is in it
-    made.save_access(crew.studio.root, users=[crew.owner.user_id])
-    conflicts(made, lambda: made.save_lists(caller, disallow=[made.group]))
-    assert made.save_lists(caller, allow=[made.group]).status == 200
-    conflicts(made, lambda: made.save_access(caller, users=[]))
-    conflicts(made, lambda: made.save_lists(caller, disallow=[made.group]))
+def test_access_lists_must_admit_an_administrator(team: Team, caller: ApiUser) -> None:
+    project = team.project()
+    conflicts(project, lambda: project.save_lists(caller, allow=[project.group]))  # the group is empty
+    project.save_access(team.studio.root, users=[team.owner.user_id])
+    conflicts(project, lambda: project.save_lists(caller, disallow=[project.group]))
+    assert project.save_lists(caller, allow=[project.group]).status == 200
+    conflicts(project, lambda: project.save_access(caller, users=[]))
+    conflicts(project, lambda: project.save_lists(caller, disallow=[project.group]))
 
 
-def test_allowed_domains_let_an_administrator_in(crew: Crew, caller: Person) -> None:
-    made = crew.project()
-    conflicts(made, lambda: made.save_settings(caller, allowed_domains=["elsewhere.example"]))
-    assert made.save_settings(caller, allowed_domains=["elsewhere.example", "EXAMPLE.com"]).status == 200
+def test_allowed_domains_must_admit_an_administrator(team: Team, caller: ApiUser) -> None:
+    project = team.project()
+    conflicts(project, lambda: project.save_settings(caller, allowed_domains=["elsewhere.example"]))
+    assert project.save_settings(caller, allowed_domains=["elsewhere.example", "EXAMPLE.com"]).status == 200
 
 
-def test_group_conditions_let_an_administrator_in(crew: Crew, caller: Person) -> None:
-    made = crew.project()
-    assert made.save_lists(caller, disallow=[made.group]).status == 200
-    conflicts(made, lambda: made.save_access(caller, conditions=[everyone()]))
+def test_group_conditions_must_admit_an_administrator(team: Team, caller: ApiUser) -> None:
+    project = team.project()
+    assert project.save_lists(caller, disallow=[project.group]).status == 200
+    conflicts(project, lambda: project.save_access(caller, conditions=[everyone()]))
     condition = {"title": "t", "condition": {"domain": "example.com"}}
-    conflicts(made, lambda: made.save_access(caller, conditions=[condition]))
+    conflicts(project, lambda: project.save_access(caller, conditions=[condition]))
 
 
 @pytest.mark.parametrize(
@@ -115,28 +115,28 @@ def test_group_conditions_let_an_administrator_in(crew: Crew, caller: Person) ->
     ],
 )
 @pytest.mark.parametrize("path", ["roles", "meta/schema"])
-def test_a_change_of_a_generic_role_keeps_administrators(crew: Crew, path: str, change: dict[str, Any]) -> None:
-    made, root = crew.project(), crew.studio.root
-    crew.studio.role(1, "chair", **rules_of_admin(crew))
-    assert made.save_members(root, *made.members(owner=["chair"])).status == 200
+def test_change_of_a_generic_role_must_keep_administrators(team: Team, path: str, change: dict[str, Any]) -> None:
+    project, root = team.project(), team.studio.root
+    team.studio.role(1, "chair", **rules_of_admin(team))
+    assert project.save_members(root, *project.members(owner=["chair"])).status == 200
     role = {"name": "chair", **change}
     data = role if path == "roles" else {"roles": {"chair": role}}
-    conflicts(made, lambda: root.call(path, action="save", application_id=1, data=data))
-    conflicts(made, lambda: root.call("roles", action="delete", application_id=1, data={"name": "chair"}))
-    assert made.save_members(root, *made.members(owner=["admin"])).status == 200
+    conflicts(project, lambda: root.call(path, action="save", application_id=1, data=data))
+    conflicts(project, lambda: root.call("roles", action="delete", application_id=1, data={"name": "chair"}))
+    assert project.save_members(root, *project.members(owner=["admin"])).status == 200
     assert root.call("roles", action="delete", application_id=1, data={"name": "chair"}).status == 200
 
 
-def rules_of_admin(crew: Crew) -> Any:
-    data = crew.studio.root.call("roles", action="get", application_id=1, data={"name": "admin"}).data
+def rules_of_admin(team: Team) -> Any:
+    data = team.studio.root.call("roles", action="get", application_id=1, data={"name": "admin"}).data
     return data["meta"]["private_data"]
 
 
-def test_a_project_that_never_had_an_administrator_can_be_changed(crew: Crew) -> None:
-    crew.studio.server.apply({"projects": [{"title": "Nobody has it"}]})
-    data: dict[str, Any] = {"id": "nobody_has_it", "users": [member(crew.viewer, project=["viewer"])]}
-    assert crew.studio.root.call("project/membership", action="save", data=data).status == 200
-    data["users"].append(member(crew.owner, project=["admin"]))
-    assert crew.studio.root.call("project/membership", action="save", data=data).status == 200
+def test_project_that_never_had_an_administrator_can_be_changed(team: Team) -> None:
+    team.studio.server.apply({"projects": [{"title": "Nobody has it"}]})
+    data: dict[str, Any] = {"id": "nobody_has_it", "users": [member(team.viewer, project=["viewer"])]}
+    assert team.studio.root.call("project/membership", action="save", data=data).status == 200
+    data["users"].append(member(team.owner, project=["admin"]))
+    assert team.studio.root.call("project/membership", action="save", data=data).status == 200
     data["users"].pop()
-    assert crew.studio.root.call("project/membership", action="save", data=data).status == 409
+    assert team.studio.root.call("project/membership", action="save", data=data).status == 409

@@ -1,4 +1,4 @@
-"""Limits hold under fifty requests at the same instant, over two workers. With SSO_TEST_ROUNDS=2000, twenty rounds."""
+"""Limits hold under fifty concurrent requests, over two workers. With SSO_TEST_ROUNDS=2000, twenty rounds."""
 
 import itertools
 from collections import Counter
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Person, Studio
-from tests.perm.endpoints.wires import ROUNDS, Wire, together
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.connections import ROUNDS, Connection, run_concurrently
 
 PARALLEL = 50
 TIMES = max(2, ROUNDS // 100)
@@ -17,43 +17,43 @@ _numbers = itertools.count(1)
 pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
 
 
-def race(studio: Studio, person: Person, calls: Sequence[Callable[[Wire], Answer]]) -> Counter[int]:
-    """How many answers there were of each status; nothing but OK, a conflict, or "busy"."""
-    answers = together(studio.server, [(person, call) for call in calls])
-    for answer in answers:
-        assert (answer.status == 200) == (answer.body["status"] == "OK")
-        assert answer.status in (200, 409, 503), answer.body
-    return Counter(answer.status for answer in answers)
+def race(studio: Studio, user: ApiUser, calls: Sequence[Callable[[Connection], ApiResponse]]) -> Counter[int]:
+    """The number of responses of each status, which are only OK, conflict or "busy"."""
+    responses = run_concurrently(studio.server, [(user, call) for call in calls])
+    for response in responses:
+        assert (response.status == 200) == (response.body["status"] == "OK")
+        assert response.status in (200, 409, 503), response.body
+    return Counter(response.status for response in responses)
 
 
-def same(path: str, **body: Any) -> list[Callable[[Wire], Answer]]:
-    return [lambda wire: wire.call(path, **body)] * PARALLEL
+def same(path: str, **body: Any) -> list[Callable[[Connection], ApiResponse]]:
+    return [lambda connection: connection.call(path, **body)] * PARALLEL
 
 
 @pytest.fixture(scope="module")
 def crowd(studio: Studio) -> list[str]:
-    """Users who never signed in."""
+    """Users without a login."""
     ids = [str(7_000_000 + number) for number in range(PARALLEL)]
     studio.server.apply({"users": [{"user_id": user_id, "login": f"c{user_id}@example.com"} for user_id in ids]})
     return ids
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_access_keys_are_exactly_two(studio: Studio, _: int) -> None:
+def test_concurrent_saves_create_exactly_two_access_keys(studio: Studio, _: int) -> None:
     app = studio.application()
-    found = race(studio, studio.root, same("accessKey", action="save", application_id=app, data={}))
-    assert found[200] == 2
+    result = race(studio, studio.root, same("accessKey", action="save", application_id=app, data={}))
+    assert result[200] == 2
     assert len(studio.root.call("accessKey", action="get", application_id=app).data) == 2
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_user_limit_of_one_is_one_user(studio: Studio, crowd: list[str], _: int) -> None:
+def test_concurrent_assignments_respect_the_user_limit(studio: Studio, crowd: list[str], _: int) -> None:
     app = studio.application()
     studio.role(app, "captain", "lead", user_limit=1)
 
-    def give(user_id: str) -> Callable[[Wire], Answer]:
+    def give(user_id: str) -> Callable[[Connection], ApiResponse]:
         data = {"user_id": user_id, "roles": ["captain"]}
-        return lambda wire: wire.call("meta/data", action="save", application_id=app, data=data)
+        return lambda connection: connection.call("meta/data", action="save", application_id=app, data=data)
 
     assert race(studio, studio.root, [give(user_id) for user_id in crowd])[200] == 1
     holders = [
@@ -67,80 +67,80 @@ def test_a_user_limit_of_one_is_one_user(studio: Studio, crowd: list[str], _: in
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_project_limit_of_one_is_one_project(studio: Studio, _: int) -> None:
-    ann = studio.person()
+def test_concurrent_publishes_respect_the_project_limit(studio: Studio, _: int) -> None:
+    ann = studio.user()
     studio.give_rules(ann, can_create_projects="1")
 
-    def publish(title: str) -> Callable[[Wire], Answer]:
-        return lambda wire: wire.call("publish", project=title)
+    def publish(title: str) -> Callable[[Connection], ApiResponse]:
+        return lambda connection: connection.call("publish", project=title)
 
     assert race(studio, ann, [publish(f"Race {next(_numbers)}") for _ in range(PARALLEL)])[200] == 1
     assert ann.call("user/info").body["projects"] == 1
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_one_title_in_whatever_case_is_one_project(studio: Studio, _: int) -> None:
+def test_concurrent_publishes_of_one_title_create_one_project(studio: Studio, _: int) -> None:
     title = f"Same Title {next(_numbers)}"
     variants = (title, title.lower(), title.upper(), title.replace(" ", "_"), title.swapcase())
 
-    def publish(said: str) -> Callable[[Wire], Answer]:
-        return lambda wire: wire.call("publish", project=said)
+    def publish(title: str) -> Callable[[Connection], ApiResponse]:
+        return lambda connection: connection.call("publish", project=title)
 
     calls = [publish(variants[number % len(variants)]) for number in range(PARALLEL)]
     assert race(studio, studio.root, calls)[200] == 1
-    made = title.lower().replace(" ", "_")
-    members = studio.root.call("project/membership", action="get", data={"id": made}).data["users"]
+    created = title.lower().replace(" ", "_")
+    members = studio.root.call("project/membership", action="get", data={"id": created}).data["users"]
     assert [member["user_id"] for member in members] == [studio.root.user_id]
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_one_name_is_one_application_of_a_project(studio: Studio, _: int) -> None:
-    ann = studio.person()
+def test_concurrent_saves_of_one_name_create_one_application(studio: Studio, _: int) -> None:
+    ann = studio.user()
     project = studio.project(ann)
     data = {"name": "Only one", "project_id": project}
     assert race(studio, ann, same("application", action="save", data=data))[200] == 1
     options = {"with_apps_data": True, "project_id": project}
-    found = ann.call("meta/data", action="get", application_id=1, data={}, options=options).data
-    assert len(found["apps"][project]) == 1
+    result = ann.call("meta/data", action="get", application_id=1, data={}, options=options).data
+    assert len(result["apps"][project]) == 1
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_group_never_has_more_than_100_users(studio: Studio, _: int) -> None:
+def test_concurrent_saves_never_give_a_group_more_than_100_users(studio: Studio, _: int) -> None:
     group = studio.group(studio.project(), *(str(number) for number in range(1, 96)))
     lists = [[str(number) for number in range(start * 1000, start * 1000 + 100)] for start in range(1, PARALLEL + 1)]
 
-    def put(users: list[str]) -> Callable[[Wire], Answer]:
-        return lambda wire: wire.call("group/access", group_id=group, data={"users": users})
+    def put(users: list[str]) -> Callable[[Connection], ApiResponse]:
+        return lambda connection: connection.call("group/access", group_id=group, data={"users": users})
 
     race(studio, studio.root, [put(users) for users in lists])
     final = studio.root.call("group/access", group_id=group, data={}).data["users"]
-    assert final in lists  # one of them as a whole, nothing mixed
+    assert final in lists  # one of the saves as a whole
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_of_saves_with_the_same_if_match_one_wins(studio: Studio, _: int) -> None:
+def test_one_of_concurrent_saves_with_the_same_if_match_succeeds(studio: Studio, _: int) -> None:
     app = studio.application()
 
-    def save(value: int) -> Callable[[Wire], Answer]:
+    def save(value: int) -> Callable[[Connection], ApiResponse]:
         data = {"public_data": {"a": {"value": value}}}
 
-        def call(wire: Wire) -> Answer:
-            wire.headers["If-Match"] = "1"
-            return wire.call("meta/schema", action="save", application_id=app, data=data)
+        def call(connection: Connection) -> ApiResponse:
+            connection.headers["If-Match"] = "1"
+            return connection.call("meta/schema", action="save", application_id=app, data=data)
 
         return call
 
-    answers = together(studio.server, [(studio.root, save(value)) for value in range(1, PARALLEL + 1)])
-    won = [answer for answer in answers if answer.status == 200]
+    responses = run_concurrently(studio.server, [(studio.root, save(value)) for value in range(1, PARALLEL + 1)])
+    won = [response for response in responses if response.status == 200]
     assert len(won) == 1
-    assert {answer.status for answer in answers} <= {200, 409, 503}
+    assert {response.status for response in responses} <= {200, 409, 503}
     now = studio.root.call("meta/schema", action="get", application_id=app).data
     assert (now["version"], now) == (2, won[0].data)
 
 
 @pytest.mark.parametrize("_", range(TIMES))
-def test_a_role_that_becomes_protected_is_in_no_membership_afterwards(studio: Studio, _: int) -> None:
-    """However memberships and the change fall together: either refused, or stripped with the change."""
+def test_role_that_becomes_protected_is_in_no_membership_afterwards(studio: Studio, _: int) -> None:
+    """A membership that is saved concurrently is either refused, or loses the role with the change."""
     name = f"racing_{next(_numbers)}"
     rules = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     role = {"name": name, "meta": rules}
@@ -148,19 +148,21 @@ def test_a_role_that_becomes_protected_is_in_no_membership_afterwards(studio: St
     projects = [studio.project() for _ in range(10)]
     keeper = {"user_id": studio.keeper.user_id, "roles": {"project": ["admin"]}}
 
-    def join(project: str) -> Callable[[Wire], Answer]:
+    def join(project: str) -> Callable[[Connection], ApiResponse]:
         users = [{"user_id": studio.root.user_id, "roles": {"project": [name]}}, keeper]
-        return lambda wire: wire.call("project/membership", action="save", data={"id": project, "users": users})
+        return lambda connection: connection.call(
+            "project/membership", action="save", data={"id": project, "users": users}
+        )
 
-    def protect(wire: Wire) -> Answer:
-        return wire.call("roles", action="save", application_id=1, data={"name": name, "protected": True})
+    def protect(connection: Connection) -> ApiResponse:
+        return connection.call("roles", action="save", application_id=1, data={"name": name, "protected": True})
 
     calls = [join(project) for project in projects] * 2
     calls.insert(10, protect)
-    answers = together(studio.server, [(studio.root, call) for call in calls])
-    assert answers[10].status == 200
-    assert {answer.status for answer in answers} <= {200, 400, 503}
+    responses = run_concurrently(studio.server, [(studio.root, call) for call in calls])
+    assert responses[10].status == 200
+    assert {response.status for response in responses} <= {200, 400, 503}
     for project in projects:
-        found = studio.root.call("project/membership", action="get", data={"id": project}).data
-        assert name not in str(found)
+        result = studio.root.call("project/membership", action="get", data={"id": project}).data
+        assert name not in str(result)
     assert studio.root.call("roles", action="delete", application_id=1, data={"name": name}).status == 200

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sso.perm.stores.projects import MAX_REMOVED_PROJECTS
-from tests.perm.endpoints.conftest import Answer, Person, Studio
-from tests.perm.endpoints.wires import Wire, together
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.connections import Connection, run_concurrently
 
 _numbers = itertools.count(1)
 
@@ -21,23 +21,23 @@ def spellings(text: str) -> tuple[str, ...]:
     return text.title(), text.upper(), text.replace("_", "-"), text.title().replace("_", "-", 1)
 
 
-def publish(studio: Studio, title: str) -> Answer:
+def publish(studio: Studio, title: str) -> ApiResponse:
     return studio.root.call("publish", project=title)
 
 
-def save(studio: Studio, project: str, **data: Any) -> Answer:
+def save(studio: Studio, project: str, **data: Any) -> ApiResponse:
     return studio.root.call("project", action="save", data={"id": project, **data})
 
 
-def test_an_alias_that_is_spelled_like_another_projects_id_is_a_conflict(studio: Studio) -> None:
+def test_alias_that_equals_the_id_of_another_project_is_a_conflict(studio: Studio) -> None:
     taken, project = name(), studio.project()
     assert publish(studio, taken).status == 200
     for alias in (taken, *spellings(taken)):
-        answer = save(studio, project, aliases=[alias])
-        assert (answer.status, answer.body["status"]) == (409, "ERROR"), alias
+        response = save(studio, project, aliases=[alias])
+        assert (response.status, response.body["status"]) == (409, "ERROR"), alias
 
 
-def test_a_title_that_makes_the_name_of_an_alias_is_a_conflict(studio: Studio) -> None:
+def test_title_whose_id_equals_an_alias_is_a_conflict(studio: Studio) -> None:
     for spell in range(4):
         taken = name()
         assert save(studio, studio.project(), aliases=[spellings(taken)[spell]]).status == 200
@@ -45,7 +45,7 @@ def test_a_title_that_makes_the_name_of_an_alias_is_a_conflict(studio: Studio) -
         assert save(studio, studio.project(), title=taken.upper().replace("_", " ")).status == 409
 
 
-def test_aliases_of_two_projects_are_compared_in_one_form(studio: Studio) -> None:
+def test_aliases_of_two_projects_are_compared_by_their_key(studio: Studio) -> None:
     taken, one, two = name(), studio.project(), studio.project()
     assert save(studio, one, aliases=[taken]).status == 200
     for alias in spellings(taken):
@@ -54,7 +54,7 @@ def test_aliases_of_two_projects_are_compared_in_one_form(studio: Studio) -> Non
     assert save(studio, two, aliases=[taken.upper()]).status == 200
 
 
-def test_spellings_of_one_alias_are_one_alias_and_no_spelling_of_the_own_id_is(studio: Studio) -> None:
+def test_spellings_of_one_alias_are_merged_and_spellings_of_the_own_id_rejected(studio: Studio) -> None:
     project, alias = studio.project(), name()
     saved = save(studio, project, aliases=[alias.upper(), *spellings(alias)])
     assert saved.data["aliases"] == [alias.upper()]
@@ -62,57 +62,61 @@ def test_spellings_of_one_alias_are_one_alias_and_no_spelling_of_the_own_id_is(s
         assert save(studio, project, aliases=[own]).status == 400
 
 
-def test_a_project_is_found_by_every_spelling(studio: Studio) -> None:
-    ann, alias = studio.person(), name()
+def test_project_is_found_by_every_spelling_of_its_names(studio: Studio) -> None:
+    ann, alias = studio.user(), name()
     project = studio.project(ann)
     assert save(studio, project, aliases=[alias]).status == 200
-    for said in (*spellings(project), *spellings(alias)):
-        assert ann.call("project", action="get", data={"id": said}).data["id"] == project
-        assert studio.rules_of(ann, 1, project_id=said) == studio.rules_of(ann, 1, project_id=project) != []
+    for spelling in (*spellings(project), *spellings(alias)):
+        assert ann.call("project", action="get", data={"id": spelling}).data["id"] == project
+        assert studio.rules_of(ann, 1, project_id=spelling) == studio.rules_of(ann, 1, project_id=project) != []
         explained = ann.call(
             "meta/data",
             action="get",
             application_id=1,
             data={},
-            options={"explain": f"{said}/project.can_view_project"},
+            options={"explain": f"{spelling}/project.can_view_project"},
         )
-        assert explained.body["explain"]["held"] is True, said
+        assert explained.body["explain"]["held"] is True, spelling
 
 
-def test_of_aliases_in_many_spellings_at_the_same_instant_one_project_gets_it(studio: Studio) -> None:
+def test_one_project_gets_an_alias_that_many_save_concurrently(studio: Studio) -> None:
     for _ in range(3):
         alias = name()
         projects = [studio.project() for _ in range(8)]
-        said = itertools.cycle((alias, *spellings(alias)))
+        spelling = itertools.cycle((alias, *spellings(alias)))
 
-        def take(project: str, alias: str) -> Callable[[Wire], Answer]:
-            return lambda wire: wire.call("project", action="save", data={"id": project, "aliases": [alias]})
+        def take(project: str, alias: str) -> Callable[[Connection], ApiResponse]:
+            return lambda connection: connection.call(
+                "project", action="save", data={"id": project, "aliases": [alias]}
+            )
 
-        answers = together(studio.server, [(studio.root, take(project, next(said))) for project in projects])
-        assert sorted(answer.status for answer in answers) == [200] + [409] * 7
+        responses = run_concurrently(
+            studio.server, [(studio.root, take(project, next(spelling))) for project in projects]
+        )
+        assert sorted(response.status for response in responses) == [200] + [409] * 7
 
 
 @pytest.fixture(scope="module")
-def author(studio: Studio) -> Person:
-    """Somebody who may have one project, and has removed as many as an author may."""
-    author = studio.person()
+def author(studio: Studio) -> ApiUser:
+    """A user who may have one project and has removed the maximum number of projects."""
+    author = studio.user()
     studio.give_rules(author, can_create_projects="1")
     for _ in range(MAX_REMOVED_PROJECTS):
-        made = author.call("publish", project=name()).data["id"]
-        assert author.call("project", action="delete", data={"id": made}).status == 200
+        created = author.call("publish", project=name()).data["id"]
+        assert author.call("project", action="delete", data={"id": created}).status == 200
     return author
 
 
-def test_removed_projects_of_an_author_are_limited(studio: Studio, author: Person) -> None:
-    answer = author.call("publish", project=name())
-    assert (answer.status, answer.body["status"]) == (409, "ERROR")
-    assert "removed" in answer.body["error"]
+def test_removed_projects_of_an_author_are_limited(studio: Studio, author: ApiUser) -> None:
+    response = author.call("publish", project=name())
+    assert (response.status, response.body["status"]) == (409, "ERROR")
+    assert "removed" in response.body["error"]
     assert author.call("user/info").body["projects"] == 0
-    others = studio.person(second_factor=True)
+    others = studio.user(second_factor=True)
     assert studio.root.call("publish", project=name(), user=others.login).status == 200
 
 
-def test_the_name_of_a_removed_project_stays_taken(studio: Studio) -> None:
+def test_name_of_a_removed_project_stays_taken(studio: Studio) -> None:
     project, alias = studio.project(), name()
     assert save(studio, project, aliases=[alias]).status == 200
     assert studio.root.call("project", action="delete", data={"id": project}).status == 200

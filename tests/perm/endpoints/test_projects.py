@@ -1,4 +1,4 @@
-"""Projects: publish, get, save, delete, and how many a user authored (§2.4, §4.5, §4.6, §5.6)."""
+"""POST /api/permissions/project, /publish and /user/info (§2.4, §4.5, §4.6, §5.6)."""
 
 import itertools
 import re
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 _numbers = itertools.count(1)
 
@@ -15,18 +15,18 @@ def title(text: str = "Title") -> str:
     return f"{text} {next(_numbers)}"
 
 
-def project(person: Person, action: str, wanted: object, **data: Any) -> Answer:
-    return person.call("project", action=action, data={"id": wanted, **data})
+def project(user: ApiUser, action: str, project_id: object, **data: Any) -> ApiResponse:
+    return user.call("project", action=action, data={"id": project_id, **data})
 
 
-def test_publish_answers_the_record_and_creates_no_application(studio: Studio) -> None:
-    author = studio.person()
+def test_publish_returns_the_project_and_creates_no_application(studio: Studio) -> None:
+    author = studio.user()
     studio.give_rules(author, "can_create_projects")
     name = title("Red DAWN_x")
-    answer = author.call("publish", project=name)
-    made = answer.data
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.pop("created"))
-    assert made == {
+    response = author.call("publish", project=name)
+    created = response.data
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", created.pop("created"))
+    assert created == {
         "id": name.lower().replace(" ", "_"),
         "title": name,
         "description": "",
@@ -37,27 +37,27 @@ def test_publish_answers_the_record_and_creates_no_application(studio: Studio) -
         "removed": False,
     }
     data = author.call("meta/data", action="get", application_id=1, data={}, options={"with_apps_data": True}).data
-    assert data["apps"] == {made["id"]: []}
+    assert data["apps"] == {created["id"]: []}
 
 
-def test_get_and_save_answer_the_record_and_delete_nothing(studio: Studio) -> None:
-    made = studio.project()
-    record = project(studio.root, "get", made).data
-    saved = project(studio.root, "save", made, title="Another 1", description="Words", settings={}).data
+def test_project_get_and_save_return_the_record_and_delete_returns_no_data(studio: Studio) -> None:
+    created = studio.project()
+    record = project(studio.root, "get", created).data
+    saved = project(studio.root, "save", created, title="Another 1", description="Words", settings={}).data
     assert saved == record | {"title": "Another 1", "description": "Words"}
-    assert project(studio.root, "save", made, **{k: v for k, v in saved.items() if k != "id"}).data == saved
-    assert project(studio.root, "delete", made).body == {"status": "OK"}
-    assert project(studio.root, "get", made).data == saved | {"removed": True}
-    project(studio.root, "save", made, title=title("Free"))
+    assert project(studio.root, "save", created, **{k: v for k, v in saved.items() if k != "id"}).data == saved
+    assert project(studio.root, "delete", created).body == {"status": "OK"}
+    assert project(studio.root, "get", created).data == saved | {"removed": True}
+    project(studio.root, "save", created, title=title("Free"))
 
 
-def test_read_only_fields_are_ignored_and_unknown_ones_named(studio: Studio) -> None:
-    made = studio.project()
-    answer = project(studio.root, "save", made, tags=["x"], author="5", created="x", removed=True, colour="red")
-    assert answer.data == project(studio.root, "get", made).data
-    assert (answer.data["removed"], answer.data["tags"]) == (False, [])
-    assert answer.body["warnings"] == ["colour: unknown field, ignored"]
-    assert project(studio.root, "get", made, colour="red").body["warnings"] == ["colour: unknown field, ignored"]
+def test_project_save_ignores_read_only_fields_and_warns_about_unknown_ones(studio: Studio) -> None:
+    created = studio.project()
+    response = project(studio.root, "save", created, tags=["x"], author="5", created="x", removed=True, colour="red")
+    assert response.data == project(studio.root, "get", created).data
+    assert (response.data["removed"], response.data["tags"]) == (False, [])
+    assert response.body["warnings"] == ["colour: unknown field, ignored"]
+    assert project(studio.root, "get", created, colour="red").body["warnings"] == ["colour: unknown field, ignored"]
 
 
 @pytest.mark.parametrize(
@@ -67,27 +67,27 @@ def test_read_only_fields_are_ignored_and_unknown_ones_named(studio: Studio) -> 
         "a/b", "a\tb", "a-b", "a.b", "é", "ａ", "a\u00a0b", None, 5, True, [], {},
     ],
 )  # fmt: skip
-def test_a_bad_or_reserved_title_is_refused(studio: Studio, wrong: object) -> None:
-    answer = studio.root.call("publish", project=wrong)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+def test_invalid_or_reserved_project_title_is_rejected(studio: Studio, wrong: object) -> None:
+    response = studio.root.call("publish", project=wrong)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert project(studio.root, "save", studio.project(), title=wrong).status == 400
 
 
-def test_a_title_of_32_characters_is_taken(studio: Studio) -> None:
+def test_project_title_of_32_characters_is_accepted(studio: Studio) -> None:
     name = title().ljust(32, "x")
     assert studio.root.call("publish", project=name).data["title"] == name
     assert studio.root.call("publish", project="ga me").status in (200, 409)
 
 
-def test_titles_are_unique_by_the_id_they_make(studio: Studio) -> None:
+def test_titles_with_the_same_project_id_are_a_conflict(studio: Studio) -> None:
     name = title("My Proj")
     assert studio.root.call("publish", project=name).status == 200
     for same in (name, name.lower(), name.upper(), name.replace(" ", "_")):
-        answer = studio.root.call("publish", project=same)
-        assert (answer.status, answer.body["status"]) == (409, "ERROR")
+        response = studio.root.call("publish", project=same)
+        assert (response.status, response.body["status"]) == (409, "ERROR")
 
 
-def test_titles_stay_unique_when_they_change(studio: Studio) -> None:
+def test_changed_title_with_a_taken_project_id_is_a_conflict(studio: Studio) -> None:
     first, second, new = title("First"), title("Second"), title("New")
     one = studio.root.call("publish", project=first).data["id"]
     two = studio.root.call("publish", project=second).data["id"]
@@ -119,40 +119,40 @@ def test_ids_and_aliases_share_one_namespace(studio: Studio) -> None:
     "aliases",
     [["a.b"], ["a/b"], [""], ["game"], ["Internal"], ["projectAccess"], [5], [None], "x", {}, None, [["x"]]],
 )
-def test_wrong_aliases_are_refused(studio: Studio, aliases: object) -> None:
+def test_invalid_aliases_are_rejected(studio: Studio, aliases: object) -> None:
     assert project(studio.root, "save", studio.project(), aliases=aliases).status == 400
 
 
-def test_at_most_20_aliases(studio: Studio) -> None:
-    made = studio.project()
-    many = [f"{made}-{n}" for n in range(21)]
-    assert project(studio.root, "save", made, aliases=many).status == 400
-    assert project(studio.root, "save", made, aliases=many[:20]).status == 200
+def test_project_has_at_most_20_aliases(studio: Studio) -> None:
+    created = studio.project()
+    many = [f"{created}-{n}" for n in range(21)]
+    assert project(studio.root, "save", created, aliases=many).status == 400
+    assert project(studio.root, "save", created, aliases=many[:20]).status == 200
 
 
-def test_the_target_user_needs_a_second_factor_that_is_no_email(studio: Studio) -> None:
-    plain, by_mail = studio.person(), studio.person()
+def test_target_user_of_publish_needs_a_second_factor_other_than_email(studio: Studio) -> None:
+    plain, by_mail = studio.user(), studio.user()
     studio.server.apply({"users": [{"login": by_mail.login, "email_2fa": True}]})
-    safe, disabled = studio.person(second_factor=True), studio.person(second_factor=True)
+    safe, disabled = studio.user(second_factor=True), studio.user(second_factor=True)
     studio.server.sso("user", "disable", disabled.user_id)
     name = title("Target")
     for target, status in ((plain, 409), (by_mail, 409), (disabled, 404)):
-        for said in (target.user_id, target.login):
-            answer = studio.root.call("publish", project=name, user=said)
-            assert (answer.status, answer.body["status"]) == (status, "ERROR")
+        for name_or_id in (target.user_id, target.login):
+            response = studio.root.call("publish", project=name, user=name_or_id)
+            assert (response.status, response.body["status"]) == (status, "ERROR")
     assert studio.root.call("publish", project=name, user="nobody@example.com").status == 404
-    made = project(studio.root, "get", name.lower().replace(" ", "_"))
-    assert made.status == 404
+    created = project(studio.root, "get", name.lower().replace(" ", "_"))
+    assert created.status == 404
     assert studio.root.call("publish", project=name, user=safe.login.upper()).status == 200
     users = studio.root.call("project/membership", action="get", data={"id": name.lower().replace(" ", "_")}).data[
         "users"
     ]
-    admins = [{"user_id": person.user_id, "roles": {"project": ["admin"]}} for person in (studio.root, safe)]
+    admins = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in (studio.root, safe)]
     assert sorted(map(str, users)) == sorted(map(str, admins))
 
 
 @pytest.mark.parametrize("user", [5, True, None, [], {}, ""])
-def test_a_target_of_another_type_is_refused(studio: Studio, user: object) -> None:
+def test_target_user_of_publish_must_be_a_string(studio: Studio, user: object) -> None:
     assert studio.root.call("publish", project=title(), user=user).status == 400
 
 
@@ -160,15 +160,17 @@ def test_a_target_of_another_type_is_refused(studio: Studio, user: object) -> No
     ("params", "limit"),
     [("2", 2), ("1,2", 2), (" 1 ", 1), ("-1", 0), ("abc", 0), ("1e9", 0), ("1.5", 0), ("0", 0), ("", 3)],
 )
-def test_the_parameter_of_can_create_projects_is_a_limit(studio: Studio, params: str, limit: int) -> None:
-    ann = studio.person()
+def test_parameter_of_can_create_projects_limits_the_projects_of_an_author(
+    studio: Studio, params: str, limit: int
+) -> None:
+    ann = studio.user()
     studio.give_rules(ann, can_create_projects=params)
     done = [ann.call("publish", project=title("Limit")).status for _ in range(3)]
     assert done == [200] * limit + [409] * (3 - limit)
 
 
-def test_of_several_limits_the_highest_applies_and_unlimited_beats_them_all(studio: Studio) -> None:
-    ann = studio.person()
+def test_highest_of_several_project_limits_applies(studio: Studio) -> None:
+    ann = studio.user()
     for name, params in (("one", "1"), ("two", "2"), ("bad", "many"), ("free", "")):
         rule = {"can_create_projects": {"value": True, "params": params}}
         data = {"name": f"limit_{name}", "meta": {"private_data": rule}}
@@ -182,21 +184,21 @@ def test_of_several_limits_the_highest_applies_and_unlimited_beats_them_all(stud
         assert studio.root.call("roles", action="delete", application_id=1, data=data).status == 200
 
 
-def test_removed_projects_do_not_count(studio: Studio) -> None:
-    ann = studio.person()
+def test_removed_projects_do_not_count_towards_the_project_limit(studio: Studio) -> None:
+    ann = studio.user()
     studio.give_rules(ann, can_create_projects="1")
-    made = ann.call("publish", project=title("Count")).data["id"]
+    created = ann.call("publish", project=title("Count")).data["id"]
     assert ann.call("user/info").body == {"status": "OK", "projects": 1}
     assert ann.call("publish", project=title("Count")).status == 409
-    assert project(ann, "delete", made).status == 200
+    assert project(ann, "delete", created).status == 200
     assert ann.call("user/info").body == {"status": "OK", "projects": 0}
     assert ann.call("publish", project=title("Count")).status == 200
 
 
-def test_settings_replace_the_parts_given(studio: Studio) -> None:
-    made = studio.project()
-    project(studio.root, "save", made, settings={"allowed_domains": ["example.com", "example.com"]})
-    saved = project(studio.root, "save", made, settings={"services": {}}).data
+def test_project_save_replaces_the_settings_that_it_contains(studio: Studio) -> None:
+    created = studio.project()
+    project(studio.root, "save", created, settings={"allowed_domains": ["example.com", "example.com"]})
+    saved = project(studio.root, "save", created, settings={"services": {}}).data
     assert saved["settings"] == {"allowed_domains": ["example.com"], "services": {}}
 
 
@@ -208,11 +210,11 @@ def services(app: object, *actions: Any) -> dict[str, Any]:
     return {"services": {str(app): {"groups": list(actions)}}}
 
 
-def test_what_settings_name_must_be_the_projects_own(studio: Studio) -> None:
-    made, foreign = studio.project(), studio.project()
-    app, other, removed = studio.application(made), studio.application(foreign), studio.application(made)
+def test_project_settings_name_only_resources_of_the_project(studio: Studio) -> None:
+    created, foreign = studio.project(), studio.project()
+    app, other, removed = studio.application(created), studio.application(foreign), studio.application(created)
     assert studio.root.call("application", action="delete", data={"application_id": removed}).status == 200
-    group, stranger = studio.group(made), studio.group(foreign)
+    group, stranger = studio.group(created), studio.group(foreign)
     studio.role(app, "guard", "patrol")
     studio.role(app, "chief", "rule", protected=True)
     for settings in (
@@ -229,62 +231,62 @@ def test_what_settings_name_must_be_the_projects_own(studio: Studio) -> None:
         services("x"),
         services("010"),
     ):
-        answer = project(studio.root, "save", made, settings=settings)
-        assert (answer.status, answer.body["status"]) == (400, "ERROR"), settings
-    assert project(studio.root, "get", made).data["settings"] == {}
-    assert project(studio.root, "save", made, settings=services(app, action(group, "chief", "revoke"))).status == 200
+        response = project(studio.root, "save", created, settings=settings)
+        assert (response.status, response.body["status"]) == (400, "ERROR"), settings
+    assert project(studio.root, "get", created).data["settings"] == {}
+    assert project(studio.root, "save", created, settings=services(app, action(group, "chief", "revoke"))).status == 200
 
 
-def test_a_grant_gives_and_a_revoke_takes_whatever_the_source(studio: Studio) -> None:
-    made, ann = studio.project(), studio.person()
-    app, group = studio.application(made), studio.group(made, ann.user_id)
+def test_revoke_takes_precedence_over_every_source_of_a_role(studio: Studio) -> None:
+    created, ann = studio.project(), studio.user()
+    app, group = studio.application(created), studio.group(created, ann.user_id)
     for name in ("granted", "assigned"):
         studio.role(app, name, name)
     studio.role(app, "everyone", "basic", default=True)
     studio.save_data(ann, app, roles=["assigned"])
-    project(studio.root, "save", made, settings=services(app, action(group, "granted")))
+    project(studio.root, "save", created, settings=services(app, action(group, "granted")))
     assert studio.rules_of(ann, app) == ["assigned", "basic", "granted"]
     revokes = [action(group, name, "revoke") for name in ("granted", "assigned", "everyone")]
-    project(studio.root, "save", made, settings=services(app, action(group, "granted"), *revokes))
+    project(studio.root, "save", created, settings=services(app, action(group, "granted"), *revokes))
     assert studio.rules_of(ann, app) == ["basic"]
     assert studio.rules_of(ann, app, "roles") == []
 
 
-def test_allowed_domains_close_the_project_to_others(studio: Studio) -> None:
-    inside = studio.person(login=f"in{next(_numbers)}@Studio.example")
-    made = studio.project(inside)
-    outside = studio.person(login=f"out{next(_numbers)}@sub.studio.example")
-    app = studio.application(made)
+def test_allowed_domains_exclude_users_of_other_domains(studio: Studio) -> None:
+    inside = studio.user(login=f"in{next(_numbers)}@Studio.example")
+    created = studio.project(inside)
+    outside = studio.user(login=f"out{next(_numbers)}@sub.studio.example")
+    app = studio.application(created)
     studio.role(app, "guard", "patrol")
-    group = studio.group(made, inside.user_id, outside.user_id)
-    studio.join(made, outside, project=["viewer"])
+    group = studio.group(created, inside.user_id, outside.user_id)
+    studio.join(created, outside, project=["viewer"])
     settings = {"allowed_domains": ["STUDIO.example"], **services(app, action(group, "guard"))}
-    project(studio.root, "save", made, settings=settings)
-    assert project(inside, "get", made).status == 200
+    project(studio.root, "save", created, settings=settings)
+    assert project(inside, "get", created).status == 200
     assert studio.rules_of(inside, app) == ["patrol"]
-    assert project(outside, "get", made).status == 403
+    assert project(outside, "get", created).status == 403
     assert studio.rules_of(outside, app) == []
 
 
-def test_a_removed_project_ends_what_it_gave(studio: Studio) -> None:
-    member, author = studio.person(), studio.person()
-    made = studio.project(member)
-    app, group = studio.application(made), studio.group(made, author.user_id)
+def test_removed_project_gives_no_rights(studio: Studio) -> None:
+    member, author = studio.user(), studio.user()
+    created = studio.project(member)
+    app, group = studio.application(created), studio.group(created, author.user_id)
     studio.role(app, "guard", "patrol")
-    project(studio.root, "save", made, settings=services(app, action(group, "guard")))
-    assert project(studio.root, "delete", made).status == 200
-    assert not any(line.startswith(f"{made}/") for line in studio.rules_of(member, 1))
+    project(studio.root, "save", created, settings=services(app, action(group, "guard")))
+    assert project(studio.root, "delete", created).status == 200
+    assert not any(line.startswith(f"{created}/") for line in studio.rules_of(member, 1))
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("project", {"action": "save", "data": {"id": made, "description": "x"}}),
-        ("project", {"action": "delete", "data": {"id": made}}),
-        ("project/membership", {"action": "save", "data": {"id": made}}),
-        ("group", {"action": "save", "data": {"project_id": made, "title": "x"}}),
+        ("project", {"action": "save", "data": {"id": created, "description": "x"}}),
+        ("project", {"action": "delete", "data": {"id": created}}),
+        ("project/membership", {"action": "save", "data": {"id": created}}),
+        ("group", {"action": "save", "data": {"project_id": created, "title": "x"}}),
         ("group", {"action": "save", "group_id": group, "data": {"title": "x"}}),
         ("group", {"action": "delete", "group_id": group, "data": {}}),
         ("group/access", {"group_id": group, "data": {"users": []}}),
         ("group/tags", {"group_id": group, "data": {"tags": []}}),
         ("application", {"action": "save", "data": {"application_id": app, "name": "x"}}),
-        ("application", {"action": "save", "data": {"project_id": made, "name": "x"}}),
+        ("application", {"action": "save", "data": {"project_id": created, "name": "x"}}),
         ("roles", {"action": "save", "application_id": app, "data": {"name": "x"}}),
         ("meta/schema", {"action": "get", "application_id": app}),
         ("accessKey", {"action": "get", "application_id": app}),
@@ -293,29 +295,29 @@ def test_a_removed_project_ends_what_it_gave(studio: Studio) -> None:
     for path, body in calls:
         assert studio.root.call(path, **body).status == 403, (path, body)
         assert member.call(path, **body).status == 403, (path, body)
-    assert member.call("group", action="get", data={"project_id": made}).data["groups"] == []
-    assert project(member, "get", made).status == 403
-    assert project(studio.root, "get", made).data["removed"] is True
+    assert member.call("group", action="get", data={"project_id": created}).data["groups"] == []
+    assert project(member, "get", created).status == 403
+    assert project(studio.root, "get", created).data["removed"] is True
 
 
-def test_only_root_is_told_that_there_is_no_such_project(studio: Studio) -> None:
-    ann = studio.person()
+def test_missing_project_is_not_found_for_root_and_forbidden_for_others(studio: Studio) -> None:
+    ann = studio.user()
     for action_ in ("get", "save", "delete"):
         assert project(ann, action_, "no_such").body == project(ann, action_, studio.project()).body
-        answer = project(studio.root, action_, "no_such")
-        assert (answer.status, answer.body["error"]) == (404, "project not found")
+        response = project(studio.root, action_, "no_such")
+        assert (response.status, response.body["error"]) == (404, "project not found")
 
 
-@pytest.mark.parametrize("wanted", [None, 5, True, [], {}, "", "a b", "a.b", "é", "x" * 65])
-def test_a_project_id_is_a_safe_name(studio: Studio, wanted: object) -> None:
+@pytest.mark.parametrize("project_id", [None, 5, True, [], {}, "", "a b", "a.b", "é", "x" * 65])
+def test_invalid_project_id_is_rejected(studio: Studio, project_id: object) -> None:
     for path in ("project", "project/membership"):
-        assert studio.root.call(path, action="get", data={"id": wanted}).status == 400
+        assert studio.root.call(path, action="get", data={"id": project_id}).status == 400
 
 
-def test_the_shape_is_judged_before_the_permission(studio: Studio) -> None:
-    ann, made = studio.person(), studio.project()
-    assert project(ann, "save", made, title=5).status == 400
-    assert project(ann, "save", made, title="Fine").status == 403
+def test_invalid_input_is_rejected_before_the_authorization(studio: Studio) -> None:
+    ann, created = studio.user(), studio.project()
+    assert project(ann, "save", created, title=5).status == 400
+    assert project(ann, "save", created, title="Fine").status == 403
     shapes: list[dict[str, Any]] = [{"users": {}}, {"users": [{"user_id": 5}]}, {"allow": "x"}, {"disallow": ["x"]}]
     for wrong in shapes:
-        assert ann.call("project/membership", action="save", data={"id": made, **wrong}).status == 400
+        assert ann.call("project/membership", action="save", data={"id": created, **wrong}).status == 400

@@ -1,4 +1,4 @@
-"""The table of required permissions (§5.5): for every row who is allowed, and who is refused."""
+"""The table of required permissions (§5.5): for every row, callers who are allowed and callers who are refused."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sso.perm.stores.builtin_roles import GENERIC_RULES, ROOT_RULES
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 _numbers = itertools.count(1)
 SECRET = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
@@ -23,7 +23,7 @@ class Scene:
     app: int
     group: str
 
-    def give(self, person: Person, *rights: str) -> None:
+    def give(self, user: ApiUser, *rights: str) -> None:
         """``root:rule``, ``secret:rule``, ``project:rule`` for the whole project, ``app:rule`` and ``group:rule``
         for the application or group alone."""
         kinds: dict[str, list[str]] = {}
@@ -31,9 +31,9 @@ class Scene:
             kind, _, rule = right.partition(":")
             kinds.setdefault(kind, []).append(rule)
         if "root" in kinds:
-            self.studio.give_rules(person, *kinds["root"])
+            self.studio.give_rules(user, *kinds["root"])
         if "secret" in kinds:
-            self.studio.give_secret(person, self.app, *kinds["secret"])
+            self.studio.give_secret(user, self.app, *kinds["secret"])
         roles: dict[str, Any] = {}
         if "project" in kinds:
             roles["project"] = [f"only_{rule}" for rule in kinds["project"]]
@@ -41,7 +41,7 @@ class Scene:
             if kind in kinds:
                 roles[level] = {str(resource): [f"only_{rule}" for rule in kinds[kind]]}
         if roles:
-            self.studio.join(self.project, person, **roles)
+            self.studio.join(self.project, user, **roles)
 
 
 def new_scene(studio: Studio) -> Scene:
@@ -54,7 +54,7 @@ def new_scene(studio: Studio) -> Scene:
 
 @pytest.fixture(scope="module", autouse=True)
 def roles_of_one_rule(studio: Studio) -> Iterator[None]:
-    """A generic role for each generic rule, so that rights can be told apart."""
+    """A generic role for each generic rule, so that each rule can be given alone."""
     names = [(section, rule) for section, rules in GENERIC_RULES.items() for rule in rules]
     for section, rule in names:
         meta = {"private_data": {section: {rule: {"value": True}}}}
@@ -81,45 +81,45 @@ EVERY_RIGHT = (
 @dataclass(frozen=True)
 class Row:
     operation: str
-    allowed: tuple[tuple[str, ...], ...]  # each of these suffices
-    call: Callable[[Scene, Person], Answer]
-    useless: tuple[str, ...] = EVERY_RIGHT  # all of these together, less the allowed ones, do not
-    fresh: bool = False  # it leaves nothing behind to try again with
+    allowed: tuple[tuple[str, ...], ...]  # each of these rights suffices
+    call: Callable[[Scene, ApiUser], ApiResponse]
+    useless: tuple[str, ...] = EVERY_RIGHT  # all of these rights without the sufficient ones do not suffice
+    fresh: bool = False  # the request cannot be repeated
     refused: int = 403
 
 
-def application(action: str, **data: Any) -> Callable[[Scene, Person], Answer]:
-    def call(scene: Scene, person: Person) -> Answer:
-        return person.call("application", action=action, data={"application_id": scene.app, **data})
+def application(action: str, **data: Any) -> Callable[[Scene, ApiUser], ApiResponse]:
+    def call(scene: Scene, user: ApiUser) -> ApiResponse:
+        return user.call("application", action=action, data={"application_id": scene.app, **data})
 
     return call
 
 
-def create(scene: Scene, person: Person, project: str | None = None) -> Answer:
+def create(scene: Scene, user: ApiUser, project: str | None = None) -> ApiResponse:
     data = {"name": f"Made {next(_numbers)}", **({"project_id": project} if project else {})}
-    return person.call("application", action="save", data=data)
+    return user.call("application", action="save", data=data)
 
 
-def project(action: str, path: str = "project", **data: Any) -> Callable[[Scene, Person], Answer]:
-    return lambda scene, person: person.call(path, action=action, data={"id": scene.project, **data})
+def project(action: str, path: str = "project", **data: Any) -> Callable[[Scene, ApiUser], ApiResponse]:
+    return lambda scene, user: user.call(path, action=action, data={"id": scene.project, **data})
 
 
-def at_application(path: str, action: str, **data: Any) -> Callable[[Scene, Person], Answer]:
-    return lambda scene, person: person.call(path, action=action, application_id=scene.app, data=data)
+def at_application(path: str, action: str, **data: Any) -> Callable[[Scene, ApiUser], ApiResponse]:
+    return lambda scene, user: user.call(path, action=action, application_id=scene.app, data=data)
 
 
-def on_group(path: str, data: dict[str, Any], **fields: Any) -> Callable[[Scene, Person], Answer]:
-    return lambda scene, person: person.call(path, group_id=scene.group, data=data, **fields)
+def on_group(path: str, data: dict[str, Any], **fields: Any) -> Callable[[Scene, ApiUser], ApiResponse]:
+    return lambda scene, user: user.call(path, group_id=scene.group, data=data, **fields)
 
 
-def use_key(scene: Scene, person: Person) -> Answer:
-    made = person.call("accessKey", action="save", application_id=scene.app, data={"comment": "mine"})
-    if made.status != 200:
-        listed = person.call("accessKey", action="get", application_id=scene.app)
-        assert listed.status == made.status
-        return made
-    assert len(person.call("accessKey", action="get", application_id=scene.app).data) == 1
-    return person.call("accessKey", action="delete", application_id=scene.app, data={"id": made.data["id"]})
+def use_key(scene: Scene, user: ApiUser) -> ApiResponse:
+    created = user.call("accessKey", action="save", application_id=scene.app, data={"comment": "mine"})
+    if created.status != 200:
+        listed = user.call("accessKey", action="get", application_id=scene.app)
+        assert listed.status == created.status
+        return created
+    assert len(user.call("accessKey", action="get", application_id=scene.app).data) == 1
+    return user.call("accessKey", action="delete", application_id=scene.app, data={"id": created.data["id"]})
 
 
 MANAGE_APPS = ("project:can_manage_applications",)
@@ -128,7 +128,7 @@ ROWS = (
         "application get",
         (MANAGE_APPS, ("secret:canRead",), ("app:can_view_app",), ("app:can_manage_app_api_keys",)),
         application("get"),
-        # Any role in the applications section suffices to view, also one that the whole project gives.
+        # Any role in the applications section suffices to view, also a role over the whole project.
         useless=tuple(right for right in EVERY_RIGHT if not right.endswith(("can_view_app", "app_api_keys"))),
     ),
     Row("application save", (MANAGE_APPS, ("secret:canSave",)), application("save", description="new")),
@@ -200,19 +200,19 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
-def test_allowed(studio: Studio, shared: Scene, row: Row) -> None:
+def test_operation_is_allowed_with_each_sufficient_right(studio: Studio, shared: Scene, row: Row) -> None:
     for rights in (*row.allowed, None):
         scene = new_scene(studio) if row.fresh else shared
-        person = studio.root if rights is None else studio.person()
+        user = studio.root if rights is None else studio.user()
         if rights is not None:
-            scene.give(person, *rights)
-        answer = row.call(scene, person)
-        assert (answer.status, answer.body["status"]) == (200, "OK"), (rights, answer.body)
+            scene.give(user, *rights)
+        response = row.call(scene, user)
+        assert (response.status, response.body["status"]) == (200, "OK"), (rights, response.body)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
-def test_refused(studio: Studio, shared: Scene, row: Row) -> None:
-    """To those who have nothing, to those who have all that does not suffice, and to those who have it elsewhere."""
+def test_operation_is_forbidden_without_a_sufficient_right(studio: Studio, shared: Scene, row: Row) -> None:
+    """Callers without rights, with all other rights, and with the right in another project are refused."""
     enough = {rights[0] for rights in row.allowed if len(rights) == 1}
     elsewhere = new_scene(studio) if row.fresh else studio_scene(studio)
     for scene, rights in (
@@ -220,75 +220,75 @@ def test_refused(studio: Studio, shared: Scene, row: Row) -> None:
         (shared, tuple(right for right in row.useless if right not in enough)),
         (elsewhere, tuple(right for each in row.allowed for right in each if not right.startswith("root:"))),
     ):
-        person = studio.person()
-        scene.give(person, *rights)
-        answer = row.call(shared, person)
-        assert (answer.status, answer.body["status"]) == (403, "ERROR"), rights
-        assert answer.body["error"].endswith(" is required"), rights
+        user = studio.user()
+        scene.give(user, *rights)
+        response = row.call(shared, user)
+        assert (response.status, response.body["status"]) == (403, "ERROR"), rights
+        assert response.body["error"].endswith(" is required"), rights
 
 
 _elsewhere: list[Scene] = []
 
 
 def studio_scene(studio: Studio) -> Scene:
-    """Another project, made once."""
+    """Another project, created once."""
     if not _elsewhere:
         _elsewhere.append(new_scene(studio))
     return _elsewhere[0]
 
 
-def test_group_get_gives_only_matching_groups(studio: Studio) -> None:
+def test_group_get_returns_only_groups_that_the_caller_manages(studio: Studio) -> None:
     scene = new_scene(studio)
     other = studio.group(scene.project)
-    nobody, one, every = studio.person(), studio.person(), studio.person()
-    scene.give(nobody, "project:can_manage_groups", "project:can_manage_project")
-    scene.give(one, "group:can_manage_group")
-    scene.give(every, "project:can_manage_group")
+    none, single, all_groups = studio.user(), studio.user(), studio.user()
+    scene.give(none, "project:can_manage_groups", "project:can_manage_project")
+    scene.give(single, "group:can_manage_group")
+    scene.give(all_groups, "project:can_manage_group")
 
-    def seen(person: Person) -> list[str]:
-        found = person.call("group", action="get", data={"project_id": scene.project}).data
-        assert found["max_users_cnt"] == 100
-        return [group["id"] for group in found["groups"]]
+    def seen(user: ApiUser) -> list[str]:
+        data = user.call("group", action="get", data={"project_id": scene.project}).data
+        assert data["max_users_cnt"] == 100
+        return [group["id"] for group in data["groups"]]
 
-    assert seen(nobody) == []
-    assert seen(one) == [scene.group]
-    assert sorted(seen(every)) == sorted((scene.group, other))
+    assert seen(none) == []
+    assert seen(single) == [scene.group]
+    assert sorted(seen(all_groups)) == sorted((scene.group, other))
 
 
 def test_any_role_in_the_applications_section_suffices_to_view(studio: Studio) -> None:
     scene = new_scene(studio)
-    person = studio.person()
-    studio.join(scene.project, person, applications={str(scene.app): ["viewer"]})
-    assert application("get")(scene, person).status == 200
-    assert application("save", name="x")(scene, person).status == 403
+    user = studio.user()
+    studio.join(scene.project, user, applications={str(scene.app): ["viewer"]})
+    assert application("get")(scene, user).status == 200
+    assert application("save", name="x")(scene, user).status == 403
 
 
-def test_the_creator_of_an_application_has_no_right_on_it(studio: Studio) -> None:
-    person = studio.person()
-    studio.give_rules(person, "can_create_app")
-    made = person.call("application", action="save", data={"name": "Mine"}).data["application_id"]
-    assert person.call("application", action="get", data={"application_id": made}).status == 403
-    assert person.call("application", action="save", data={"application_id": made, "name": "x"}).status == 403
+def test_creator_of_an_application_has_no_rights_there(studio: Studio) -> None:
+    user = studio.user()
+    studio.give_rules(user, "can_create_app")
+    created = user.call("application", action="save", data={"name": "Mine"}).data["application_id"]
+    assert user.call("application", action="get", data={"application_id": created}).status == 403
+    assert user.call("application", action="save", data={"application_id": created, "name": "x"}).status == 403
 
 
 def test_author_and_target_of_a_published_project_have_every_right_there(studio: Studio) -> None:
-    author, target = studio.person(), studio.person(second_factor=True)
+    author, target = studio.user(), studio.user(second_factor=True)
     studio.give_rules(author, "can_create_projects")
-    made = author.call("publish", project=f"Both {next(_numbers)}", user=target.user_id).data["id"]
-    for person in (author, target):
-        rules = {rule for rule in studio.rules_of(person, 1) if rule.startswith(f"{made}/")}
-        assert rules == {f"{made}/project.{rule}" for rule in GENERIC_RULES["project"]}
+    created = author.call("publish", project=f"Both {next(_numbers)}", user=target.user_id).data["id"]
+    for user in (author, target):
+        rules = {rule for rule in studio.rules_of(user, 1) if rule.startswith(f"{created}/")}
+        assert rules == {f"{created}/project.{rule}" for rule in GENERIC_RULES["project"]}
 
 
-def test_a_rule_in_public_data_is_no_root_rule(studio: Studio) -> None:
-    person = studio.person()
-    studio.save_data(person, 1, public_data={"can_create_projects": {"value": True}})
-    assert studio.rules_of(person, 1) == ["public_data.can_create_projects"]
-    assert person.call("publish", project=f"Public {next(_numbers)}").status == 403
+def test_rule_in_public_data_does_not_count_as_root_rule(studio: Studio) -> None:
+    user = studio.user()
+    studio.save_data(user, 1, public_data={"can_create_projects": {"value": True}})
+    assert studio.rules_of(user, 1) == ["public_data.can_create_projects"]
+    assert user.call("publish", project=f"Public {next(_numbers)}").status == 403
 
 
-def test_root_has_every_right_everywhere_and_nobody_else_gives_it(studio: Studio) -> None:
-    helper = studio.person()
+def test_root_has_every_right_and_only_root_gives_the_role_root(studio: Studio) -> None:
+    helper = studio.user()
     studio.give_secret(helper, 1, "canModifySchema", roles={"canWrite": "all"})
     mine = {"user_id": helper.user_id, "roles": ["root"]}
     assert helper.call("meta/data", action="save", application_id=1, data=mine).status == 403

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Studio
+from tests.perm.endpoints.conftest import ApiResponse, Studio
 
 FULL: dict[str, Any] = {
     "name": "guard",
@@ -28,11 +28,11 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def save(studio: Studio, app: int, **data: Any) -> Answer:
+def save(studio: Studio, app: int, **data: Any) -> ApiResponse:
     return studio.root.call("roles", action="save", application_id=app, data=data)
 
 
-def get(studio: Studio, app: int, **data: Any) -> Answer:
+def get(studio: Studio, app: int, **data: Any) -> ApiResponse:
     return studio.root.call("roles", action="get", application_id=app, data=data)
 
 
@@ -41,7 +41,7 @@ def app(studio: Studio) -> int:
     return studio.application()
 
 
-def test_save_and_get_answer_the_record(studio: Studio, app: int) -> None:
+def test_role_save_and_get_return_the_record(studio: Studio, app: int) -> None:
     assert save(studio, app, **FULL).body == {"status": "OK", "data": FULL}
     assert save(studio, app, name="plain").body == {"status": "OK", "data": EMPTY}
     assert get(studio, app, name="guard").body == {"status": "OK", "data": FULL}
@@ -49,13 +49,13 @@ def test_save_and_get_answer_the_record(studio: Studio, app: int) -> None:
     assert save(studio, app, **FULL, application_id=app).body == {"status": "OK", "data": FULL}
 
 
-def test_what_is_not_given_stays(studio: Studio, app: int) -> None:
+def test_role_save_keeps_fields_that_it_leaves_out(studio: Studio, app: int) -> None:
     save(studio, app, **FULL)
     assert save(studio, app, name="guard", description="new").data == FULL | {"description": "new"}
 
 
-def test_delete_takes_the_role_and_its_assignments(studio: Studio, app: int) -> None:
-    ann = studio.person()
+def test_role_delete_removes_the_role_and_its_assignments(studio: Studio, app: int) -> None:
+    ann = studio.user()
     save(studio, app, name="guard", meta=FULL["meta"])
     studio.save_data(ann, app, roles=["guard"])
     delete = {"action": "delete", "application_id": app, "data": {"name": "guard"}}
@@ -67,8 +67,8 @@ def test_delete_takes_the_role_and_its_assignments(studio: Studio, app: int) -> 
 
 
 def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
-    answer = save(studio, app, name="x", colour="red", meta={"secret_data": {}, "private_data": {}})
-    assert sorted(answer.body["warnings"]) == [
+    response = save(studio, app, name="x", colour="red", meta={"secret_data": {}, "private_data": {}})
+    assert sorted(response.body["warnings"]) == [
         "colour: unknown field, ignored",
         "meta.secret_data: unknown field, ignored",
     ]
@@ -76,7 +76,7 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "who"),
+    ("condition", "holds"),
     [
         ({"domain": "EXAMPLE.com"}, True),
         ({"domain": "example.org"}, False),
@@ -98,16 +98,16 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
         ({"and": [{"tag": "beta"}, {"or": [{"tag": "nope"}, {"purchase": "full_game"}]}]}, True),
     ],
 )
-def test_a_role_applies_while_its_condition_holds(
-    studio: Studio, app: int, condition: dict[str, Any], who: bool
+def test_role_applies_while_its_condition_holds(
+    studio: Studio, app: int, condition: dict[str, Any], holds: bool
 ) -> None:
-    ann = studio.person(tags=["beta"], purchases=["full_game"])
+    ann = studio.user(tags=["beta"], purchases=["full_game"])
     if condition == {"uid": ["{ann}"]}:
         condition = {"uid": [ann.user_id]}
     studio.role(app, "maybe", "enter", condition=condition)
     studio.role(app, "given", "sit", condition=condition)
     studio.save_data(ann, app, roles=["given"])
-    assert studio.rules_of(ann, app) == (["enter", "sit"] if who else [])
+    assert studio.rules_of(ann, app) == (["enter", "sit"] if holds else [])
     assert studio.rules_of(ann, app, "roles") == ["given"]
 
 
@@ -135,7 +135,7 @@ def test_a_role_applies_while_its_condition_holds(
         5,
     ],
 )
-def test_a_wrong_condition_is_refused(studio: Studio, app: int, condition: Any) -> None:
+def test_invalid_condition_is_rejected(studio: Studio, app: int, condition: Any) -> None:
     assert save(studio, app, name="x", condition=condition).status == 400
 
 
@@ -146,7 +146,7 @@ def nested(levels: int) -> dict[str, Any]:
     return condition
 
 
-def test_a_condition_has_at_most_256_nodes_and_no_endless_depth(studio: Studio, app: int) -> None:
+def test_condition_has_at_most_256_nodes_and_64_levels(studio: Studio, app: int) -> None:
     many = {"or": [{"tag": "x"}] * 255}
     assert save(studio, app, name="x", condition=many).status == 200
     assert save(studio, app, name="x", condition={"or": [{"tag": "x"}] * 256}).status == 400
@@ -154,14 +154,14 @@ def test_a_condition_has_at_most_256_nodes_and_no_endless_depth(studio: Studio, 
     assert save(studio, app, name="x", condition=nested(70)).status == 400
 
 
-def test_default_roles_apply_to_everybody(studio: Studio, app: int) -> None:
+def test_default_roles_apply_to_all_users(studio: Studio, app: int) -> None:
     studio.role(app, "default", "sit")
     studio.role(app, "other", "stand", default=True, condition={"tag": "nobody"})
-    assert studio.rules_of(studio.person(), app) == ["sit", "stand"]
+    assert studio.rules_of(studio.user(), app) == ["sit", "stand"]
 
 
 def test_parameters_are_appended_and_merged_in_the_order_of_role_names(studio: Studio, app: int) -> None:
-    ann = studio.person()
+    ann = studio.user()
     rule = {"private_data": {"walk": {"value": True, "params": "own"}}}
     save(studio, app, name="b", meta=rule, params="x, y")
     save(studio, app, name="a", meta=rule, params="z,x")
@@ -170,19 +170,19 @@ def test_parameters_are_appended_and_merged_in_the_order_of_role_names(studio: S
 
 
 @pytest.mark.parametrize("params", ["a|b", "a:b", "a\nb", 5, None, [], ",".join("x" * 200)])
-def test_wrong_parameters_are_refused(studio: Studio, app: int, params: object) -> None:
+def test_invalid_role_parameters_are_rejected(studio: Studio, app: int, params: object) -> None:
     if isinstance(params, str) and len(params) > 300:
         params = ",".join(str(number) for number in range(65))
     assert save(studio, app, name="x", params=params).status == 400
 
 
 @pytest.mark.parametrize("limit", [-1, "1", 1.5, True, None, [], 2**62])
-def test_a_wrong_user_limit_is_refused(studio: Studio, app: int, limit: object) -> None:
+def test_invalid_user_limit_is_rejected(studio: Studio, app: int, limit: object) -> None:
     assert save(studio, app, name="x", user_limit=limit).status == 400
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a/b", "a|b", "projectAccess", "é", "x" * 65, "a b", None, 5, [], {}])
-def test_a_role_name_is_a_safe_name(studio: Studio, app: int, name: object) -> None:
+def test_invalid_role_name_is_rejected(studio: Studio, app: int, name: object) -> None:
     assert save(studio, app, name=name).status == 400
     assert get(studio, app, name=name).status == 400
     assert studio.root.call("roles", action="delete", application_id=app, data={"name": name}).status == 400
@@ -198,7 +198,7 @@ def meta(section: str = "private_data", **rules: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"meta": meta()},
         {"meta": meta(ban={"value": False})},
@@ -209,23 +209,23 @@ def meta(section: str = "private_data", **rules: Any) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("name", ["guard", "default"])
-def test_only_a_protected_role_includes_a_protected_rule(studio: Studio, name: str, given: dict[str, Any]) -> None:
+def test_protected_rule_in_a_public_role_is_rejected(studio: Studio, name: str, fields: dict[str, Any]) -> None:
     app = studio.application(**PROTECTED)
-    answer = save(studio, app, name=name, **given)
-    assert (answer.status, answer.body["status"]) == (400, "ERROR")
+    response = save(studio, app, name=name, **fields)
+    assert (response.status, response.body["status"]) == (400, "ERROR")
     assert get(studio, app).data == []
-    assert save(studio, app, name=name, protected=True, **given).status == 200
+    assert save(studio, app, name=name, protected=True, **fields).status == 200
 
 
-def test_a_protected_role_with_protected_rules_stays_protected(studio: Studio) -> None:
+def test_protected_role_with_protected_rules_cannot_become_public(studio: Studio) -> None:
     app = studio.application(**PROTECTED)
     save(studio, app, name="guard", protected=True, meta=meta())
     assert save(studio, app, name="guard", protected=False).status == 400
     assert get(studio, app, name="guard").data["protected"] is True
-    assert save(studio, app, name="guard", protected=False, meta={}).status == 200  # its new content counts
+    assert save(studio, app, name="guard", protected=False, meta={}).status == 200  # the new content of the role counts
 
 
-def test_a_rule_that_a_public_role_holds_cannot_become_protected(studio: Studio) -> None:
+def test_rule_in_a_public_role_cannot_become_protected(studio: Studio) -> None:
     app = studio.application(private_data={"ban": {"value": False}})
     save(studio, app, name="guard", meta=meta())
     become = {"action": "save", "application_id": app}
@@ -234,8 +234,8 @@ def test_a_rule_that_a_public_role_holds_cannot_become_protected(studio: Studio)
     assert studio.root.call("meta/schema", **become, data=both).status == 200
 
 
-def test_a_public_role_turned_protected_leaves_project_access(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+def test_role_that_becomes_protected_is_removed_from_project_settings(studio: Studio) -> None:
+    project, ann = studio.project(), studio.user()
     app = studio.application(project)
     group = studio.group(project, ann.user_id)
     studio.role(app, "guard", "patrol")
@@ -257,8 +257,8 @@ def test_a_public_role_turned_protected_leaves_project_access(studio: Studio) ->
     assert again.status == 200
 
 
-def test_a_generic_role_turned_protected_leaves_every_membership(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+def test_generic_role_that_becomes_protected_is_removed_from_memberships(studio: Studio) -> None:
+    project, ann = studio.project(), studio.user()
     rules = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     save(studio, 1, name="temporary", meta=rules)
     studio.join(project, ann, project=["temporary"])
@@ -272,8 +272,8 @@ def test_a_generic_role_turned_protected_leaves_every_membership(studio: Studio)
     assert studio.root.call("roles", action="delete", application_id=1, data={"name": "temporary"}).status == 200
 
 
-def test_a_deleted_role_leaves_project_access(studio: Studio) -> None:
-    project, ann = studio.project(), studio.person()
+def test_deleted_role_is_removed_from_project_settings(studio: Studio) -> None:
+    project, ann = studio.project(), studio.user()
     app = studio.application(project)
     group = studio.group(project, ann.user_id)
     studio.role(app, "guard", "patrol")
@@ -286,9 +286,9 @@ def test_a_deleted_role_leaves_project_access(studio: Studio) -> None:
     assert studio.root.call("project", action="save", data=kept).data == kept
 
 
-def test_the_role_root_of_the_central_application_stays_and_stays_protected(studio: Studio) -> None:
+def test_role_root_cannot_be_deleted_or_become_public(studio: Studio) -> None:
     assert studio.root.call("roles", action="delete", application_id=1, data={"name": "root"}).status == 409
     assert save(studio, 1, name="root", protected=False).status == 409
-    ann, project = studio.person(), studio.project()
+    ann, project = studio.user(), studio.project()
     users = [{"user_id": ann.user_id, "roles": {"project": ["root"]}}]
     assert studio.root.call("project/membership", action="save", data={"id": project, "users": users}).status == 400

@@ -1,11 +1,11 @@
-"""POST /api/permissions/meta/data, action save: who may write what, and what is written (§2.9, §4.5)."""
+"""POST /api/permissions/meta/data, action save (§2.9, §4.5)."""
 
 import time
 from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import Answer, Person, Studio
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 PARTS: dict[str, Any] = {
     "roles": ["guard"],
@@ -25,29 +25,29 @@ def app(studio: Studio) -> int:
     return app
 
 
-def save(person: Person, app: int, user_id: Any, expired: Any = None, /, **data: Any) -> Answer:
+def save(user: ApiUser, app: int, user_id: Any, expired: Any = None, /, **data: Any) -> ApiResponse:
     body = {"expired": expired} if expired is not None else {}
-    return person.call("meta/data", action="save", application_id=app, data={"user_id": user_id, **data}, **body)
+    return user.call("meta/data", action="save", application_id=app, data={"user_id": user_id, **data}, **body)
 
 
-def tree(studio: Studio, app: int, person: Person) -> Any:
-    body = {"type": "tree", "user_id": person.user_id}
+def tree(studio: Studio, app: int, user: ApiUser) -> Any:
+    body = {"type": "tree", "user_id": user.user_id}
     return studio.root.call("meta/data", action="get", application_id=app, data=body).data
 
 
-def test_a_save_answers_the_updated_tree(studio: Studio, app: int) -> None:
-    ann = studio.person()
-    answer = save(studio.root, app, ann.user_id, **PARTS)
-    assert set(answer.body) == {"status", "data", "user_id", "expired"}
-    assert (answer.body["user_id"], answer.body["expired"]) == (ann.user_id, 0)
-    assert answer.data == tree(studio, app, ann)
-    assert answer.data["roles"] == ["guard"]
-    assert answer.data["public_data"] == {"a": {"value": 1}}
-    assert answer.data["login"]["cannot"]["value"] is True
+def test_user_data_save_returns_the_updated_tree(studio: Studio, app: int) -> None:
+    ann = studio.user()
+    response = save(studio.root, app, ann.user_id, **PARTS)
+    assert set(response.body) == {"status", "data", "user_id", "expired"}
+    assert (response.body["user_id"], response.body["expired"]) == (ann.user_id, 0)
+    assert response.data == tree(studio, app, ann)
+    assert response.data["roles"] == ["guard"]
+    assert response.data["public_data"] == {"a": {"value": 1}}
+    assert response.data["login"]["cannot"]["value"] is True
 
 
 def test_each_part_given_is_replaced_and_the_others_stay(studio: Studio, app: int) -> None:
-    ann = studio.person()
+    ann = studio.user()
     save(studio.root, app, ann.user_id, **PARTS)
     save(studio.root, app, ann.user_id, public_data={"z": {"value": True}}, roles=[])
     after = tree(studio, app, ann)
@@ -58,52 +58,54 @@ def test_each_part_given_is_replaced_and_the_others_stay(studio: Studio, app: in
 
 @pytest.mark.parametrize("level", ["none", "self", "all"])
 @pytest.mark.parametrize("part", list(WORDS))
-def test_self_means_ones_own_record_and_all_means_others_too(studio: Studio, app: int, part: str, level: str) -> None:
-    ann, bob = studio.person(), studio.person()
+def test_can_write_self_covers_the_own_record_and_all_covers_other_users(
+    studio: Studio, app: int, part: str, level: str
+) -> None:
+    ann, bob = studio.user(), studio.user()
     studio.give_secret(ann, app, **{WORDS[part]: {"canWrite": level}})
     for other in (name for name in PARTS if name != part and not (part == "secret_data" and name == "login")):
         assert save(ann, app, ann.user_id, **{other: PARTS[other]}).status == 403
         assert save(ann, app, bob.user_id, **{part: PARTS[part], other: PARTS[other]}).status == 403
-    # The others first: whoever writes their own secret data may write themselves out of it.
+    # Secret data comes last, because writing it may remove the right to write.
     assert save(ann, app, bob.user_id, **{part: PARTS[part]}).status == (200 if level == "all" else 403)
     assert save(ann, app, ann.user_id, **{part: PARTS[part]}).status == (403 if level == "none" else 200)
 
 
 def test_login_needs_the_right_to_write_secret_data(studio: Studio, app: int) -> None:
-    ann, bob = studio.person(), studio.person()
+    ann, bob = studio.user(), studio.user()
     studio.give_secret(ann, app, secret={"canWrite": "all"})
     assert save(ann, app, bob.user_id, login=PARTS["login"]).status == 200
 
 
-def test_who_may_write_nothing_cannot_even_save_nothing(studio: Studio, app: int) -> None:
-    ann = studio.person()
+def test_empty_save_is_forbidden_without_any_write_right(studio: Studio, app: int) -> None:
+    ann = studio.user()
     assert save(ann, app, ann.user_id).status == 403
     assert save(studio.root, app, ann.user_id).status == 200
 
 
 @pytest.mark.parametrize("user_id", [None, 5, [], {}, True])
-def test_user_id_is_required_and_a_string(studio: Studio, app: int, user_id: object) -> None:
+def test_user_data_save_requires_user_id_as_a_string(studio: Studio, app: int, user_id: object) -> None:
     assert save(studio.root, app, user_id, roles=[]).status == 400
     assert studio.root.call("meta/data", action="save", application_id=app, data={"roles": []}).status == 400
     assert studio.root.call("meta/data", action="save", application_id=app).status == 400
 
 
 @pytest.mark.parametrize("spell", ["0{}", " {}", "{} ", "{}.0", "+{}", "９{}"])
-def test_only_the_exact_own_id_is_ones_own(studio: Studio, app: int, spell: str) -> None:
-    ann = studio.person()
+def test_only_the_exact_user_id_counts_as_own_record(studio: Studio, app: int, spell: str) -> None:
+    ann = studio.user()
     studio.give_secret(ann, app, public={"canWrite": "self"})
-    answer = save(ann, app, spell.format(ann.user_id), public_data={})
-    assert (answer.status, answer.body["error"]) == (404, "user not found")
+    response = save(ann, app, spell.format(ann.user_id), public_data={})
+    assert (response.status, response.body["error"]) == (404, "user not found")
 
 
-def test_an_unknown_user_is_not_found(studio: Studio, app: int) -> None:
-    answer = save(studio.root, app, "999999999", roles=[])
-    assert (answer.status, answer.body["error"]) == (404, "user not found")
+def test_unknown_user_is_not_found(studio: Studio, app: int) -> None:
+    response = save(studio.root, app, "999999999", roles=[])
+    assert (response.status, response.body["error"]) == (404, "user not found")
 
 
-def test_an_unknown_role_is_refused(studio: Studio, app: int) -> None:
-    answer = save(studio.root, app, studio.person().user_id, roles=["guard", "nobody"])
-    assert (answer.status, answer.body["error"]) == (400, "roles[1]: there is no role nobody")
+def test_assignment_of_an_unknown_role_is_rejected(studio: Studio, app: int) -> None:
+    response = save(studio.root, app, studio.user().user_id, roles=["guard", "nobody"])
+    assert (response.status, response.body["error"]) == (400, "roles[1]: there is no role nobody")
 
 
 @pytest.mark.parametrize(
@@ -130,44 +132,44 @@ def test_an_unknown_role_is_refused(studio: Studio, app: int) -> None:
         ["projectAccess"],
     ],
 )
-def test_wrong_assignments_are_refused_and_change_nothing(studio: Studio, app: int, roles: object) -> None:
-    ann = studio.person()
+def test_invalid_assignments_are_rejected_and_change_nothing(studio: Studio, app: int, roles: object) -> None:
+    ann = studio.user()
     save(studio.root, app, ann.user_id, roles=["cook"])
     assert save(studio.root, app, ann.user_id, roles=roles).status == 400
     assert tree(studio, app, ann)["roles"] == ["cook"]
-    # The shape is judged before the permission.
-    assert save(studio.person(), app, ann.user_id, roles=roles).status in (400, 403)
+    # Input is validated before the authorization.
+    assert save(studio.user(), app, ann.user_id, roles=roles).status in (400, 403)
 
 
-def test_ttl_and_expired_come_back_as_given(studio: Studio, app: int) -> None:
-    ann, soon = studio.person(), int(time.time()) + 500
+def test_ttl_and_expired_are_returned_as_saved(studio: Studio, app: int) -> None:
+    ann, soon = studio.user(), int(time.time()) + 500
     roles: list[Any] = [{"name": "cook", "expired": soon}, {"name": "guard", "ttl": 60}]
-    answer = save(studio.root, app, ann.user_id, roles=roles)
-    assert answer.data["roles"] == roles
-    assert abs(answer.body["expired"] - (int(time.time()) + 60)) <= 2
+    response = save(studio.root, app, ann.user_id, roles=roles)
+    assert response.data["roles"] == roles
+    assert abs(response.body["expired"] - (int(time.time()) + 60)) <= 2
 
 
-def test_expired_of_a_save_is_the_default_of_items_without_their_own(studio: Studio, app: int) -> None:
-    ann, soon, later = studio.person(), int(time.time()) + 500, int(time.time()) + 900
+def test_expired_of_a_save_is_the_default_for_items_without_expired(studio: Studio, app: int) -> None:
+    ann, soon, later = studio.user(), int(time.time()) + 500, int(time.time()) + 900
     roles: list[Any] = ["guard", {"name": "cook", "expired": later}]
     entries: dict[str, Any] = {"a": {"value": True}, "b": {"value": True, "expired": later}}
-    answer = save(studio.root, app, ann.user_id, soon, roles=roles, public_data=entries)
-    assert answer.data["roles"] == [{"name": "guard", "expired": soon}, {"name": "cook", "expired": later}]
-    assert answer.data["public_data"]["a"]["expired"] == soon
-    assert answer.data["public_data"]["b"]["expired"] == later
-    assert answer.body["expired"] == soon
+    response = save(studio.root, app, ann.user_id, soon, roles=roles, public_data=entries)
+    assert response.data["roles"] == [{"name": "guard", "expired": soon}, {"name": "cook", "expired": later}]
+    assert response.data["public_data"]["a"]["expired"] == soon
+    assert response.data["public_data"]["b"]["expired"] == later
+    assert response.body["expired"] == soon
 
 
 @pytest.mark.parametrize("expired", ["1", 1.5, True, -1, [], {}, 2**62])
-def test_a_wrong_expired_is_refused(studio: Studio, app: int, expired: object) -> None:
-    assert save(studio.root, app, studio.person().user_id, expired, roles=[]).status == 400
+def test_invalid_expired_is_rejected(studio: Studio, app: int, expired: object) -> None:
+    assert save(studio.root, app, studio.user().user_id, expired, roles=[]).status == 400
 
 
 def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
     roles = [{"name": "guard", "since": 5}]
     data: dict[str, Any] = {"roles": roles, "public_data": {"a": {"value": 1, "colour": "red"}}, "extra": 1}
-    answer = save(studio.root, app, studio.person().user_id, **data)
-    assert sorted(answer.body["warnings"]) == [
+    response = save(studio.root, app, studio.user().user_id, **data)
+    assert sorted(response.body["warnings"]) == [
         "extra: unknown field, ignored",
         "public_data.a.colour: unknown field, ignored",
         "roles[0].since: unknown field, ignored",
@@ -195,16 +197,16 @@ def test_unknown_fields_are_named_in_warnings(studio: Studio, app: int) -> None:
         "params",
     ],
 )
-def test_a_name_can_forge_no_other_path(studio: Studio, app: int, section: str, name: str) -> None:
-    ann = studio.person()
+def test_name_with_a_path_separator_is_rejected(studio: Studio, app: int, section: str, name: str) -> None:
+    ann = studio.user()
     for content in ({name: {"value": True}}, {"deep": {name: {"value": True}}}, {name: {"x": {"value": True}}}):
         if name in ("value", "params") and content == {name: {"value": True}} and section:
             continue
         assert save(studio.root, app, ann.user_id, **{section: content}).status == 400
 
 
-def test_project_rights_are_written_by_nobody(studio: Studio) -> None:
-    ann, project = studio.person(), studio.project()
+def test_project_access_cannot_be_written(studio: Studio) -> None:
+    ann, project = studio.user(), studio.project()
     studio.give_secret(ann, 1, private={"canWrite": "self"}, public={"canWrite": "self"}, secret={"canWrite": "self"})
     rule = {"private_data": {"project": {"can_manage_project": {"value": True}}}}
     for section in ("private_data", "public_data", "secret_data"):
@@ -215,8 +217,8 @@ def test_project_rights_are_written_by_nobody(studio: Studio) -> None:
     assert ann.call("project", action="get", data={"id": project}).status == 403
 
 
-def test_public_data_does_not_pass_for_a_private_rule(studio: Studio) -> None:
-    app, ann = studio.application(private_data={"ban": {"value": False}}), studio.person()
+def test_public_data_that_shadows_a_private_rule_is_rejected(studio: Studio) -> None:
+    app, ann = studio.application(private_data={"ban": {"value": False}}), studio.user()
     studio.give_secret(ann, app, public={"canWrite": "self"})
     assert save(ann, app, ann.user_id, public_data={"ban": {"value": True}}).status == 400
     assert save(ann, app, ann.user_id, public_data={"hat": {"value": True}}).status == 200
@@ -224,16 +226,16 @@ def test_public_data_does_not_pass_for_a_private_rule(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("value", [True, 5, 1.5, -1, 1e308, "text", "😀"])
-def test_any_scalar_that_says_something_is_a_value(studio: Studio, app: int, value: object) -> None:
-    ann = studio.person()
-    answer = save(studio.root, app, ann.user_id, public_data={"x": {"value": value}})
-    assert answer.data["public_data"]["x"]["value"] == value
+def test_rule_with_a_true_scalar_value_is_listed(studio: Studio, app: int, value: object) -> None:
+    ann = studio.user()
+    response = save(studio.root, app, ann.user_id, public_data={"x": {"value": value}})
+    assert response.data["public_data"]["x"]["value"] == value
     assert "public_data.x" in studio.rules_of(ann, app, "list")
 
 
 @pytest.mark.parametrize("value", [False, None, 0, ""])
-def test_a_value_that_says_no_is_not_listed(studio: Studio, app: int, value: object) -> None:
-    ann = studio.person()
+def test_rule_with_a_false_value_is_not_listed(studio: Studio, app: int, value: object) -> None:
+    ann = studio.user()
     assert save(studio.root, app, ann.user_id, public_data={"x": {"value": value}}).status == 200
     assert "public_data.x" not in studio.rules_of(ann, app, "list")
 
@@ -241,14 +243,14 @@ def test_a_value_that_says_no_is_not_listed(studio: Studio, app: int, value: obj
 @pytest.mark.parametrize(
     "rule", [{"value": []}, {"value": True, "params": 5}, {"value": True, "params": "a|b"}, 5, [], None]
 )
-def test_a_wrong_rule_is_refused(studio: Studio, app: int, rule: object) -> None:
-    assert save(studio.root, app, studio.person().user_id, public_data={"x": rule}).status == 400
+def test_invalid_rule_is_rejected(studio: Studio, app: int, rule: object) -> None:
+    assert save(studio.root, app, studio.user().user_id, public_data={"x": rule}).status == 400
 
 
 def test_user_limit_counts_users_with_an_unexpired_assignment(studio: Studio) -> None:
     app = studio.application()
     studio.role(app, "captain", "lead", user_limit=1)
-    ann, bob = studio.person(), studio.person()
+    ann, bob = studio.user(), studio.user()
     past, future = int(time.time()) - 5, int(time.time()) + 500
     assert save(studio.root, app, ann.user_id, roles=["captain"]).status == 200
     refused = save(studio.root, app, bob.user_id, roles=["captain"])
@@ -262,10 +264,10 @@ def test_user_limit_counts_users_with_an_unexpired_assignment(studio: Studio) ->
     assert save(studio.root, app, ann.user_id, roles=["captain"]).status == 200
 
 
-def test_what_a_tree_shows_can_be_sent_back(studio: Studio, app: int) -> None:
-    ann = studio.person()
+def test_tree_can_be_saved_again(studio: Studio, app: int) -> None:
+    ann = studio.user()
     save(studio.root, app, ann.user_id, **PARTS)
     shown = tree(studio, app, ann)
-    answer = save(studio.root, app, ann.user_id, **shown)
-    assert answer.data == shown
-    assert "warnings" not in answer.body
+    response = save(studio.root, app, ann.user_id, **shown)
+    assert response.data == shown
+    assert "warnings" not in response.body

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is the envelope of §4.1 with a 4xx: never a 5xx, and nothing is changed by it."""
+"""Invalid input always gets a 4xx in the envelope of §4.1, never a 5xx, and changes nothing."""
 
 import copy
 import json
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import FACTOR, Person, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 
-# One of each JSON kind; a field takes those of its own kind, and every other one is wrong.
+# One value of each JSON type; a field accepts values of its own type only.
 KINDS: dict[str, Any] = {
     "null": None,
     "bool": True,
@@ -26,7 +26,7 @@ PATHS = (
 
 
 class Bodies:
-    """A good body for every endpoint and action: what is put in place of its parts is what is wrong."""
+    """A valid body for every endpoint and action; tests replace parts of it by invalid values."""
 
     def __init__(self, studio: Studio) -> None:
         project, keeper = studio.project(), studio.keeper.user_id
@@ -70,20 +70,20 @@ class Bodies:
             "params": "x",
         }  # fmt: skip
         schema_rule = rule | {"protected": False, "description": "x"}
-        here: dict[str, Any] = {"application_id": app}
+        source: dict[str, Any] = {"application_id": app}
         save: dict[str, Any] = {"action": "save"}
         get: dict[str, Any] = {"action": "get"}
         self.good: list[tuple[str, dict[str, Any]]] = [
-            ("application", get | {"data": here, "options": {"full": True}}),
+            ("application", get | {"data": source, "options": {"full": True}}),
             (
                 "application",
-                save | {"data": here | {"name": "x", "description": "x", "settings": settings, "service_meta": meta}},
+                save | {"data": source | {"name": "x", "description": "x", "settings": settings, "service_meta": meta}},
             ),
-            ("application", {"action": "delete", "data": here}),
-            ("application/tags", here | {"data": {"tags": ["project"]}}),
+            ("application", {"action": "delete", "data": source}),
+            ("application/tags", source | {"data": {"tags": ["project"]}}),
             (
                 "meta/data",
-                get | here | {
+                get | source | {
                     "data": {"user_id": studio.root.user_id, "type": "list"},
                     "options": {
                         "project_id": project, "hide_project_access": True, "with_exp": True, "with_roles": True,
@@ -91,7 +91,7 @@ class Bodies:
                     },
                 },
             ),
-            ("meta/data", save | here | {"data": {"user_id": studio.root.user_id, **own}, "expired": 5}),
+            ("meta/data", save | source | {"data": {"user_id": studio.root.user_id, **own}, "expired": 5}),
             ("publish", {"project": "x", "user": "x"}),
             ("project", get | {"data": {"id": project}}),
             (
@@ -122,16 +122,16 @@ class Bodies:
             ("group", {"action": "delete", "group_id": group}),
             ("group/access", {"group_id": group, "data": {"users": [keeper], "conditions": [titled]}}),
             ("group/tags", {"group_id": group, "data": {"tags": ["project"]}}),
-            ("accessKey", get | here),
-            ("accessKey", save | here | {"data": {"comment": "x"}}),
-            ("accessKey", {"action": "delete", "data": {"id": "x"}} | here),
-            ("roles", get | here | {"data": {"name": "guard"}}),
-            ("roles", save | here | {"data": role}),
-            ("roles", {"action": "delete", "data": {"name": "guard"}} | here),
-            ("meta/schema", get | here),
+            ("accessKey", get | source),
+            ("accessKey", save | source | {"data": {"comment": "x"}}),
+            ("accessKey", {"action": "delete", "data": {"id": "x"}} | source),
+            ("roles", get | source | {"data": {"name": "guard"}}),
+            ("roles", save | source | {"data": role}),
+            ("roles", {"action": "delete", "data": {"name": "guard"}} | source),
+            ("meta/schema", get | source),
             (
                 "meta/schema",
-                save | here | {
+                save | source | {
                     "data": {
                         "login": {"can": schema_rule}, "public_data": {"a": schema_rule},
                         "private_data": {"b": {"c": schema_rule}}, "roles": {"cook": role},
@@ -141,7 +141,7 @@ class Bodies:
             ),
             (
                 "audit",
-                {"data": here | {
+                {"data": source | {
                     "project_id": project, "user_id": "5", "operation": "x", "target": "x", "since": 5, "until": 5,
                     "before_id": 5, "most": 5,
                 }},
@@ -174,7 +174,7 @@ def with_value(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> tuple
 
 
 def may_be(path: tuple[Any, ...], kind: str) -> bool:
-    """Fields that take more than one kind: values of rules, references to applications, a project that is none."""
+    """Whether a field accepts several types: values of rules, ids of applications, a project_id of null."""
     name = path[-1]
     if name == "value":
         return "secret_data" not in path and "login" not in path and kind not in ("list", "obj")
@@ -186,17 +186,17 @@ def bodies(studio: Studio) -> Bodies:
     return Bodies(studio)
 
 
-def test_every_good_body_is_good(studio: Studio, bodies: Bodies) -> None:
-    """So that what the next test puts into them is what is wrong with them."""
+def test_valid_bodies_are_accepted(studio: Studio, bodies: Bodies) -> None:
+    """The next test relies on this."""
     for path, body in bodies.good:
         if body.get("action") == "delete" or path == "publish":
             continue
-        answer = studio.root.call(path, **body)
-        assert answer.status == 200, (path, body, answer.body)
+        response = studio.root.call(path, **body)
+        assert response.status == 200, (path, body, response.body)
 
 
 @pytest.mark.parametrize("number", range(26))
-def test_a_field_of_another_kind_is_refused(studio: Studio, bodies: Bodies, number: int) -> None:
+def test_field_of_another_type_is_rejected(studio: Studio, bodies: Bodies, number: int) -> None:
     assert len(bodies.good) == 26
     path, good = bodies.good[number]
     for place in places(good):
@@ -204,17 +204,17 @@ def test_a_field_of_another_kind_is_refused(studio: Studio, bodies: Bodies, numb
             body, before = with_value(good, place, value)
             if kind == kind_of(before) or may_be(place, kind):
                 continue
-            answer = studio.root.call(path, **body)
-            assert (answer.status, answer.body["status"]) == (400, "ERROR"), (path, place, kind, answer.body)
-            assert set(answer.body) == {"status", "error"}
-            assert "\u00e9" not in answer.body["error"]  # what was sent is not repeated
+            response = studio.root.call(path, **body)
+            assert (response.status, response.body["status"]) == (400, "ERROR"), (path, place, kind, response.body)
+            assert set(response.body) == {"status", "error"}
+            assert "\u00e9" not in response.body["error"]  # the error does not repeat the input
 
 
 HOSTILE = ("'; DROP TABLE users; --", "%_\\:name$1", "x" * 5000)
 
 
 @pytest.mark.parametrize("number", range(26))
-def test_hostile_strings_are_data(studio: Studio, bodies: Bodies, number: int) -> None:
+def test_hostile_strings_are_stored_as_data_or_rejected(studio: Studio, bodies: Bodies, number: int) -> None:
     path, good = bodies.good[number]
     for place in places(good):
         for text in HOSTILE:
@@ -224,19 +224,23 @@ def test_hostile_strings_are_data(studio: Studio, bodies: Bodies, number: int) -
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_unknown_action_or_none_is_refused(studio: Studio, path: str) -> None:
+def test_missing_or_unknown_action_is_rejected(studio: Studio, path: str) -> None:
     if path in ("application/tags", "user/info", "publish", "group/access", "group/tags", "audit"):
         return
     for action in (None, "", "GET", "drop", 5, True, ["get"], {"get": 1}):
-        answer = studio.root.call(path, action=action, application_id=1, data={})
-        assert (answer.status, answer.body["error"].split(":")[0]) == (400, "action")
+        response = studio.root.call(path, action=action, application_id=1, data={})
+        assert (response.status, response.body["error"].split(":")[0]) == (400, "action")
     assert studio.root.call(path, application_id=1, data={}).status == 400
 
 
 def send(studio: Studio, path: str, raw: bytes, **headers: str) -> tuple[int, Any]:
-    sent = {"Authorization": f"Bearer {studio.root.jwt}", "Factor": FACTOR, "Content-Type": "application/json"}
-    answer = studio.client.post(f"/api/permissions/{path}", content=raw, headers=sent | headers)
-    return answer.status_code, answer.json()
+    default_headers = {
+        "Authorization": f"Bearer {studio.root.jwt}",
+        "Factor": FACTOR,
+        "Content-Type": "application/json",
+    }
+    response = studio.client.post(f"/api/permissions/{path}", content=raw, headers=default_headers | headers)
+    return response.status_code, response.json()
 
 
 DEEP = b'{"data":' * 65 + b"{}" + b"}" * 65
@@ -250,10 +254,10 @@ RAW = (
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_body_that_cannot_be_read_comes_before_everything(studio: Studio, path: str) -> None:
+def test_unreadable_body_is_rejected_before_authentication(studio: Studio, path: str) -> None:
     for raw in RAW:
-        status, answer = send(studio, path, raw, Authorization="Bearer nobody")
-        assert (status, answer["status"]) == (400, "ERROR"), raw[:40]
+        status, response = send(studio, path, raw, Authorization="Bearer nobody")
+        assert (status, response["status"]) == (400, "ERROR"), raw[:40]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -267,35 +271,37 @@ def test_a_body_that_cannot_be_read_comes_before_everything(studio: Studio, path
     ],
     ids=["form", "text", "gzip", "large"],
 )
-def test_other_media_types_and_large_bodies_are_refused(
+def test_other_media_types_and_large_bodies_are_rejected(
     studio: Studio, path: str, raw: bytes, header: str, value: str, status: int
 ) -> None:
-    with studio.server.client() as client:  # of its own: an answer before the body was read spoils the connection
-        answer = client.post(f"/api/permissions/{path}", content=raw, headers={header: value})
-    assert (answer.status_code, answer.json()["status"]) == (status, "ERROR")
+    with (
+        studio.server.client() as client
+    ):  # a new connection, because a response before the body was read makes it unusable
+        response = client.post(f"/api/permissions/{path}", content=raw, headers={header: value})
+    assert (response.status_code, response.json()["status"]) == (status, "ERROR")
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_other_methods_are_refused(studio: Studio, path: str) -> None:
-    answer = studio.client.get(f"/api/permissions/{path}")
-    assert (answer.status_code, answer.json()["status"]) == (405, "ERROR")
-    assert "POST" in answer.headers["Allow"]
+def test_other_methods_are_rejected(studio: Studio, path: str) -> None:
+    response = studio.client.get(f"/api/permissions/{path}")
+    assert (response.status_code, response.json()["status"]) == (405, "ERROR")
+    assert "POST" in response.headers["Allow"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_the_caller_is_judged_before_the_shape(studio: Studio, path: str) -> None:
+def test_caller_is_authenticated_before_the_input_is_validated(studio: Studio, path: str) -> None:
     body = {"action": 5, "application_id": [], "data": 7, "group_id": 5, "project": 5}
-    assert Person(studio.client, "", "", "a.b.c").call(path, **body).status == 401
+    assert ApiUser(studio.client, "", "", "a.b.c").call(path, **body).status == 401
     if path != "user/info":
-        assert studio.person().call(path, **body).status == 400
+        assert studio.user().call(path, **body).status == 400
 
 
-def test_an_empty_body_is_an_empty_object(studio: Studio) -> None:
+def test_empty_body_counts_as_an_empty_object(studio: Studio) -> None:
     assert send(studio, "user/info", b"")[0] == 200
     assert send(studio, "user/info", b"", **{"Content-Type": ""})[0] == 200
 
 
-def test_no_answer_is_stored_or_shared(studio: Studio) -> None:
-    answer = studio.client.post("/api/permissions/user/info", json={}, headers={"Origin": "https://evil.example"})
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert "Access-Control-Allow-Origin" not in answer.headers
+def test_responses_are_not_cacheable(studio: Studio) -> None:
+    response = studio.client.post("/api/permissions/user/info", json={}, headers={"Origin": "https://evil.example"})
+    assert response.headers["Cache-Control"] == "no-store"
+    assert "Access-Control-Allow-Origin" not in response.headers

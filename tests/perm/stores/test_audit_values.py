@@ -1,4 +1,4 @@
-"""What audit entries hold of a record: secrets redacted by field, large values truncated with a marker."""
+"""Values in audit entries: secrets are redacted by field, large values are truncated with a marker."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""The central application as it ships passes the checks that everybody else's does."""
+"""The built-in central application passes the checks of every other application."""
 
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.held_roles import assignable_through_project
@@ -8,7 +8,7 @@ from sso.perm.input.protected_rules import check_role_protection
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema
 from sso.perm.stores import builtin_roles
-from tests.perm.world import compute_with
+from tests.perm.evaluation import evaluate_with
 
 APPLICATION = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)
 
@@ -36,9 +36,9 @@ def test_only_root_holds_root_rules_and_it_is_protected() -> None:
 
 
 def test_a_new_user_has_no_rule() -> None:
-    assert as_list_short(compute_with(APPLICATION, {}).effective) == []
+    assert as_list_short(evaluate_with(APPLICATION, {}).effective) == []
 
 
 def test_root_has_every_root_rule() -> None:
-    made = compute_with(APPLICATION, {"own": {"roles": ["root"]}})
+    made = evaluate_with(APPLICATION, {"own": {"roles": ["root"]}})
     assert made.short() == sorted(builtin_roles.ROOT_RULES)

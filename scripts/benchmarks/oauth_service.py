@@ -1,0 +1,73 @@
+"""This service as a target of the OAuth benchmarks."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scripts.benchmarks.oauth_measure import Subject
+from scripts.benchmarks.oauth_target import Target
+from scripts.benchmarks.report import process_tree
+from tests.kit.server import Server, running
+
+USERS = 64
+PASSWORD = "password-of-the-benchmark"
+REDIRECT_URI = "http://127.0.0.1:9999/cb"
+CLIENT = {
+    "client_id": "bench",
+    "client_secret": "bench-secret-0123456789abcdef0123456789",
+    "name": "Benchmark",
+    "profile": "oidc",
+    "redirect_hosts": ["127.0.0.1"],
+    "redirect_uris": [REDIRECT_URI],
+    "consent": False,
+}
+# A hash that takes as long as the 1,000 rounds of PBKDF2 of the peers, 0.4 ms. All load comes from one address, so
+# there are no rate limits and no access log.
+HASH = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "512"}
+NO_LIMITS = {
+    "SSO_CONNECTIONS_PER_ADDRESS": "0",
+    "SSO_RATE_LOGIN": "0",
+    "SSO_RATE_ACCOUNT": "0",
+    "SSO_RATE_AUTHORIZE": "0",
+}
+SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
+
+
+@contextmanager
+def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder), **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
+    ):
+        logins = [f"u{number}@example.com" for number in range(USERS)]
+        people: list[dict[str, Any]] = [
+            {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
+        ]
+        server.apply({"users": people, "clients": [CLIENT]})
+        yield (
+            server,
+            Target(
+                base_url=server.base_url,
+                jwks="/proxy/oauth/keys",
+                userinfo="/proxy/oauth/userinfo",
+                token="/proxy/oauth/token",
+                authorize="/proxy/oauth/authorize",
+                client_id="bench",
+                client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
+                redirect_uri=REDIRECT_URI,
+                users=logins,
+                password=PASSWORD,
+                authorize_params={"response_mode": "query"},
+            ),
+        )
+
+
+@contextmanager
+def service_subject(dsn: str, database_pid: Callable[[], int], workers: int = 1, **settings: str) -> Iterator[Subject]:
+    """Yields the running service, including its supervisor, as a subject of measurements."""
+    with running_service(dsn, SSO_WORKERS=str(workers), **settings) as (server, target):
+        assert server.process is not None
+        supervisor = server.process.pid
+        yield Subject(target, lambda: process_tree(supervisor), lambda: process_tree(database_pid()))

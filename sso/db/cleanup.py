@@ -1,0 +1,95 @@
+"""Deletes expired rows. Nothing depends on it, because every reader checks the expiry."""
+
+import random
+
+import structlog
+import trio
+
+from sso.db.database import Database
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+
+INTERVAL_S = 60.0
+MAX_ROWS = 1000  # per statement
+TABLES = (
+    "browser_sessions",
+    "login_challenges",
+    "session_tokens",
+    "sign_ins",
+    "email_codes",
+    "known_factors",
+    "throttle",
+    "game_sessions",
+    "game_violations",
+    "oauth_requests",
+    "oauth_codes",
+    "oauth_access_tokens",
+    "oauth_grants",
+    "untrusted_proxies",
+)
+
+# The expression of the indexes in ``columns.expiry_index``.
+_EXPIRED = "expires AT TIME ZONE 'UTC' < now() AT TIME ZONE 'UTC'"
+# Few rows at a time, without waiting for locks, so that no request waits for the cleanup.
+_DELETE_EXPIRED = {
+    table: Statement(
+        f"""WITH expired AS (SELECT ctid FROM {table} WHERE {_EXPIRED} LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED),
+        deleted AS (DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM expired) RETURNING 1)
+        SELECT count(*) FROM deleted"""  # noqa: S608 - the names are constants
+    )
+    for table in TABLES
+}
+# Ids of audit entries ascend with time, so the oldest ones are found without an index on their time.
+_DELETE_OLD_AUDIT = Statement(
+    f"""WITH oldest AS MATERIALIZED (SELECT id, at FROM audit ORDER BY id LIMIT {MAX_ROWS}),
+    old AS (
+        SELECT id FROM audit
+        WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE at < now() - make_interval(days => :days)))
+        FOR UPDATE SKIP LOCKED),
+    deleted AS (DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
+    SELECT count(*) FROM deleted"""  # noqa: S608 - the number is a constant
+)
+log = structlog.get_logger()
+
+
+async def run(
+    database: Database, audit_days: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    task_status.started()
+    while True:
+        await trio.sleep(INTERVAL_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter between workers
+        try:
+            await delete_expired(database, audit_days)
+        except DatabaseError as error:
+            log.warning("cleanup.failed", reason=str(error))
+
+
+async def delete_expired(database: Database, audit_days: int = 0) -> int:
+    """Deletes expired rows, and audit entries older than ``audit_days``; 0 keeps them. Returns the number of rows.
+
+    An error in one table does not stop the others.
+    """
+    total = 0
+    statements: list[tuple[str, Statement, dict[str, int]]] = [
+        (name, statement, {}) for name, statement in _DELETE_EXPIRED.items()
+    ]
+    if audit_days:
+        statements.append(("audit", _DELETE_OLD_AUDIT, {"days": audit_days}))
+    for table, statement, values in statements:
+        try:
+            total += await _delete_in_batches(database, statement, **values)
+        except DatabaseError:
+            raise
+        except Exception as error:
+            log.error("cleanup.table_failed", table=table, reason=type(error).__name__)
+    return total
+
+
+async def _delete_in_batches(database: Database, statement: Statement, **values: int) -> int:
+    total = 0
+    while True:
+        count: int = await database.value(statement, **values)
+        total += count
+        if count < MAX_ROWS:
+            return total
+        await trio.sleep(0.05)

@@ -1,0 +1,30 @@
+"""The ``options`` of a meta/data get (§4.5)."""
+
+from typing import Annotated, Any
+
+from pydantic import PlainValidator
+
+from sso.perm.input.model import InputModel, read_record
+from sso.web.request_model import at_most
+
+MAX_RULE_NAME = 512
+
+
+def _check_explain(value: object) -> bool | str:
+    if isinstance(value, bool) or (isinstance(value, str) and 0 < len(value) <= MAX_RULE_NAME):
+        return value
+    raise ValueError("must be true, or the name of a rule")
+
+
+class UserDataOptions(InputModel):
+    project_id: Annotated[str, at_most(64)] = ""  # or an alias
+    hide_project_access: bool = False
+    with_exp: bool = False
+    with_roles: bool = False
+    with_apps_data: bool = False
+    explain: Annotated[bool | str, PlainValidator(_check_explain)] = False  # all rules, or the one with this name
+
+
+def read_user_data_options(value: object) -> tuple[dict[str, Any], list[str]]:
+    """The options that were given, and warnings."""
+    return read_record(UserDataOptions, value, "options")

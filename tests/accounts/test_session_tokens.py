@@ -1,0 +1,342 @@
+"""Session tokens: derived credentials keep the limits of a token and end with its sign-in."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import jwt as pyjwt
+import pytest
+import trio
+
+from sso.accounts.errors import InvalidCredentials
+from sso.accounts.model import LoginOptions
+from sso.accounts.session_tokens import MAX_SIGN_IN_TOKENS, MAX_USER_TOKENS, TokenSource
+from sso.accounts.user_jwt import GAME_AUTH
+from sso.core.net import parse_address
+from sso.db.statement import Statement
+from sso.services import Services
+from tests.kit.browser import Browser, Forms, each_worker, fresh_browser, new_user, query
+from tests.kit.builders import PASSWORD, add_user
+from tests.kit.server import Server
+
+LOGIN = "/proxy/api/login"
+INFO = "/api/permissions/user/info"
+HERE = parse_address("203.0.113.5")
+DAY = 86400
+_application_ids = itertools.count(700_000)
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client
+
+
+@pytest.fixture
+def login(server: Server) -> str:
+    return new_user(server)
+
+
+def new_application(server: Server, **fields: Any) -> int:
+    application_id = next(_application_ids)
+    server.apply({"applications": [{"application_id": application_id, "name": f"Game {application_id}", **fields}]})
+    return application_id
+
+
+def claims_of(data: dict[str, Any]) -> dict[str, Any]:
+    claims: dict[str, Any] = pyjwt.decode(data["jwt"], options={"verify_signature": False})
+    return claims
+
+
+def sign_in(client: httpx.Client, login: str, **fields: Any) -> dict[str, Any]:
+    answer = client.post(LOGIN, json={"login": login, "password": PASSWORD, "factor": "d", **fields})
+    assert answer.status_code == 200, answer.text
+    data: dict[str, Any] = answer.json()
+    return data
+
+
+def renew(client: httpx.Client, token: str, **fields: Any) -> dict[str, Any]:
+    answer = client.post(LOGIN, json={"token": token, "factor": "d", **fields})
+    assert answer.status_code == 200, answer.text
+    data: dict[str, Any] = answer.json()
+    return data
+
+
+def is_valid_token(client: httpx.Client, token: str) -> bool:
+    return client.post(LOGIN, json={"token": token}).status_code == 200
+
+
+def is_valid_jwt(client: httpx.Client, jwt: str) -> bool:
+    headers = {"Authorization": f"Bearer {jwt}", "Factor": "d"}
+    return client.post(INFO, json={}, headers=headers).status_code == 200
+
+
+def age_sign_ins(server: Server, seconds: int, login: str) -> None:
+    """Moves the user's sign-ins into the past."""
+    change = "UPDATE sign_ins SET created = created - make_interval(secs => $1) WHERE user_id = $2"
+    query(server, change, float(seconds), user_id_of(server, login))
+
+
+def user_id_of(server: Server, login: str) -> str:
+    ((user_id,),) = query(server, "SELECT user_id FROM users WHERE login = $1", login)
+    return str(user_id)
+
+
+# Limits that every derived credential keeps.
+
+
+@pytest.mark.parametrize("kind", ["token", "stoken"])
+def test_jwt_from_session_token_keeps_fixed_ips(client: httpx.Client, login: str, kind: str) -> None:
+    data = sign_in(client, login, fixed_ips=["10.0.0.0/8"])
+    derived = renew(client, data[kind])
+    assert claims_of(derived)["ips"] == ["10.0.0.0/8"]
+    assert claims_of(renew(client, derived["token"]))["ips"] == ["10.0.0.0/8"]
+    assert claims_of(renew(client, derived["token"], fixed_ips=["10.1.0.0/16"]))["ips"] == ["10.1.0.0/16"]
+    assert claims_of(renew(client, derived["token"], fixed_ips=["192.168.0.0/16"]))["ips"] == []
+
+
+def test_token_from_login_by_token_with_fixed_ip_stays_restricted(client: httpx.Client, login: str) -> None:
+    narrowed = renew(client, sign_in(client, login)["token"], fixed_ip="1")
+    assert claims_of(renew(client, narrowed["token"]))["ips"] == ["127.0.0.1/32"]
+
+
+def test_jwt_from_bound_token_works_only_from_its_address_and_ends_with_it(client: httpx.Client, login: str) -> None:
+    bound = sign_in(client, login, short_token="1")
+    claims = claims_of(renew(client, bound["token"]))
+    assert claims["ips"] == ["127.0.0.1/32"]
+    assert claims["exp"] - claims["iat"] <= 300
+    assert claims["ends"] == claims["exp"]
+
+
+def test_jwt_from_short_token_never_outlives_it(client: httpx.Client, server: Server, login: str) -> None:
+    data = sign_in(client, login)
+    remaining = "UPDATE session_tokens SET expires = now() + interval '100 seconds' WHERE user_id = $1"
+    query(server, remaining, user_id_of(server, login))
+    for kind in ("stoken", "token"):
+        claims = claims_of(renew(client, data[kind]))
+        assert claims["exp"] - claims["iat"] <= 100, kind
+        assert claims["ends"] == claims["exp"]
+
+
+def test_jwt_from_session_token_keeps_the_authentication_time(client: httpx.Client, server: Server, login: str) -> None:
+    first = sign_in(client, login)
+    age_sign_ins(server, 5 * DAY, login)
+    derived = claims_of(renew(client, first["token"]))
+    assert derived["auth_time"] == claims_of(first)["auth_time"] - 5 * DAY
+    assert derived["auth"] == "token"
+
+
+async def test_jwt_from_token_of_a_game_login_keeps_the_game_auth(services: Services) -> None:
+    user = await add_user(services)
+    options = LoginOptions(HERE, factor="d")
+    issued = await services.session_tokens.issue(user, GAME_AUTH, options)
+    for _ in range(3):  # through renewals
+        source = await services.session_tokens.sign_in(issued.token, HERE)
+        data = await services.authentication_data.issue(source.signed_in, options, source)
+        claims = claims_of(data)
+        assert claims["auth"] == GAME_AUTH
+        issued = await services.session_tokens.issue(user, source.signed_in.auth, options, source)
+
+
+# Applications.
+
+
+def test_token_of_an_application_is_rejected_for_another(client: httpx.Client, server: Server, login: str) -> None:
+    game, other = new_application(server), new_application(server)
+    data = sign_in(client, login, app_id=game)
+    assert claims_of(renew(client, data["token"]))["app_id"] == game
+    assert claims_of(renew(client, data["token"], app_id=game))["app_id"] == game
+    refused = client.post(LOGIN, json={"token": data["token"], "factor": "d", "app_id": other})
+    assert refused.status_code == 403
+    assert refused.json()["error"] == "token: belongs to another application"
+
+
+def test_token_without_application_can_be_bound_to_any_application(
+    client: httpx.Client, server: Server, login: str
+) -> None:
+    game, other = new_application(server), new_application(server)
+    data = renew(client, sign_in(client, login)["token"], app_id=game)
+    assert claims_of(data)["app_id"] == game
+    assert client.post(LOGIN, json={"token": data["token"], "app_id": other}).status_code == 403
+
+
+# The absolute lifetime.
+
+
+def test_session_token_can_be_renewed_until_the_absolute_lifetime(
+    client: httpx.Client, server: Server, login: str
+) -> None:
+    data = sign_in(client, login)
+    age_sign_ins(server, 170 * DAY, login)
+    data = renew(client, data["token"])
+    assert 9 * DAY < data["token_exp"] <= 10 * DAY
+    age_sign_ins(server, 10 * DAY, login)
+    assert not is_valid_token(client, data["token"])
+    assert not is_valid_token(client, data["stoken"])
+
+
+# Signing out.
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_sign_out_everywhere_else_ends_session_tokens_and_jwts(server: Server, login: str, worker: int) -> None:
+    with each_worker(server) as workers, fresh_browser(server, login) as browser:
+        first = sign_in(workers[0], login)
+        data = renew(workers[1], first["token"])
+        browser.open_account()
+        browser.follow(browser.submit("/account/sessions/end-others"))
+        assert browser.notice == "You have been signed out everywhere else."
+        assert browser.is_signed_in
+        for made in (first, data):
+            assert not is_valid_token(workers[worker], made["token"])
+            assert not is_valid_token(workers[worker], made["stoken"])
+            assert not is_valid_jwt(workers[worker], made["jwt"])
+        later = sign_in(workers[worker], login)
+        assert is_valid_jwt(workers[1 - worker], later["jwt"])
+
+
+def test_sign_out_everywhere_else_is_offered_if_only_a_game_is_signed_in(
+    client: httpx.Client, server: Server, login: str
+) -> None:
+    with fresh_browser(server, login) as browser:
+        assert "/account/sessions/end-others" not in browser.open_account().text
+        sign_in(client, login)
+        assert "/account/sessions/end-others" in browser.open_account().text
+
+
+def test_account_page_lists_games_and_signs_out_one_of_them(server: Server, login: str) -> None:
+    game, other = new_application(server), new_application(server)
+    with each_worker(server) as workers, fresh_browser(server, login) as browser:
+        one, two = sign_in(workers[0], login, app_id=game), sign_in(workers[0], login, app_id=other)
+        derived = renew(workers[1], one["token"])
+        page = browser.open_account().text
+        assert page.count(f"<h3><bdi>Game {game}</bdi></h3>") == page.count(f"<h3><bdi>Game {other}</bdi></h3>") == 1
+        assert "First used just now" in page
+        fields = next(form for form in forms(browser, "/account/games/end") if sid_of(one) in form["ids"])
+        browser.follow(browser.post("/account/games/end", fields))
+        assert browser.notice == "You have been signed out of that game."
+        assert f"Game {game}" not in browser.open_account().text
+        for worker in workers:
+            for made in (one, derived):
+                assert not is_valid_token(worker, made["token"])
+                assert not is_valid_token(worker, made["stoken"])
+                assert not is_valid_jwt(worker, made["jwt"])
+            assert is_valid_jwt(worker, two["jwt"])
+            assert is_valid_token(worker, two["token"])
+        assert browser.is_signed_in
+
+
+def test_account_page_shows_one_entry_for_sign_ins_of_one_game_from_one_address(
+    client: httpx.Client, server: Server, login: str
+) -> None:
+    made = [sign_in(client, login) for _ in range(3)]
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        (form,) = forms(browser, "/account/games/end")
+        assert set(form["ids"].split()) == {sid_of(data) for data in made}
+        browser.submit("/account/games/end")
+        assert not any(is_valid_token(client, data["token"]) for data in made)
+
+
+def test_user_cannot_sign_out_a_game_of_another_user(client: httpx.Client, server: Server, login: str) -> None:
+    data = sign_in(client, new_user(server))
+    sign_in(client, login)
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        assert browser.submit("/account/games/end", ids=sid_of(data)).status_code == 303
+    assert is_valid_jwt(client, data["jwt"])
+    assert is_valid_token(client, data["token"])
+
+
+@pytest.mark.parametrize("ids", ["", " ", "x", "'", "x " * 500, "\N{PILE OF POO}"])
+def test_signing_out_of_no_game_is_no_error(client: httpx.Client, server: Server, login: str, ids: str) -> None:
+    sign_in(client, login)
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        assert browser.submit("/account/games/end", ids=ids).status_code == 303
+
+
+async def renew_into(tokens: list[str], services: Services, source: TokenSource) -> None:
+    with suppress(InvalidCredentials):
+        user = source.signed_in.user
+        tokens.append((await services.session_tokens.issue(user, "token", LoginOptions(HERE), source)).token)
+
+
+async def test_token_cannot_be_renewed_while_its_sign_in_ends(services: Services) -> None:
+    user = await add_user(services)
+    options = LoginOptions(HERE, factor="d")
+    for _ in range(10):
+        issued = await services.session_tokens.issue(user, "login", options)
+        source = await services.session_tokens.sign_in(issued.token, HERE)
+        renewed: list[str] = []
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(renew_into, renewed, services, source)
+            nursery.start_soon(services.signed_in_games.end, user.user_id, [issued.sign_in_id])
+        for token in renewed:
+            with pytest.raises(InvalidCredentials):
+                await services.session_tokens.sign_in(token, HERE)
+        with pytest.raises(InvalidCredentials):
+            await services.session_tokens.issue(user, "token", options, source)
+
+
+# How many a user may have.
+
+_COUNT = Statement("SELECT count(*) FROM session_tokens WHERE user_id = :user_id")
+
+
+async def works(services: Services, token: str) -> bool:
+    try:
+        await services.session_tokens.sign_in(token, HERE)
+    except InvalidCredentials:
+        return False
+    return True
+
+
+async def test_oldest_session_tokens_of_a_user_end_beyond_the_limit(services: Services) -> None:
+    user = await add_user(services)
+    options = LoginOptions(HERE)
+    issued = [await services.session_tokens.issue(user, "login", options) for _ in range(MAX_USER_TOKENS // 2 + 5)]
+    assert [await works(services, one.token) for one in issued] == [False] * 5 + [True] * (MAX_USER_TOKENS // 2)
+    assert await services.database.value(_COUNT, user_id=user.user_id) <= MAX_USER_TOKENS
+
+
+async def test_concurrent_sign_ins_do_not_exceed_the_token_limit(services: Services) -> None:
+    user, other = await add_user(services), await add_user(services)
+    options = LoginOptions(HERE)
+    bystander = await services.session_tokens.issue(other, "login", options)
+    tokens: list[str] = []
+
+    async def sign_in_once() -> None:
+        issued = await services.session_tokens.issue(user, "login", options)
+        tokens.extend((issued.token, issued.stoken))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(MAX_USER_TOKENS):
+            nursery.start_soon(sign_in_once)
+    assert len(tokens) == 2 * MAX_USER_TOKENS
+    assert sum([await works(services, token) for token in tokens]) <= MAX_USER_TOKENS
+    assert await works(services, bystander.token)
+
+
+async def test_frequent_renewals_of_one_game_do_not_end_tokens_of_other_games(services: Services) -> None:
+    user = await add_user(services)
+    options = LoginOptions(HERE)
+    quiet = await services.session_tokens.issue(user, "login", options)
+    busy = await services.session_tokens.issue(user, "login", options)
+    for _ in range(MAX_USER_TOKENS):  # always with the first token, as a program does that does not store the new one
+        source = await services.session_tokens.sign_in(busy.token, HERE)
+        newest = await services.session_tokens.issue(user, "token", options, source)
+    assert await works(services, quiet.token)
+    assert await works(services, newest.token)
+    assert await services.database.value(_COUNT, user_id=user.user_id) <= MAX_SIGN_IN_TOKENS + 2
+
+
+def sid_of(data: dict[str, Any]) -> str:
+    return str(claims_of(data)["sid"])
+
+
+def forms(browser: Browser, action: str) -> list[dict[str, str]]:
+    return Forms(browser.page.text).by_action.get(action, [])

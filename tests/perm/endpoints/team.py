@@ -1,0 +1,106 @@
+"""A project with one user for each kind of right, for tests of delegation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+
+
+@dataclass(frozen=True)
+class Team:
+    """Users that tests share; each test creates its own project for them."""
+
+    studio: Studio
+    owner: ApiUser  # admin
+    manager: ApiUser
+    developer: ApiUser
+    leader: ApiUser  # group_admin of the group
+    viewer: ApiUser
+    stranger: ApiUser  # no role at all
+
+    @classmethod
+    def create(cls, studio: Studio) -> "Team":
+        owner, manager, developer, leader, viewer, stranger = (studio.user() for _ in range(6))
+        return cls(studio, owner, manager, developer, leader, viewer, stranger)
+
+    def project(self) -> "TeamProject":
+        project_id = self.studio.project(self.owner)
+        group = self.studio.group(project_id, tags=("project",))
+        schema = {"private_data": {"rule": {"value": False, "protected": True}, "patrol": {"value": False}}}
+        app = self.studio.application(project_id, **schema)
+        self.studio.role(app, "guard", "patrol")
+        self.studio.role(app, "chief", "rule", protected=True)
+        created = TeamProject(self, project_id, app, group)
+        assert created.save_members(self.studio.root, *created.members()).status == 200
+        return created
+
+
+@dataclass(frozen=True)
+class TeamProject:
+    team: Team
+    id: str
+    app: int  # with the roles guard (regular) and chief (protected)
+    group: str  # tagged `project`, without users
+
+    def members(self, **changes: list[Any] | None) -> list[dict[str, Any]]:
+        """The membership of a new project; ``manager=["admin"]`` replaces roles, ``owner=None`` drops a user."""
+        team = self.team
+        created: dict[str, list[Any] | None] = {
+            "owner": ["admin"], "manager": ["manager"], "developer": ["developer"], "viewer": ["viewer"],
+        }  # fmt: skip
+        users = [
+            member(getattr(team, name), project=roles)
+            for name, roles in (created | changes).items()
+            if roles is not None
+        ]
+        return [*users, member(team.leader, groups={self.group: ["group_admin"]})]
+
+    def save_members(self, caller: ApiUser, *users: dict[str, Any]) -> ApiResponse:
+        return caller.call("project/membership", action="save", data={"id": self.id, "users": list(users)})
+
+    def save_lists(self, caller: ApiUser, **lists: list[str]) -> ApiResponse:
+        return caller.call("project/membership", action="save", data={"id": self.id, **lists})
+
+    def save_settings(self, caller: ApiUser, **settings: Any) -> ApiResponse:
+        return caller.call("project", action="save", data={"id": self.id, "settings": settings})
+
+    def save_actions(self, caller: ApiUser, *actions: tuple[str, str]) -> ApiResponse:
+        """Grants and revokes of the application's roles for the group: ``("guard", "grant")``."""
+        items = [{"group_id": self.group, "role": role, "action": action} for role, action in actions]
+        return self.save_settings(caller, services={str(self.app): {"groups": items}})
+
+    def save_access(self, caller: ApiUser, **access: Any) -> ApiResponse:
+        return caller.call("group/access", group_id=self.group, data=access)
+
+    def save_role(self, caller: ApiUser, **role: Any) -> ApiResponse:
+        return caller.call("roles", action="save", application_id=self.app, data=role)
+
+    def delete_role(self, caller: ApiUser, name: str) -> ApiResponse:
+        return caller.call("roles", action="delete", application_id=self.app, data={"name": name})
+
+    def state(self) -> Any:
+        """The whole project as root sees it: membership, settings, groups, roles."""
+        root = self.team.studio.root
+        return [
+            root.call("project/membership", action="get", data={"id": self.id}).data,
+            root.call("project", action="get", data={"id": self.id}).data,
+            root.call("group", action="get", data={"project_id": self.id}).data,
+            root.call("roles", action="get", application_id=self.app, data={}).data,
+        ]
+
+
+def member(user: ApiUser, **roles: Any) -> dict[str, Any]:
+    return {"user_id": user.user_id, "roles": roles}
+
+
+def everyone(title: str = "all") -> dict[str, Any]:
+    return {"title": title, "condition": {"everyone": True}}
+
+
+def refused(created: TeamProject, write: Callable[[TeamProject], ApiResponse], status: int = 403) -> None:
+    """The write is refused and changes nothing."""
+    before = created.state()
+    response = write(created)
+    assert (response.status, response.body["status"]) == (status, "ERROR"), response.body
+    assert created.state() == before

@@ -1,0 +1,482 @@
+"""Authentication at permission endpoints (§4.1, §5.3): a user JWT with a factor, or with a service JWT."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+import jwt as pyjwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from sso.core.keys import GENERATE, public_jwk, public_pem
+from tests.faults import sql
+from tests.kit.browser import query
+from tests.kit.builders import PASSWORD
+from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
+from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
+
+REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
+
+
+def post(
+    studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any
+) -> tuple[int, Any]:
+    """Status and body of the response, without the reason after "invalid token"."""
+    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    content = response.json()
+    if content.get("error", "").startswith("invalid token: "):
+        content["error"] = "invalid token"
+    return response.status_code, content
+
+
+def refusal_reason(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> str:
+    """The error text of a 401 response."""
+    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
+    assert response.status_code == 401
+    return str(response.json()["error"])
+
+
+def test_unauthorized_response_names_the_missing_or_wrong_credential(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
+) -> None:
+    missing_jwt = "invalid token: a user JWT is required (Authorization: Bearer <user JWT>)"
+    assert refusal_reason(studio) == missing_jwt
+    assert refusal_reason(studio, {"Factor": FACTOR}) == missing_jwt
+    assert refusal_reason(studio, {"Authorization": "Bearer", "Factor": FACTOR}) == missing_jwt
+    scheme = 'invalid token: Authorization must be "Bearer <user JWT>"'
+    assert refusal_reason(studio, {"Authorization": ann.jwt, "Factor": FACTOR}) == scheme
+    assert refusal_reason(studio, {"Authorization": f"JWT {ann.jwt}", "Factor": FACTOR}) == scheme
+    assert refusal_reason(studio, bearer(ann.jwt, None)) == "invalid token: the header Factor is required"
+    wrong = "invalid token: Factor is not the one that the JWT was issued for"
+    assert refusal_reason(studio, bearer(ann.jwt, "another")) == wrong
+    expired = user_jwt(studio.server, ann.user_id, iat=NOW - 120, exp=NOW - 60)
+    assert refusal_reason(studio, bearer(expired)) == "invalid token: the JWT has expired"
+    service = key.sign(studio.server, app)
+    assert refusal_reason(studio, bearer(ann.jwt, None, service), "project", action="get", data={"id": "x"}) == (
+        "invalid token: the header Factor is required, nothing replaces it in this call"
+    )
+    assert refusal_reason(studio, bearer(ann.jwt, None, "a.b.c")) == "invalid token: the service JWT is not valid"
+    for token in (f"{ann.jwt[:-8]}AAAAAAAA", "a.b.c", user_jwt(studio.server, "999999999")):
+        assert refusal_reason(studio, bearer(token)) == "invalid token"
+    # The response reveals nothing about a token that this service has not signed.
+    forged_end = forged({"alg": "ES256", "kid": signer(studio.server).kid}, {"exp": 1, "iat": 0, "typ": "user_token"})
+    assert refusal_reason(studio, bearer(forged_end)) == "invalid token"
+
+
+def bearer(token: str, factor: str | None = FACTOR, service_jwt: str | None = None) -> dict[str, str]:
+    headers = {"Authorization": f"Bearer {token}", "Factor": factor, "Service-Jwt": service_jwt}
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+@pytest.fixture(scope="module")
+def ann(studio: Studio) -> ApiUser:
+    return studio.user()
+
+
+@pytest.fixture(scope="module")
+def app(studio: Studio) -> int:
+    return studio.application()
+
+
+@pytest.fixture(scope="module")
+def key(studio: Studio, app: int) -> ServiceKey:
+    return ServiceKey().trusted_by(studio, app)
+
+
+@pytest.fixture(scope="module")
+def access_key(studio: Studio, app: int) -> dict[str, Any]:
+    created: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
+    return created
+
+
+def test_user_jwt_and_factor_in_headers_authenticate(studio: Studio, ann: ApiUser) -> None:
+    assert post(studio, bearer(ann.jwt)) == (200, {"status": "OK", "projects": 0})
+
+
+def test_deprecated_body_fields_authenticate(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
+    assert post(studio, jwt=ann.jwt, factor=FACTOR)[0] == 200
+    assert post(studio, jwt=ann.jwt, service_jwt=key.sign(studio.server, app))[0] == 200
+
+
+def test_headers_take_precedence_over_body_fields(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
+    assert post(studio, bearer(ann.jwt), jwt="a.b.c", factor="wrong")[0] == 200
+    assert post(studio, bearer("a.b.c"), jwt=ann.jwt) == REFUSED
+    assert post(studio, bearer(ann.jwt, "wrong"), factor=FACTOR) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, "a.b.c"), service_jwt=key.sign(studio.server, app)) == REFUSED
+
+
+@pytest.mark.parametrize("factor", [None, "", "wrong", FACTOR.upper(), f"{FACTOR} x", "None"])
+def test_missing_or_wrong_factor_is_unauthorized(studio: Studio, ann: ApiUser, factor: str | None) -> None:
+    assert post(studio, bearer(ann.jwt, factor)) == REFUSED
+
+
+def test_request_without_a_user_jwt_is_unauthorized(studio: Studio, key: ServiceKey, app: int) -> None:
+    assert post(studio) == REFUSED
+    assert post(studio, {"Factor": FACTOR}) == REFUSED
+    assert post(studio, {"Service-Jwt": key.sign(studio.server, app)}) == REFUSED
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, [], ["x"], {}])
+@pytest.mark.parametrize("field", ["jwt", "factor", "service_jwt"])
+def test_credential_that_is_not_a_string_is_ignored(studio: Studio, ann: ApiUser, field: str, value: object) -> None:
+    body: dict[str, Any] = {"jwt": ann.jwt, "factor": FACTOR, "service_jwt": ""} | {field: value}
+    if field == "service_jwt":
+        del body["factor"]
+    assert post(studio, None, **body) == REFUSED
+
+
+def test_service_jwt_replaces_the_factor(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
+    token = key.sign(studio.server, app)
+    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert post(studio, bearer(ann.jwt, "wrong", token))[0] == 200
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
+def test_service_jwt_of_every_algorithm_is_accepted(studio: Studio, ann: ApiUser, algorithm: str) -> None:
+    app = studio.application()
+    key = ServiceKey(algorithm).trusted_by(studio, app)
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+
+
+def test_service_jwt_of_more_than_4096_characters_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
+    app = studio.application()
+    key = ServiceKey().trusted_by(studio, app)
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 2000)))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 3000)))[0] == 401
+
+
+def test_service_jwt_with_a_large_rsa_key_is_verified(studio: Studio, ann: ApiUser) -> None:
+    app = studio.application()
+    key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)
+    token = key.sign(studio.server, app)
+    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
+
+
+def test_stored_application_key_beyond_the_limits_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
+    """An older version may have stored such a key."""
+    app = studio.application()
+    key = ServiceKey("RS256").trusted_by(studio, app)
+    public = key.private.public_key()
+    assert isinstance(public, rsa.RSAPublicKey)
+    large = public_pem(rsa.RSAPublicNumbers((1 << 2046) - 1, public.public_numbers().n).public_key())
+    query(studio.server, "UPDATE application_keys SET pem = $1 WHERE id = $2", large, key.kid)
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
+    assert studio.client.get(f"/api/permissions/application/publicKeys/{app}").json()["keys"] == []
+
+
+def test_key_file_is_trusted_for_its_own_application_only(studio: Studio, ann: ApiUser) -> None:
+    app, other, key = studio.application(), studio.application(), ServiceKey()
+    folder = studio.server.folder / "data" / "keys"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{app}.pem").write_text(key.pem)
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, other))) == REFUSED
+    (folder / f"{app}.pem").unlink()
+    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
+
+
+def test_replaced_application_key_is_no_longer_trusted(studio: Studio, ann: ApiUser) -> None:
+    app = studio.application()
+    old = ServiceKey().trusted_by(studio, app)
+    new = ServiceKey().trusted_by(studio, app)
+    assert post(studio, bearer(ann.jwt, None, old.sign(studio.server, app))) == REFUSED
+    assert post(studio, bearer(ann.jwt, None, new.sign(studio.server, app)))[0] == 200
+
+
+HOUR = 3600
+NOW = int(time.time())
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"typ": "user_token"},
+        {"typ": None},
+        {"typ": ["service_token"]},
+        {"app_id": "10"},
+        {"app_id": True},
+        {"app_id": 2**31},
+        {"app_id": None},
+        {"aud": "https://elsewhere.example.com"},
+        {"aud": None},
+        {"exp": NOW - 10, "iat": NOW - 20},
+        {"exp": None},
+        {"exp": float(NOW + 60)},
+        {"iat": None},
+        {"iat": NOW + 2 * HOUR, "exp": NOW + 2 * HOUR + 60},
+        {"iat": NOW - 10, "exp": NOW + 2 * HOUR},
+        {"nbf": NOW + HOUR},
+    ],
+)
+def test_service_jwt_with_wrong_claims_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, claims: dict[str, Any]
+) -> None:
+    token = key.sign(studio.server, **{"app_id": app, **claims})
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "kid", ["", "unknown", "../../secret.key", "/etc/passwd", "a' OR '1'='1", "\0", "\ud800", "x" * 200, 7, ["x"], None]
+)
+def test_service_jwt_with_an_unknown_key_id_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, kid: object
+) -> None:
+    token = forged({"alg": "ES256", "kid": kid}, pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED))
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
+
+
+UNVERIFIED: Any = {"verify_signature": False}
+
+
+def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"x" * 64) -> str:
+    """A JWT that libraries refuse to create."""
+
+    def part(raw: bytes) -> str:
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    return ".".join((part(json.dumps(header).encode()), part(json.dumps(claims).encode()), part(signature)))
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "nOnE", "", "HS256", "HS384", "HS512", "RS384", None])
+def test_algorithm_in_the_token_header_is_not_trusted(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, algorithm: str | None
+) -> None:
+    server = studio.server
+    user_claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    service_claims = pyjwt.decode(key.sign(server, app), options=UNVERIFIED)
+    header = {"alg": algorithm, "typ": "JWT"}
+    for signature in (b"", b"x"):
+        user = forged(header | {"kid": signer(server).kid}, user_claims, signature)
+        service = forged(header | {"kid": key.kid}, service_claims, signature)
+        assert post(studio, bearer(user)) == REFUSED
+        assert post(studio, bearer(ann.jwt, None, service)) == REFUSED
+
+
+def test_public_key_is_not_accepted_as_hmac_secret(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
+    server = studio.server
+    own_pem = studio.client.get(f"/api/permissions/application/publicKey/{signer(server).kid}").json()["key"]["data"]
+    claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    for secret in (own_pem, own_pem.strip(), ""):
+        unsigned = forged({"alg": "HS256", "kid": signer(server).kid}, claims).rpartition(".")[0]
+        signature = hmac.new(secret.encode(), unsigned.encode(), hashlib.sha256).digest()
+        assert post(studio, bearer(forged({"alg": "HS256", "kid": signer(server).kid}, claims, signature))) == REFUSED
+
+
+def test_key_in_the_token_header_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
+    mine = GENERATE["RS256"]()
+    claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    kid = signer(studio.server).kid
+    for extra in (
+        {"jwk": public_jwk(mine.public_key(), kid)},
+        {"jku": "http://169.254.169.254/keys"},
+        {"x5u": "http://169.254.169.254/keys"},
+        {"x5c": [public_pem(mine.public_key())]},
+    ):
+        token = pyjwt.encode(claims, mine, algorithm="RS256", headers={"kid": kid, **extra})
+        assert post(studio, bearer(token)) == REFUSED
+
+
+def test_user_jwt_signed_by_an_application_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
+) -> None:
+    claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
+    token = pyjwt.encode(claims, key.private, algorithm="ES256", headers={"kid": key.kid})
+    assert post(studio, bearer(token)) == REFUSED
+
+
+def test_service_jwt_signed_by_the_service_itself_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
+) -> None:
+    claims = pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED)
+    assert post(studio, bearer(ann.jwt, None, signer(studio.server).sign(claims))) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"typ": "id_token"},
+        {"typ": "refresh_token"},
+        {"typ": "service_token"},
+        {"typ": "USER_TOKEN"},
+        {"typ": None},
+        {"typ": ["user_token"]},
+        {"iss": "https://elsewhere.example.com"},
+        {"iss": None},
+        {"sub": "999999999"},
+        {"sub": "012"},
+        {"sub": " 12"},
+        {"exp": NOW - 60},
+        {"exp": None},
+        {"exp": "9999999999"},
+        {"exp": 1e400},
+        {"exp": -1},
+        {"iat": NOW + HOUR, "exp": NOW + 2 * HOUR},
+        {"nbf": NOW + HOUR},
+        {"fac": None},
+    ],
+)
+def test_user_jwt_with_wrong_claims_is_unauthorized(studio: Studio, ann: ApiUser, claims: dict[str, Any]) -> None:
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id)))[0] == 200
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id, **claims))) == REFUSED
+
+
+def test_issuer_must_match_exactly(studio: Studio, ann: ApiUser) -> None:
+    base = studio.server.base_url
+    for issuer in (f"{base}/", base[:-1], f" {base}"):
+        assert post(studio, bearer(user_jwt(studio.server, ann.user_id, iss=issuer))) == REFUSED
+
+
+@pytest.mark.parametrize("token", ["x", "a.b", "a.b.c", "a.b.c.d", "..", "é.é.é", "A" * 7000 + ".e.e", "+/.+/.=="])
+def test_malformed_jwt_is_unauthorized(studio: Studio, ann: ApiUser, token: str) -> None:
+    latin1 = token.encode().decode("latin-1")
+    assert post(studio, {"Authorization": f"Bearer {latin1}".encode("latin-1"), "Factor": FACTOR}) == REFUSED  # type: ignore[dict-item]
+    assert post(studio, None, jwt=token, factor=FACTOR) == REFUSED
+
+
+def test_token_of_another_kind_is_unauthorized(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, access_key: dict[str, Any]
+) -> None:
+    service = key.sign(studio.server, app)
+    login = {"login": ann.login, "password": PASSWORD}
+    session = studio.client.post("/proxy/api/login", json=login).json()
+    for token in (service, access_key["hash"], access_key["id"], session["token"], session["stoken"]):
+        assert post(studio, bearer(token)) == REFUSED
+        assert post(studio, bearer(token, None, service)) == REFUSED
+    for token in (ann.jwt, access_key["hash"], session["token"]):
+        assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert post(studio, bearer(service, None, service)) == REFUSED
+
+
+def test_access_key_is_accepted_by_meta_data_only(
+    studio: Studio, ann: ApiUser, app: int, access_key: dict[str, Any]
+) -> None:
+    for path in ("user/info", "application", "accessKey", "roles", "meta/schema", "project", "group", "audit"):
+        body = {"action": "get", "application_id": app, "data": {"application_id": app, "type": "roles"}}
+        headers = {"Authorization": f"Bearer {access_key['hash']}", "Factor": FACTOR}
+        assert post(studio, headers, path, jwt=ann.jwt, **body) == REFUSED
+
+
+def test_disabled_user_is_unauthorized(studio: Studio) -> None:
+    bob = studio.user()
+    studio.server.sso("user", "disable", bob.user_id)
+    assert post(studio, bearer(bob.jwt)) == REFUSED
+
+
+def test_jwt_with_fixed_addresses_is_valid_from_these_addresses_only(studio: Studio, ann: ApiUser) -> None:
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["127.0.0.0/8"])))[0] == 200
+    assert post(studio, bearer(user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"]))) == REFUSED
+
+
+def test_fixed_addresses_of_a_jwt_are_compared_with_the_signed_address(
+    studio: Studio, ann: ApiUser, app: int, access_key: dict[str, Any]
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, ips=["10.0.0.0/8"])
+    body = {"action": "get", "application_id": app, "data": {}}
+    assert post(studio, bearer(token) | ip_headers(access_key, "10.1.1.1"), "meta/data", **body)[0] == 200
+    assert post(studio, bearer(token) | ip_headers(access_key, "11.1.1.1"), "meta/data", **body) == REFUSED
+
+
+@pytest.fixture
+def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
+    """The claims of a token that was exchanged for an access token with a valid grant."""
+    sql(
+        studio.dsn,
+        """INSERT INTO oauth_clients (client_id, first_party) VALUES ('exchange-site', true)
+        ON CONFLICT (client_id) DO UPDATE SET first_party = true""",
+        f"""INSERT INTO oauth_grants (id, client_id, user_id, auth_time, issued, ends, last_used, expires)
+        VALUES ('g{ann.user_id}', 'exchange-site', '{ann.user_id}', 0, 0, 9999999999, now(), now() + interval '1 day')
+        ON CONFLICT DO NOTHING""",
+        f"""INSERT INTO oauth_access_tokens (digest, grant_id, expires)
+        VALUES ('\\x{ACCESS.hex()}', 'g{ann.user_id}', now() + interval '1 hour') ON CONFLICT DO NOTHING""",
+    )
+    token_name = base64.urlsafe_b64encode(ACCESS).decode().rstrip("=")
+    return {"typ": "exchanged_token", "auth": "openid", "jti": f"{token_name}.1"}
+
+
+ACCESS = hashlib.sha256(b"access token").digest()
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "DELETE FROM oauth_access_tokens WHERE grant_id = 'g{user_id}'",
+        "UPDATE oauth_access_tokens SET expires = now() WHERE grant_id = 'g{user_id}'",
+        "UPDATE oauth_clients SET first_party = false WHERE client_id = 'exchange-site'",
+        "UPDATE oauth_clients SET disabled = true WHERE client_id = 'exchange-site'",
+    ],
+)
+def test_exchanged_token_ends_with_its_access_token_or_the_trust_in_its_client(
+    studio: Studio, ann: ApiUser, exchanged: dict[str, str], ended: str
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, **exchanged)
+    assert post(studio, bearer(token))[0] == 200
+    sql(studio.dsn, ended.format(user_id=ann.user_id))
+    assert post(studio, bearer(token)) == REFUSED
+    sql(
+        studio.dsn,
+        f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'",
+        "UPDATE oauth_clients SET disabled = false WHERE client_id = 'exchange-site'",
+    )
+
+
+def test_exchanged_token_ends_with_its_grant(studio: Studio, ann: ApiUser, exchanged: dict[str, str]) -> None:
+    token = user_jwt(studio.server, ann.user_id, **exchanged)
+    assert post(studio, bearer(token))[0] == 200
+    sql(studio.dsn, f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'")
+    assert post(studio, bearer(token)) == REFUSED
+
+
+def test_exchanged_token_with_a_factor_requires_the_factor_or_a_service_jwt(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, **exchanged)
+    assert post(studio, bearer(token))[0] == 200
+    assert post(studio, bearer(token, "wrong")) == REFUSED
+    assert post(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
+
+
+def test_exchanged_token_without_a_factor_requires_a_service_jwt(
+    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
+) -> None:
+    token = user_jwt(studio.server, ann.user_id, None, **exchanged)
+    for factor in (None, "", FACTOR, "None"):
+        assert post(studio, bearer(token, factor)) == REFUSED
+    service = key.sign(studio.server, app)
+    assert post(studio, bearer(token, None, service))[0] == 403
+    assert post(studio, bearer(token, None, service), "meta/data", action="get", data={})[0] == 200
+
+
+def test_service_jwt_is_valid_for_its_application_and_those_of_its_project(studio: Studio, ann: ApiUser) -> None:
+    project = studio.project()
+    app, sister, stranger = studio.application(project), studio.application(project), studio.application()
+    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
+    for target, status in ((app, 200), (sister, 200), (stranger, 403), (1, 403)):
+        body = {"action": "get", "application_id": target, "data": {}}
+        assert post(studio, bearer(ann.jwt, None, token), "meta/data", **body)[0] == status
+    root = bearer(studio.root.jwt, None, token)
+    assert post(studio, root, "application", action="get", data={"application_id": sister})[0] == 200
+    assert post(studio, root, "application", action="get", data={"application_id": stranger})[0] == 403
+
+
+def test_service_jwt_of_a_removed_application_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
+    app = studio.application()
+    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
+    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
+    assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
+
+
+def test_service_jwt_and_access_key_of_a_removed_project_are_unauthorized(studio: Studio, ann: ApiUser) -> None:
+    project = studio.project()
+    app = studio.application(project)
+    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
+    secret = studio.root.call("accessKey", action="save", application_id=app, data={}).data["hash"]
+    body = {"action": "get", "application_id": app, "data": {"type": "roles", "user_id": ann.user_id}}
+    assert post(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body)[0] == 200
+    assert studio.root.call("project", action="delete", data={"id": project}).status == 200
+    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
+    assert post(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body) == REFUSED

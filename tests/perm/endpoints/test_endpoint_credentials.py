@@ -1,0 +1,324 @@
+"""The credentials that each permission endpoint accepts in place of the device factor.
+
+The caller has every right, so a 401 or 403 is always caused by the credentials.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pytest
+
+from sso.perm.credential_rules import ENDPOINT_RULES
+from tests.kit.oauth import Browser, new_site
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
+from tests.perm.endpoints.tokens import ServiceKey, ip_headers
+
+EXCHANGE_TOKEN = "/proxy/oauth/exchangeToken"
+Credentials: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # headers, fields of the body
+
+
+class Office:
+    """An application with a service JWT and an access key, another one in its project, and one in another project."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+        self.project = studio.project()
+        self.own = studio.application(self.project)
+        self.sister = studio.application(self.project)
+        self.stranger = studio.application(studio.project())
+        self.group = studio.group(self.project)
+        self.bob = studio.user()
+        self._service_key = ServiceKey().trusted_by(studio, self.own)
+        self._other_key = ServiceKey().trusted_by(studio, self.stranger)
+        self.key: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=self.own, data={}).data
+        browser = Browser(studio.server, studio.root.login).sign_in()
+        self.site_token = self._exchanged(browser)
+        self.own_site_token = self._exchanged(browser, first_party=True)
+
+    def _exchanged(self, browser: Browser, **fields: Any) -> str:
+        site = new_site(self.studio.server, **fields)
+        headers = {"Authorization": f"Bearer {site.tokens(browser)['access_token']}", "Factor": FACTOR}
+        return str(site.http.post(EXCHANGE_TOKEN, headers=headers).json()["token"])
+
+    @property
+    def bob_id(self) -> str:
+        return self.bob.user_id
+
+    @property
+    def service(self) -> dict[str, str]:
+        return {"Service-Jwt": self._service_key.sign(self.studio.server, self.own)}
+
+    @property
+    def other_service(self) -> dict[str, str]:
+        return {"Service-Jwt": self._other_key.sign(self.studio.server, self.stranger)}
+
+    def send(self, path: str, credentials: Credentials, **body: Any) -> ApiResponse:
+        headers, fields = credentials
+        response = self.studio.client.post(f"/api/permissions/{path}", json=body | fields, headers=headers)
+        return ApiResponse(response.status_code, response.json())
+
+
+@pytest.fixture(scope="module")
+def office(studio: Studio) -> Office:
+    return Office(studio)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+# Each combination of credentials, as headers and fields of the body.
+CREDENTIALS: dict[str, Callable[[Office], Credentials]] = {
+    "factor": lambda o: (bearer(o.studio.root.jwt) | {"Factor": FACTOR}, {}),
+    "factor in the body": lambda o: ({}, {"jwt": o.studio.root.jwt, "factor": FACTOR}),
+    "factor and service": lambda o: (bearer(o.studio.root.jwt) | {"Factor": FACTOR} | o.service, {}),
+    "token of an own site with factor": lambda o: (bearer(o.own_site_token) | {"Factor": FACTOR}, {}),
+    "nothing": lambda o: (bearer(o.studio.root.jwt), {}),
+    "wrong factor": lambda o: (bearer(o.studio.root.jwt) | {"Factor": "another"}, {}),
+    "service": lambda o: (bearer(o.studio.root.jwt) | o.service, {}),
+    "service in the body": lambda o: ({}, {"jwt": o.studio.root.jwt, "service_jwt": o.service["Service-Jwt"]}),
+    "service and wrong factor": lambda o: (bearer(o.studio.root.jwt) | o.service | {"Factor": "another"}, {}),
+    "key": lambda o: (bearer(o.key["hash"]), {"jwt": o.studio.root.jwt}),
+    "key and wrong factor": lambda o: (bearer(o.key["hash"]) | {"Factor": "another"}, {"jwt": o.studio.root.jwt}),
+    "key and service": lambda o: (bearer(o.key["hash"]) | o.service, {"jwt": o.studio.root.jwt}),
+    "key and service of another application": lambda o: (
+        bearer(o.key["hash"]) | o.other_service,
+        {"jwt": o.studio.root.jwt},
+    ),
+    "site token": lambda o: (bearer(o.site_token), {}),
+    "site token and factor": lambda o: (bearer(o.site_token) | {"Factor": FACTOR}, {}),
+    "site token and service": lambda o: (bearer(o.site_token) | o.service, {}),
+    "site token and key": lambda o: (bearer(o.key["hash"]), {"jwt": o.site_token}),
+    "site token, key and service": lambda o: (bearer(o.key["hash"]) | o.service, {"jwt": o.site_token}),
+}
+FACTORS = ("factor", "factor in the body", "factor and service", "token of an own site with factor")
+SERVICES = ("service", "service in the body", "service and wrong factor")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One action of an endpoint. ``application`` is its target: own, sister, stranger or none."""
+
+    path: str
+    body: Callable[[Office], dict[str, Any]]
+    application: str = ""
+    reads_data: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.path} {self.body.__name__} {self.application}".strip()
+
+
+def _call(path: str, application: str = "", **body: Any) -> Call:
+    def filled(office: Office) -> dict[str, Any]:
+        def fill(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: fill(item) for name, item in value.items()}
+            return getattr(office, value[1:]) if isinstance(value, str) and value.startswith("$") else value
+
+        return {name: fill(item) for name, item in body.items()}
+
+    filled.__name__ = str(body.get("action", "")) or "call"
+    reads_data = path == "meta/data" and body["action"] == "get"
+    return Call(path, filled, application, reads_data)
+
+
+PROJECT_CALLS = [
+    # An application_id that the endpoint does not use must not change the target of the request.
+    _call("publish", project="", application_id="$own"),
+    _call("project", action="get", data={"id": "$project", "application_id": "$own"}, application_id="$own"),
+    _call("project", action="save", data={"id": "$project", "application_id": "$own"}, application_id="$own"),
+    _call("project", action="delete", data={"id": "no-such-project"}, application_id="$own"),
+    _call("project/membership", action="get", data={"id": "$project"}, application_id="$own"),
+    _call("project/membership", action="save", data={"id": "$project", "allow": []}, application_id="$own"),
+    _call("group", action="get", data={"project_id": "$project"}, application_id="$own"),
+    _call("group", action="save", group_id="$group", data={"description": "x"}, application_id="$own"),
+    _call("group", action="delete", group_id="0" * 24, data={}, application_id="$own"),
+    _call("group/access", group_id="$group", data={}, application_id="$own"),
+    _call("group/tags", group_id="$group", data={"tags": []}, application_id="$own"),
+    _call("application/tags", application_id="$own", data={"tags": ["a"]}),
+    _call("audit", data={"application_id": "$own"}, application_id="$own"),
+    _call("audit", data={"project_id": "$project"}, application_id="$own"),
+]
+APPLICATION_CALLS = [
+    call
+    for application in ("own", "sister", "stranger")
+    for call in (
+        _call("application", application, action="get", data={"application_id": f"${application}"}),
+        _call("application", application, action="save", data={"application_id": f"${application}"}),
+        _call("accessKey", application, action="get", application_id=f"${application}"),
+        _call("accessKey", application, action="delete", application_id=f"${application}", data={"id": "none"}),
+        _call("roles", application, action="get", application_id=f"${application}", data={}),
+        _call("roles", application, action="save", application_id=f"${application}", data={"name": "r"}),
+        _call("meta/schema", application, action="get", application_id=f"${application}"),
+        _call("meta/schema", application, action="save", application_id=f"${application}", data={}),
+        _call("meta/data", application, action="get", application_id=f"${application}", data={"user_id": "$bob_id"}),
+        _call(
+            "meta/data",
+            application,
+            action="save",
+            application_id=f"${application}",
+            data={"user_id": "$bob_id", "secret_data": {}},
+        ),
+    )
+] + [
+    _call("application", "none", action="save", data={"name": "Created"}),
+    _call("application", "none", action="get", data={"application_id": 2**31 - 1}, application_id="$own"),
+    _call("application", "none", action="delete", data={"application_id": 2**31 - 1}, application_id="$own"),
+]
+CALLER_CALLS = [_call("user/info"), _call("user/info", application_id="$own")]
+
+
+def test_matrix_covers_every_endpoint() -> None:
+    called = {f"/{call.path}" for call in (*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS)}
+    assert called == set(ENDPOINT_RULES)
+
+
+# With accepted credentials there is no 401 and no 403, because the caller has every right. 400, 404 and 409 are about
+# the body.
+PASSED = {200, 400, 404, 409}
+
+
+def expected(credential: str, call: Call) -> set[int]:
+    if credential in FACTORS:
+        return PASSED
+    if credential in SERVICES:
+        if call in CALLER_CALLS or call.application in ("own", "sister"):
+            return PASSED
+        return {403} if call.application else {401}
+    reads_own = call.reads_data and call.application == "own"
+    if credential in ("key", "key and wrong factor", "site token and key"):
+        if call.reads_data:
+            return PASSED if reads_own else {403}
+        return {401}
+    if credential == "key and service":
+        if call.path != "meta/data":
+            return {401}
+        return PASSED if call.application == "own" else {403}
+    if credential == "site token and service":
+        return PASSED if reads_own else {401} if call in PROJECT_CALLS else {403}
+    if credential in ("key and service of another application", "site token, key and service"):
+        if call.path != "meta/data":
+            return {401}
+        return PASSED if reads_own else {403}
+    return {401}
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS)
+@pytest.mark.parametrize(
+    "call", [*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS], ids=lambda call: call.name.replace(" ", "-")
+)
+def test_endpoint_accepts_only_the_credentials_of_its_target(office: Office, call: Call, credential: str) -> None:
+    response = office.send(call.path, CREDENTIALS[credential](office), **call.body(office))
+    assert response.status in expected(credential, call), response.body
+
+
+def test_service_jwt_of_another_project_cannot_save_membership(studio: Studio, office: Office) -> None:
+    """The owner of an application may have the JWT of an administrator who logged in there."""
+    victim = studio.project(studio.root)
+    users = [{"user_id": office.bob.user_id, "roles": {"project": ["admin"]}}]
+    body = {"action": "save", "data": {"id": victim, "users": users}}
+    assert office.send("project/membership", CREDENTIALS["service"](office), **body).status == 401
+    members = studio.root.call("project/membership", action="get", data={"id": victim}).data["users"]
+    assert [member["user_id"] for member in members] == [studio.root.user_id]
+
+
+def test_service_jwt_cannot_move_its_application_to_another_project(studio: Studio, office: Office) -> None:
+    """In the other project it would replace the factor for all applications."""
+    target = studio.project()
+    data = {"application_id": office.own, "project_id": target}
+    assert office.send("application", CREDENTIALS["service"](office), action="save", data=data).status == 403
+    same = {"application_id": office.own, "project_id": office.project}
+    assert office.send("application", CREDENTIALS["service"](office), action="save", data=same).status == 200
+    application = studio.root.call("application", action="get", data={"application_id": office.own}).data
+    assert application["project_id"] == office.project
+
+
+@pytest.mark.parametrize("credential", ["key", "site token and key", "site token and service"])
+def test_nothing_is_saved_without_factor_or_service_jwt(studio: Studio, office: Office, credential: str) -> None:
+    secret = {"application": {"canSave": {"value": True}}}
+    data = {"user_id": office.bob.user_id, "secret_data": secret}
+    body = {"action": "save", "application_id": office.own, "data": data}
+    assert office.send("meta/data", CREDENTIALS[credential](office), **body).status in (401, 403)
+    read = {"user_id": office.bob.user_id, "type": "tree"}
+    tree = studio.root.call("meta/data", action="get", application_id=office.own, data=read).data
+    assert tree["secret_data"].get("application", {}).get("canSave", {}).get("value") is not True
+
+
+def test_audit_names_the_service_and_the_key_beside_the_user(studio: Studio, office: Office) -> None:
+    for number, (credential, service, key) in enumerate(
+        (
+            ("factor", None, None),
+            ("service", office.own, None),
+            ("factor and service", office.own, None),
+            ("key and service", office.own, office.key["id"]),
+        )
+    ):
+        data = {"user_id": office.bob.user_id, "public_data": {"seen": {"value": number + 1}}}
+        body = {"action": "save", "application_id": office.own, "data": data}
+        assert office.send("meta/data", CREDENTIALS[credential](office), **body).status == 200
+        entry = studio.root.call("audit", data={"application_id": office.own, "most": 1}).data[0]
+        assert (entry["user_id"], entry["service_id"], entry["key_id"]) == (studio.root.user_id, service, key)
+
+
+# --- the key of a signed address ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", PROJECT_CALLS + CALLER_CALLS, ids=lambda call: call.name.replace(" ", "-"))
+def test_unused_field_selects_no_key_for_a_signed_address(office: Office, call: Call) -> None:
+    headers, fields = CREDENTIALS["factor"](office)
+    signed = (headers | ip_headers(office.key, "10.1.2.3"), fields)
+    response = office.send(call.path, signed, **call.body(office))
+    if call.path == "application/tags":  # the target of this endpoint is this field
+        assert response.status == 200
+    else:
+        assert (response.status, response.body["error"]) == (403, "Ip is signed for another application")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("application", {"action": "get", "application_id": "$own", "data": {"application_id": "$stranger"}}),
+        ("accessKey", {"action": "get", "application_id": "$stranger", "data": {"application_id": "$own"}}),
+        ("roles", {"action": "get", "application_id": "$stranger", "data": {"application_id": "$own"}}),
+        ("meta/schema", {"action": "get", "application_id": "$stranger", "data": {"application_id": "$own"}}),
+        ("meta/data", {"action": "get", "application_id": "$stranger", "data": {"application_id": "$own"}}),
+    ],
+)
+def test_signed_address_needs_a_key_of_the_application_that_the_endpoint_reads(
+    office: Office, path: str, body: dict[str, Any]
+) -> None:
+    headers, fields = CREDENTIALS["factor"](office)
+    signed = (headers | ip_headers(office.key, "10.1.2.3"), fields)
+    assert office.send(path, signed, **_call(path, **body).body(office)).status == 403
+
+
+def test_audit_names_the_key_that_signed_an_address(studio: Studio, office: Office) -> None:
+    headers, fields = CREDENTIALS["factor"](office)
+    data = {"user_id": office.bob.user_id, "public_data": {"seen": {"value": "from there"}}}
+    signed = (headers | ip_headers(office.key, "10.1.2.3"), fields)
+    body = {"action": "save", "application_id": office.own, "data": data}
+    assert office.send("meta/data", signed, **body).status == 200
+    entry = studio.root.call("audit", data={"application_id": office.own, "most": 1}).data[0]
+    assert (entry["address"], entry["key_id"]) == ("10.1.2.3", office.key["id"])
+
+
+def test_signed_address_activates_no_condition_of_a_central_role(studio: Studio, office: Office) -> None:
+    """An application vouches for addresses at itself only, not for an address in the network of administrators."""
+    role = "office_network"
+    studio.role(1, role, "can_create_app", condition={"ip": "10.0.0.0/8"})
+    studio.role(1, "here", "can_remove_apps", condition={"ip": "127.0.0.0/8"})
+    headers = {"Authorization": f"Bearer {office.bob.jwt}", "Factor": FACTOR}
+    key = studio.root.call("accessKey", action="save", application_id=1, data={}).data
+    read = {"action": "get", "application_id": 1, "data": {}, "options": {"with_roles": True}}
+    by_central_key = office.send("meta/data", (headers | ip_headers(key, "10.1.2.3"), {}), **read)
+    assert role in by_central_key.data["roles"]
+    disposable = studio.application()
+    own_key = studio.root.call("accessKey", action="save", application_id=disposable, data={}).data
+    delete = {"action": "delete", "data": {"application_id": disposable}}
+    assert office.send("application", (headers | ip_headers(own_key, "127.9.9.9"), {}), **delete).status == 403
+    assert office.send("application", (headers, {}), **delete).status == 200
+    studio.root.call("accessKey", action="delete", application_id=1, data={"id": key["id"]})
+    for name in (role, "here"):
+        studio.root.call("roles", action="delete", application_id=1, data={"name": name})
