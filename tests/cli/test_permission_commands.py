@@ -49,7 +49,7 @@ def test_app_create_prints_the_id_and_reports_conflicts(applied: Sso) -> None:
     application_id = applied("app", "create", "Planes", "--project", "red_dawn").lines[-1].split()[-1]
     assert f"{application_id}\tPlanes\tred_dawn" in applied("app", "list").lines
     again = applied("app", "create", "Planes", "--project", "red_dawn").failure
-    assert again == "name: another application of this project has it"
+    assert again == "name: another application of the project already has this name"
     assert applied("app", "create", "X", "--project", "none").failure == "project_id: there is no such project"
 
 

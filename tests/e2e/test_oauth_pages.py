@@ -1,6 +1,6 @@
-"""From a site to sign-in and consent and back, in a real browser: it applies the policies that the pages send.
+"""From a site to sign-in and consent and back, in a real browser, which enforces the policies of the pages.
 
-With SHOTS set to a folder, pictures of the pages are left there.
+If SHOTS names a folder, screenshots of the pages are saved there.
 """
 
 import os
@@ -19,7 +19,7 @@ from tests.kit.chromium import CHROMIUM, SIZES, with_page
 from tests.kit.oauth import AUTHORIZE, Site, close_all, new_browser, new_site
 from tests.kit.server import Server
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
 
 
 class _Callback(BaseHTTPRequestHandler):
@@ -52,33 +52,33 @@ def shop(server: Server, callback: str) -> Site:
     return new_site(server, redirect_uri=callback, consent=True, name="Tank Shop")
 
 
-def picture(page: Page, name: str, size: str) -> None:
+def save_screenshot(page: Page, name: str, size: str) -> None:
     if folder := os.environ.get("SHOTS"):
         page.screenshot(path=Path(folder) / f"{name}-{size}.png", full_page=True)
 
 
-def fits(page: Page) -> None:
+def assert_fits(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_sign_in_second_factor_and_consent_lead_back_to_the_site(server: Server, shop: Site, size: str) -> None:
-    somebody = new_browser(server, totp_secret=TOTP_SECRET)
+    user = new_browser(server, totp_secret=TOTP_SECRET)
 
-    def walk(page: Page) -> str:
+    def visit(page: Page) -> str:
         page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(shop.query(scope='openid email profile offline_access'))}")
         expect(page.get_by_text("to continue to Tank Shop")).to_be_visible()
-        picture(page, "sign-in", size)
-        fits(page)
-        page.get_by_label("E-mail").fill(somebody.login)
+        save_screenshot(page, "sign-in", size)
+        assert_fits(page)
+        page.get_by_label("E-mail").fill(user.login)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        picture(page, "code", size)
+        save_screenshot(page, "code", size)
         page.get_by_label("Code").fill(pyotp.TOTP(TOTP_SECRET).now())
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_role("heading", name="Let Tank Shop know who you are?")).to_be_visible()
-        picture(page, "consent", size)
-        fits(page)
+        save_screenshot(page, "consent", size)
+        assert_fits(page)
         page.get_by_role("button", name="Allow").click()
         expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
         url = page.url
@@ -86,67 +86,67 @@ def test_sign_in_second_factor_and_consent_lead_back_to_the_site(server: Server,
             f"{server.base_url}{AUTHORIZE}?{urlencode(shop.query(prompt='select_account', scope='openid email'))}"
         )
         expect(page.get_by_role("button", name="Continue as Ann")).to_be_visible()
-        picture(page, "select-account", size)
+        save_screenshot(page, "select-account", size)
         page.goto(f"{server.base_url}/account")
         expect(page.get_by_role("heading", name="Sites with access to your account")).to_be_visible()
         expect(page.get_by_role("heading", name="Tank Shop", exact=True)).not_to_have_count(0)
-        picture(page, "account", size)
-        fits(page)
+        save_screenshot(page, "account", size)
+        assert_fits(page)
         page.goto(f"{server.base_url}/proxy/oauth/logout?client_id={shop.client_id}")
-        picture(page, "logout", size)
+        save_screenshot(page, "logout", size)
         page.goto(f"{server.base_url}{AUTHORIZE}?client_id=nobody&redirect_uri=https://evil.com/")
-        picture(page, "error", size)
-        fits(page)
+        save_screenshot(page, "error", size)
+        assert_fits(page)
         return url
 
-    url = with_page(walk, size)
-    found = parse_qs(urlsplit(url).query)
+    url = with_page(visit, size)
+    parameters = parse_qs(urlsplit(url).query)
     assert url.startswith(shop.redirect_uri)
-    assert shop.redeem(found["code"][0]).status_code == 200
+    assert shop.redeem(parameters["code"][0]).status_code == 200
 
 
-def test_without_the_second_step_sign_in_leads_straight_back(server: Server, callback: str) -> None:
-    site, somebody = new_site(server, redirect_uri=callback), new_browser(server)
+def test_sign_in_leads_back_to_a_site_without_consent(server: Server, callback: str) -> None:
+    site, user = new_site(server, redirect_uri=callback), new_browser(server)
 
-    def walk(page: Page) -> str:
-        page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(site.query(login_hint=somebody.login))}")
+    def visit(page: Page) -> str:
+        page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(site.query(login_hint=user.login))}")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
         return page.url
 
-    assert "code=" in with_page(walk)
+    assert "code=" in with_page(visit)
 
 
-def test_no_leads_back_with_an_error(server: Server, shop: Site) -> None:
-    somebody = new_browser(server)
+def test_refused_consent_leads_back_with_an_error(server: Server, shop: Site) -> None:
+    user = new_browser(server)
 
-    def walk(page: Page) -> str:
-        page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(shop.query(login_hint=somebody.login))}")
+    def visit(page: Page) -> str:
+        page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(shop.query(login_hint=user.login))}")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("button", name="No, go back").click()
         expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
         return page.url
 
-    assert "error=access_denied" in with_page(walk)
+    assert "error=access_denied" in with_page(visit)
 
 
 @pytest.mark.parametrize("language", ["de", "es", "fr"])
-def test_longer_words_fit_on_a_phone(server: Server, shop: Site, language: str) -> None:
-    somebody = new_browser(server, totp_secret=TOTP_SECRET)
+def test_translated_pages_fit_on_a_phone(server: Server, shop: Site, language: str) -> None:
+    user = new_browser(server, totp_secret=TOTP_SECRET)
 
-    def walk(page: Page) -> None:
+    def visit(page: Page) -> None:
         def shown(name: str, path: str = "") -> None:
             if path:
                 page.goto(server.base_url + path)
             assert page.locator("html").get_attribute("lang") == language
-            picture(page, f"{name}-{language}", "narrow")
-            fits(page)
+            save_screenshot(page, f"{name}-{language}", "narrow")
+            assert_fits(page)
 
-        wanted = shop.query(scope="openid email profile offline_access trust", ui_locales=language)
-        shown("sign-in", f"{AUTHORIZE}?{urlencode(wanted)}")
-        page.locator("#login").fill(somebody.login)
+        query = shop.query(scope="openid email profile offline_access trust", ui_locales=language)
+        shown("sign-in", f"{AUTHORIZE}?{urlencode(query)}")
+        page.locator("#login").fill(user.login)
         page.locator("#password").fill(PASSWORD)
         page.locator("main button").first.click()
         shown("code")
@@ -161,4 +161,4 @@ def test_longer_words_fit_on_a_phone(server: Server, shop: Site, language: str) 
         shown("logout", f"/proxy/oauth/logout?client_id={shop.client_id}")
         shown("error", "/nowhere")
 
-    with_page(walk, "narrow")
+    with_page(visit, "narrow")
