@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 import sso.cli
-from sso.play.client import Answer, GameClient, GameLoginError, GameSession, Waiting, wait_for_result
+from sso.play.client import Answer, GameClient, GameLoginError, GameSession, PollCallbacks, wait_for_result
 from tests.kit.browser import App, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing, sign_in_to
@@ -80,16 +80,16 @@ async def test_the_client_rules(autojump_clock: trio.testing.MockClock) -> None:
     session = GameSession("gsid", "link", "words", "")
     for first, pause in rules:
         client = ScriptedClient(first, done)
-        assert (await wait_for_result(client, session, Waiting()))["nick"] == "Ann"
+        assert (await wait_for_result(client, session, PollCallbacks()))["nick"] == "Ann"
         assert client.times[1] - client.times[0] == pytest.approx(pause, abs=0.01), first
     for last, said in (
         (answer(200, status="ERROR", error="session expired"), "the session has expired"),
         (answer(403, status="ERROR", error="0123abcd"), "sso why 0123abcd"),
     ):
         with pytest.raises(GameLoginError, match=said):
-            await wait_for_result(ScriptedClient(last), session, Waiting())
-    with pytest.raises(GameLoginError, match="has gone"):
-        await wait_for_result(ScriptedClient(*[httpx.ConnectError("refused")] * 100), session, Waiting())
+            await wait_for_result(ScriptedClient(last), session, PollCallbacks())
+    with pytest.raises(GameLoginError, match="is not available"):
+        await wait_for_result(ScriptedClient(*[httpx.ConnectError("refused")] * 100), session, PollCallbacks())
 
 
 def state_of(server: Server, gsid: str) -> str:
@@ -171,9 +171,9 @@ def test_what_cannot_work_is_said_in_one_line(
     no_key.write_text("nothing")
     for arguments, said in (
         (["http://127.0.0.1:1"], "http://127.0.0.1:1 cannot be reached"),
-        ([f"{server.base_url}/nothing"], "is no sign-on service: it answers with HTTP 404"),
-        ([server.base_url, "--app-id", "999999"], "no session was registered: "),
-        ([server.base_url, "--key", str(no_key)], "holds no private key"),
+        ([f"{server.base_url}/nothing"], "is not a sign-on service: it responded with HTTP 404"),
+        ([server.base_url, "--app-id", "999999"], "the session was not registered: "),
+        ([server.base_url, "--key", str(no_key)], "is not a PEM private key"),
     ):
         assert run(*arguments) == 1
         shown = capsys.readouterr()

@@ -8,8 +8,9 @@ import h2.config
 import h2.connection
 import pytest
 import trio
+from trio.testing import MockClock
 
-from tests.kit.raw_http import SERVERS, SHORT, Running, echo, serving
+from tests.kit.raw_http import SERVERS, SHORT_LIMITS, RunningServer, echo, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
@@ -36,52 +37,54 @@ def get(more: bytes = b"", version: bytes = b"1.1") -> bytes:
 
 
 @pytest.mark.parametrize("name", UPGRADES)
-async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str) -> None:
-    async with serving(kind, limits=SHORT) as server, await server.open() as raw:
-        await raw.send(get(UPGRADES[name]))
-        answer = await raw.answer()
-        assert answer.status == 200
-        assert answer.json["http_version"] == "1.1"
-        assert "upgrade" not in answer.headers
-        await raw.send(PREFACE)
-        everything = await raw.rest()
+async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str, virtual_clock: MockClock) -> None:
+    async with serving(kind, limits=SHORT_LIMITS) as server, await server.open() as connection:
+        await connection.send(get(UPGRADES[name]))
+        response = await connection.response()
+        assert response.status == 200
+        assert response.json["http_version"] == "1.1"
+        assert "upgrade" not in response.headers
+        await connection.send(PREFACE)
+        everything = await connection.read_to_end()
         assert everything == b"" or everything.startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize("method", [b"OPTIONS", b"POST"])
-async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(kind: str, method: bytes) -> None:
-    async with serving(kind, limits=SHORT) as server:
-        answer = await server.ask(method + get(UPGRADES["plain"])[3:])
-        assert (answer.status, "upgrade" in answer.headers) == (200, False)
+async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(
+    kind: str, method: bytes, virtual_clock: MockClock
+) -> None:
+    async with serving(kind, limits=SHORT_LIMITS) as server:
+        response = await server.request(method + get(UPGRADES["plain"])[3:])
+        assert (response.status, "upgrade" in response.headers) == (200, False)
 
 
 @pytest.mark.parametrize("sent", [PREFACE, PREFACE[:18], get() + PREFACE, b"\r\n" + PREFACE])
-async def test_http_2_preface_is_refused(kind: str, sent: bytes) -> None:
-    async with serving(kind, limits=SHORT) as server:
-        everything = await server.response_bytes(sent)
-        answers = everything.split(b"HTTP/1.1 ")[1:]
-        assert answers[-1].startswith(b"400 ")
-        assert len(answers) == (2 if sent.startswith(b"GET") else 1)
+async def test_http_2_preface_is_rejected(kind: str, sent: bytes, virtual_clock: MockClock) -> None:
+    async with serving(kind, limits=SHORT_LIMITS) as server:
+        everything = await server.request_to_end(sent)
+        responses = everything.split(b"HTTP/1.1 ")[1:]
+        assert responses[-1].startswith(b"400 ")
+        assert len(responses) == (2 if sent.startswith(b"GET") else 1)
         assert everything.startswith(b"HTTP/1.1 ")
 
 
-async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str) -> None:
-    """The proxy forwards upgrades, as WebSockets need it; what a tunnel would carry it could not check."""
+async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str, virtual_clock: MockClock) -> None:
+    """The proxy forwards upgrades, which WebSockets need, and cannot check the requests inside a tunnel."""
     seen: list[list[str]] = []
 
     async def record(scope: Any, receive: Any, send: Any) -> None:
         seen.append([value.decode() for name, value in scope["headers"] if name == b"x-forwarded-for"])
         await echo(scope, receive, send)
 
-    async with serving(kind, record, SHORT) as backend, proxy(backend) as front:
+    async with serving(kind, record, SHORT_LIMITS) as backend, proxy(backend) as front:
         for upgrade in UPGRADES.values():
-            async with await front.open() as raw:
-                await raw.send(get(upgrade))
-                answer = await raw.answer()
-                assert answer.status == 200
-                await raw.send(forged_request())
-                with trio.move_on_after(1):  # whatever may come must not be an answer to it
-                    await raw.rest()
+            async with await front.open() as connection:
+                await connection.send(get(upgrade))
+                response = await connection.response()
+                assert response.status == 200
+                await connection.send(forged_request())
+                with trio.move_on_after(1):  # there must be no response to it
+                    await connection.read_to_end()
     assert seen == [["192.0.2.1"]] * len(UPGRADES)
 
 
@@ -95,24 +98,24 @@ def forged_request() -> bytes:
 
 
 @asynccontextmanager
-async def proxy(backend: Running) -> AsyncIterator[Running]:
+async def proxy(backend: RunningServer) -> AsyncIterator[RunningServer]:
     """Forwards one request with the client's address added; after 101 it passes bytes on, otherwise it closes."""
 
     async def forward(client: trio.SocketStream) -> None:
-        async with client, await backend.open() as raw:
+        async with client, await backend.open() as connection:
             head = b""
             while not head.endswith(b"\r\n\r\n"):
                 head += bytes(await client.receive_some(1))
             line, _, rest = head.partition(b"\r\n")
-            await raw.send(line + b"\r\nX-Forwarded-For: 192.0.2.1\r\n" + rest)
-            answer = await raw.answer()
-            lines = [f"{name}: {value}" for name, value in answer.headers.items()]
-            told = "\r\n".join((f"HTTP/1.1 {answer.status} x", *lines, "", "")).encode() + answer.body
-            await client.send_all(told)
-            if answer.status == 101:
+            await connection.send(line + b"\r\nX-Forwarded-For: 192.0.2.1\r\n" + rest)
+            response = await connection.response()
+            lines = [f"{name}: {value}" for name, value in response.headers.items()]
+            forwarded = "\r\n".join((f"HTTP/1.1 {response.status} x", *lines, "", "")).encode() + response.body
+            await client.send_all(forwarded)
+            if response.status == 101:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(copy, client, raw.stream)
-                    nursery.start_soon(copy, raw.stream, client)
+                    nursery.start_soon(copy, client, connection.stream)
+                    nursery.start_soon(copy, connection.stream, client)
 
     async def copy(source: trio.SocketStream, target: trio.SocketStream) -> None:
         try:
@@ -124,5 +127,5 @@ async def proxy(backend: Running) -> AsyncIterator[Running]:
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, forward, [listener])
-        yield Running(listener.socket.getsockname())
+        yield RunningServer(listener.socket.getsockname())
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""The listener of /metrics answers whatever other connections do."""
+"""The metrics listener: counts of all workers, and limits for its clients."""
 
 import socket
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ def test_metrics_count_the_requests_of_all_workers(metered: tuple[Server, str]) 
     for _ in range(8):
         with server.client() as client:
             assert client.get("/healthz").status_code == 200
-    answer = httpx.get(f"http://{bind}/metrics", timeout=10)
-    assert (answer.status_code, answer.headers["Content-Type"].split(";")[0]) == (200, "text/plain")
-    (count,) = [line for line in answer.text.splitlines() if line.startswith("sso_request_seconds_count")]
+    response = httpx.get(f"http://{bind}/metrics", timeout=10)
+    assert (response.status_code, response.headers["Content-Type"].split(";")[0]) == (200, "text/plain")
+    (count,) = [line for line in response.text.splitlines() if line.startswith("sso_request_seconds_count")]
     assert 'route="/healthz",status="200"' in count
     assert float(count.rpartition(" ")[2]) >= 8
 
 
-def test_metrics_are_answered_beside_idle_and_unfinished_connections(metered: tuple[Server, str]) -> None:
+def test_metrics_are_served_beside_idle_and_unfinished_connections(metered: tuple[Server, str]) -> None:
     _, bind = metered
     host, _, port = bind.rpartition(":")
     with ExitStack() as stack:
@@ -42,7 +42,7 @@ def test_metrics_are_answered_beside_idle_and_unfinished_connections(metered: tu
         assert httpx.get(f"http://{bind}/metrics", timeout=10).status_code == 200
 
 
-def test_metrics_listener_refuses_what_the_service_refuses(metered: tuple[Server, str]) -> None:
+def test_metrics_listener_rejects_other_paths_methods_and_long_heads(metered: tuple[Server, str]) -> None:
     _, bind = metered
     with httpx.Client(base_url=f"http://{bind}", timeout=10) as client:
         assert client.get("/").status_code == 404

@@ -1,4 +1,4 @@
-"""What clients do wrong is logged in few words: at level debug, once in a while, and not under another request's id."""
+"""Protocol errors of clients are logged briefly: at level debug, rate-limited, without the id of another request."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from sso.log import current_request_id
 from sso.serve.rate_limited_log import RateLimitedLog
-from tests.kit.raw_http import SERVERS, Running, reply, serving
+from tests.kit.raw_http import SERVERS, RunningServer, reply, serving
 
 KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 UPGRADE = b"GET /s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"
@@ -16,7 +16,7 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 CLOSE_FRAME = b"\x88\x80\x00\x00\x00\x00"
 PING_FRAME = b"\x89\x80\x00\x00\x00\x00"
 
-BREACHES = {
+VIOLATIONS = {
     "request after a handshake": UPGRADE + GET,
     "request before a handshake": GET + UPGRADE + GET,
     "two handshakes": UPGRADE + UPGRADE,
@@ -29,12 +29,12 @@ BREACHES = {
     "handshake that is malformed": UPGRADE.replace(b"13", b"14") + GET,
     "no request": b"\x16\x03\x01nonsense\r\n\r\n",
     "bad chunk": b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    "answer not awaited": GET * 50,
+    "response not awaited": GET * 50,
 }
 
 
 async def talk(scope: Any, receive: Any, send: Any) -> None:
-    """Reads the whole request or all frames, as applications do; a request leaves its id behind."""
+    """Reads the whole request or all frames; a request sets the request id of its task."""
     if scope["type"] == "http":
         current_request_id.set("of-a-request")
         while (await receive()).get("more_body"):
@@ -48,28 +48,28 @@ async def talk(scope: Any, receive: Any, send: Any) -> None:
         pass
 
 
-async def breach(server: Running, data: bytes) -> None:
-    async with await server.open() as raw:
-        await raw.send(data)
-        await raw.stream.send_eof()
-        with trio.fail_after(10):
-            while await raw._more():
+async def violate(server: RunningServer, data: bytes) -> None:
+    async with await server.open() as connection:
+        await connection.send(data)
+        await connection.stream.send_eof()
+        with trio.fail_after(30):
+            while await connection._receive():
                 pass
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-@pytest.mark.parametrize("name", BREACHES)
-async def test_protocol_error_is_one_debug_line_whatever_is_repeated(kind: str, name: str) -> None:
+@pytest.mark.parametrize("name", VIOLATIONS)
+async def test_repeated_protocol_error_is_logged_once_at_level_debug(kind: str, name: str) -> None:
     with capture_logs() as lines:
         async with serving(kind, talk) as server:
             for _ in range(5):
-                await breach(server, BREACHES[name])
+                await violate(server, VIOLATIONS[name])
     assert [line for line in lines if line["log_level"] != "debug"] == []
     assert len(lines) <= 1
     assert all("exc_info" not in line for line in lines)
 
 
-async def test_line_about_a_connection_does_not_name_an_earlier_request() -> None:
+async def test_log_line_of_a_connection_has_no_id_of_an_earlier_request() -> None:
     ids: list[str | None] = []
 
     def note(_: Any, __: str, event: Any) -> Any:
@@ -78,11 +78,11 @@ async def test_line_about_a_connection_does_not_name_an_earlier_request() -> Non
 
     with capture_logs(processors=[note]) as lines:
         async with serving("builtin", talk) as server:
-            await breach(server, GET + b"nonsense\r\n\r\n")
+            await violate(server, GET + b"nonsense\r\n\r\n")
     assert (len(lines), ids) == (1, [None])
 
 
-def test_rate_limited_log_counts_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_limited_log_counts_suppressed_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[tuple[str, dict[str, object]]] = []
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)

@@ -12,7 +12,7 @@ from sso.web.body import InvalidBody
 from sso.web.client_address import TrustedProxies
 from sso.web.fast_quart.app import FastQuart
 from sso.web.request import read_body
-from tests.kit.raw_http import SERVERS, Running, serving
+from tests.kit.raw_http import SERVERS, RunningServer, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
@@ -21,7 +21,7 @@ HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
 
 
 @asynccontextmanager
-async def application(kind: str) -> AsyncIterator[Running]:
+async def application(kind: str) -> AsyncIterator[RunningServer]:
     app = FastQuart("limits")
     app.config.update(
         MAX_CONTENT_LENGTH=1_000_000,
@@ -62,46 +62,48 @@ def json_of(size: int) -> bytes:
 
 
 async def test_declared_length_beyond_the_limit_is_refused_before_the_body_comes(kind: str) -> None:
-    async with application(kind) as server, await server.open() as raw:
-        await raw.send(head(b"/small", b"Content-Length: 1001"))
-        answer = await raw.answer()
-        assert (answer.status, answer.body) == (413, b"body is larger than 1000 bytes")
-        assert answer.headers["connection"] == "close"
+    async with application(kind) as server, await server.open() as connection:
+        await connection.send(head(b"/small", b"Content-Length: 1001"))
+        response = await connection.response()
+        assert (response.status, response.body) == (413, b"body is larger than 1000 bytes")
+        assert response.headers["connection"] == "close"
 
 
 async def test_unfinished_chunks_beyond_the_limit_are_refused(kind: str) -> None:
-    async with application(kind) as server, await server.open() as raw:
-        await raw.send(head(b"/small", b"Transfer-Encoding: chunked"))
+    async with application(kind) as server, await server.open() as connection:
+        await connection.send(head(b"/small", b"Transfer-Encoding: chunked"))
         for _ in range(11):
-            await raw.send(b"64\r\n" + b" " * 100 + b"\r\n")
-        assert (await raw.answer()).status == 413
+            await connection.send(b"64\r\n" + b" " * 100 + b"\r\n")
+        assert (await connection.response()).status == 413
 
 
 @pytest.mark.parametrize("path", [b"/small", b"/large"])
 async def test_body_within_the_limit_is_read(kind: str, path: bytes) -> None:
     size = LIMIT if path == b"/small" else 999_999
-    async with application(kind) as server, await server.open() as raw:
+    async with application(kind) as server, await server.open() as connection:
         for _ in range(2):
-            await raw.send(head(path, b"Content-Length: %d" % size), json_of(size))
-            assert (await raw.answer()).body == b"%d" % size
-        await raw.send(head(path, b"Transfer-Encoding: chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (size, json_of(size)))
-        assert (await raw.answer()).body == b"%d" % size
+            await connection.send(head(path, b"Content-Length: %d" % size), json_of(size))
+            assert (await connection.response()).body == b"%d" % size
+        await connection.send(
+            head(path, b"Transfer-Encoding: chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (size, json_of(size))
+        )
+        assert (await connection.response()).body == b"%d" % size
 
 
 async def test_body_that_no_handler_reads_is_not_received(kind: str) -> None:
-    async with application(kind) as server, await server.open() as raw:
-        await raw.send(head(b"/none", b"Content-Length: 1000000"))
-        answer = await raw.answer()
-        assert (answer.body, answer.headers["connection"]) == (b"none", "close")
+    async with application(kind) as server, await server.open() as connection:
+        await connection.send(head(b"/none", b"Content-Length: 1000000"))
+        response = await connection.response()
+        assert (response.body, response.headers["connection"]) == (b"none", "close")
 
 
 async def test_refusal_reaches_a_client_that_goes_on_sending(kind: str) -> None:
-    async with application(kind) as server, await server.open() as raw, trio.open_nursery() as nursery:
+    async with application(kind) as server, await server.open() as connection, trio.open_nursery() as nursery:
 
         async def send() -> None:
-            await raw.send(head(b"/small", b"Content-Length: 200000"))
+            await connection.send(head(b"/small", b"Content-Length: 200000"))
             for _ in range(20):
-                await raw.send(b" " * 10_000)
+                await connection.send(b" " * 10_000)
 
         nursery.start_soon(send)
-        assert (await raw.answer()).status == 413
+        assert (await connection.response()).status == 413

@@ -11,7 +11,7 @@ from quart import Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from sso.web.fast_quart.app import FastQuart
-from tests.kit.raw_http import SERVERS, Answer, Running, serving
+from tests.kit.raw_http import SERVERS, RawResponse, RunningServer, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
@@ -85,7 +85,7 @@ def build(folder: Path) -> FastQuart:
 
 
 @asynccontextmanager
-async def app_on(kind: str, folder: Path) -> AsyncIterator[Running]:
+async def app_on(kind: str, folder: Path) -> AsyncIterator[RunningServer]:
     app = build(folder)
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
@@ -101,39 +101,39 @@ def post(path: str, body: bytes, *more: str) -> bytes:
     )
 
 
-async def get(server: Running, path: str, method: str = "GET") -> Answer:
-    return await server.ask(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+async def get(server: RunningServer, path: str, method: str = "GET") -> RawResponse:
+    return await server.request(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
 
 
 async def test_bodies_are_read_in_every_way(kind: str, tmp_path: Path) -> None:
-    async with app_on(kind, tmp_path) as server, await server.open() as raw:
-        await raw.send(post("/data", b"hello"))
-        assert (await raw.answer()).body == b"hello"
-        await raw.send(post("/data", b""))
-        assert (await raw.answer()).body == b""
-        await raw.send(post("/json", b'{"a": 1}', "Content-Type: application/json"))
-        assert (await raw.answer()).json == {"got": {"a": 1}}
-        await raw.send(post("/form", b"a=b&c=d", "Content-Type: application/x-www-form-urlencoded"))
-        assert (await raw.answer()).json == {"a": "b", "c": "d"}
+    async with app_on(kind, tmp_path) as server, await server.open() as connection:
+        await connection.send(post("/data", b"hello"))
+        assert (await connection.response()).body == b"hello"
+        await connection.send(post("/data", b""))
+        assert (await connection.response()).body == b""
+        await connection.send(post("/json", b'{"a": 1}', "Content-Type: application/json"))
+        assert (await connection.response()).json == {"got": {"a": 1}}
+        await connection.send(post("/form", b"a=b&c=d", "Content-Type: application/x-www-form-urlencoded"))
+        assert (await connection.response()).json == {"a": "b", "c": "d"}
         head, body = post("/data", b"in two pieces")[:-6], b"pieces"
-        await raw.send(head, body, pause=0.05)
-        assert (await raw.answer()).body == b"in two pieces"
+        await connection.send(head, body, pause=0.05)
+        assert (await connection.response()).body == b"in two pieces"
         head, body = post("/pieces", b"in two pieces")[:-6], b"pieces"
-        await raw.send(head, body, pause=0.05)
-        assert (await raw.answer()).body == b"in two |pieces"
+        await connection.send(head, body, pause=0.05)
+        assert (await connection.response()).body == b"in two |pieces"
 
 
 async def test_a_body_has_its_limits(kind: str, tmp_path: Path) -> None:
     async with app_on(kind, tmp_path) as server:
         for path in ("/data", "/pieces"):
-            assert (await server.ask(post(path, b"a" * 1001)[:200])).status == 413, path
+            assert (await server.request(post(path, b"a" * 1001)[:200])).status == 413, path
         chunk = b"1f4\r\n" + b"a" * 500 + b"\r\n"
         head = b"POST /data HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        assert (await server.ask(head + chunk * 3 + b"0\r\n\r\n")).status == 413
-        assert (await server.ask(post("/data", b"a" * 1000))).status == 200
-        assert (await server.ask(post("/data", b"a" * 10)[:-1])).status == 408
+        assert (await server.request(head + chunk * 3 + b"0\r\n\r\n")).status == 413
+        assert (await server.request(post("/data", b"a" * 1000))).status == 200
+        assert (await server.request(post("/data", b"a" * 10)[:-1])).status == 408
         assert (
-            await server.ask(post("/form", b"a=b", "Content-Type: application/x-www-form-urlencoded")[:-1])
+            await server.request(post("/form", b"a=b", "Content-Type: application/x-www-form-urlencoded")[:-1])
         ).status == 408
 
 
@@ -158,7 +158,7 @@ async def test_what_is_routed_is_as_ever(kind: str, tmp_path: Path) -> None:
 
 
 async def test_one_request_leaves_nothing_to_the_next(kind: str, tmp_path: Path) -> None:
-    async with app_on(kind, tmp_path) as server, await server.open() as raw:
+    async with app_on(kind, tmp_path) as server, await server.open() as connection:
         for path in ("/item/1", "/fail", "/nothing", "/item/2"):
-            await raw.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            assert (await raw.answer()).headers["x-seen"] == path
+            await connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert (await connection.response()).headers["x-seen"] == path

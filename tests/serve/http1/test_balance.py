@@ -1,37 +1,39 @@
-"""Who has more connections than another worker lets that one go first, but never for long."""
+"""Balance between workers: one with more connections lets the others accept first, but never waits for long."""
 
 import os
 import socket
 from contextlib import ExitStack
 
 import trio
+from trio.testing import MockClock
 
 from sso.serve.http1.accept import MAX_YIELDS, YIELD_S, ConnectionLimiter, accept_forever
 from sso.serve.http1.balance import WorkerSlot, WorkerSlots
 from sso.serve.server_limits import ServerLimits
 
-MANY = 300
+CLIENTS = 300
 
 
-def opened(slot: WorkerSlot, inside: int = 0) -> WorkerSlot:
+def accepting(slot: WorkerSlot, connections: int = 0) -> WorkerSlot:
+    """Returns the slot of a worker that accepts connections, and has some already."""
     slot.start_accepting()
-    for _ in range(inside):
+    for _ in range(connections):
         slot.add_connection()
     return slot
 
 
-def test_each_sees_what_the_others_have() -> None:
+def test_worker_sees_the_connection_counts_of_the_others() -> None:
     slots = WorkerSlots()
-    first, second = opened(slots.slot(1, 3), 4), opened(slots.slot(2, 3), 7)
+    first, second = accepting(slots.slot(1, 3), 4), accepting(slots.slot(2, 3), 7)
     assert (first.other_counts, second.other_counts) == ([7], [4])
     second.remove_connection()
     assert first.other_counts == [6]
 
 
-def test_a_place_counts_when_connections_are_taken_there() -> None:
-    """Else the others would wait for somebody who never comes: one who starts, or has not been started yet."""
+def test_worker_is_counted_only_while_it_accepts() -> None:
+    """Otherwise the others would wait for a worker that is starting, or was never started."""
     slots = WorkerSlots()
-    first = opened(slots.slot(1, 4))
+    first = accepting(slots.slot(1, 4))
     assert first.other_counts == []
     second = slots.slot(2, 4)
     assert first.other_counts == []
@@ -39,23 +41,24 @@ def test_a_place_counts_when_connections_are_taken_there() -> None:
     assert first.other_counts == [0]
 
 
-def test_among_many_a_few_more_do_not_matter() -> None:
-    assert [opened(WorkerSlot(), inside).max_lead for inside in (0, 7, 8, 800)] == [1, 1, 2, 101]
+def test_allowed_lead_grows_with_the_connections() -> None:
+    leads = [accepting(WorkerSlot(), connections).max_lead for connections in (0, 7, 8, 800)]
+    assert leads == [1, 1, 2, 101]
 
 
-def test_all_processes_see_the_same() -> None:
+def test_processes_share_the_counts() -> None:
     slots = WorkerSlots()
     if (pid := os.fork()) == 0:
-        opened(slots.slot(2, 2), 1)
+        accepting(slots.slot(2, 2), 1)
         os._exit(0)
     os.waitpid(pid, 0)
     assert slots.slot(1, 2).other_counts == [1]
 
 
-def test_a_successor_begins_anew_and_who_leaves_is_silent() -> None:
+def test_replacement_resets_the_count_and_its_predecessor_no_longer_publishes() -> None:
     slots = WorkerSlots()
-    old, other = opened(slots.slot(1, 2), 3), opened(slots.slot(2, 2))
-    new = opened(slots.slot(1, 2))
+    old, other = accepting(slots.slot(1, 2), 3), accepting(slots.slot(2, 2))
+    new = accepting(slots.slot(1, 2))
     old.detach()
     new.add_connection()
     old.remove_connection()
@@ -64,78 +67,74 @@ def test_a_successor_begins_anew_and_who_leaves_is_silent() -> None:
     assert old.other_counts == []
 
 
-def burst(many: int) -> tuple[socket.socket, ExitStack]:
-    """A listener, and those that wait at it."""
-    stack = ExitStack()
-    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=many))
+def listener_with_clients(clients: int, stack: ExitStack) -> socket.socket:
+    """Returns a listener at which clients wait; the stack closes all of them."""
+    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=clients))
     listener.setblocking(False)
-    for _ in range(many):
+    for _ in range(clients):
         stack.enter_context(socket.create_connection(listener.getsockname()))
-    return listener, stack
+    return listener
 
 
-class Party:
-    """Some who accept from the same listener until all are in."""
+class Burst:
+    """Workers that accept from the same listener until all clients are connected."""
 
-    def __init__(self, many: int, doors: int) -> None:
+    def __init__(self, clients: int, workers: int) -> None:
         self.counts = [0, 0]
-        self._many = many
-        self._doors = doors
-        self._all = trio.Event()
+        self._clients = clients
+        self._workers = workers
+        self._all_connected = trio.Event()
 
     async def run(self) -> list[int]:
-        listener, stack = burst(self._many)
-        with stack, trio.fail_after(5):
+        """Returns the connections of each worker."""
+        with ExitStack() as stack, trio.fail_after(30):
+            listener = listener_with_clients(self._clients, stack)
             async with trio.open_nursery() as nursery:
-                for mine in range(self._doors):
-                    nursery.start_soon(self._let_in, stack.enter_context(listener.dup()), mine, stack)
-                await self._all.wait()
+                for index in range(self._workers):
+                    nursery.start_soon(self._accept, stack.enter_context(listener.dup()), index, stack)
+                await self._all_connected.wait()
                 nursery.cancel_scope.cancel()
         return self.counts
 
-    async def _let_in(self, listener: socket.socket, mine: int, stack: ExitStack) -> None:
-        limiter = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(self.counts, mine)))
+    async def _accept(self, listener: socket.socket, index: int, stack: ExitStack) -> None:
+        limiter = ConnectionLimiter(ServerLimits(), accepting(WorkerSlot(self.counts, index)))
 
-        def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
+        def on_connection(sock: socket.socket, client: tuple[str, int] | None) -> None:
             stack.enter_context(sock)
             assert limiter.admit(client)
-            if sum(self.counts) == self._many:
-                self._all.set()
+            if sum(self.counts) == self._clients:
+                self._all_connected.set()
 
-        await accept_forever(listener, limiter, welcome)
+        await accept_forever(listener, limiter, on_connection)
 
 
-async def test_a_burst_is_shared(autojump_clock: trio.testing.MockClock) -> None:
-    counts = await Party(32, doors=2).run()
+async def test_workers_share_a_burst_of_connections(autojump_clock: MockClock) -> None:
+    counts = await Burst(32, workers=2).run()
     assert sum(counts) == 32
-    assert min(counts) >= 8  # not even: who runs first in a round is left to chance
+    assert min(counts) >= 8  # not exactly half: trio runs tasks in random order
 
 
-async def test_what_the_others_leave_is_taken() -> None:
-    assert await Party(32, doors=1).run() == [32, 0]
+async def test_worker_accepts_everything_if_the_other_accepts_nothing() -> None:
+    assert await Burst(32, workers=1).run() == [32, 0]
 
 
-async def test_nobody_is_waited_for_who_does_not_come(autojump_clock: trio.testing.MockClock) -> None:
-    """Short connections, beside a worker that has none and takes none."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=MANY)
-    listener.setblocking(False)
-    counts = [0, 0]
-    limiter = ConnectionLimiter(ServerLimits(), opened(WorkerSlot(counts, 0), 1))
-    taken, all_taken = 0, trio.Event()
+async def test_waiting_for_an_idle_worker_is_limited(autojump_clock: MockClock) -> None:
+    """Short connections, while another worker has none and accepts none."""
+    limiter = ConnectionLimiter(ServerLimits(), accepting(WorkerSlot([0, 0], 0), 1))
+    accepted, all_accepted = 0, trio.Event()
 
-    def welcome(sock: socket.socket, client: tuple[str, int] | None) -> None:
-        nonlocal taken
-        taken += 1
+    def on_connection(sock: socket.socket, client: tuple[str, int] | None) -> None:
+        nonlocal accepted
+        accepted += 1
         sock.close()
-        if taken == MANY:
-            all_taken.set()
+        if accepted == CLIENTS:
+            all_accepted.set()
 
-    with listener, ExitStack() as stack:
-        for _ in range(MANY):
-            stack.enter_context(socket.create_connection(listener.getsockname()))
-        began = trio.current_time()
+    with ExitStack() as stack:
+        listener = listener_with_clients(CLIENTS, stack)
+        started = trio.current_time()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(accept_forever, listener, limiter, welcome)
-            await all_taken.wait()
+            nursery.start_soon(accept_forever, listener, limiter, on_connection)
+            await all_accepted.wait()
             nursery.cancel_scope.cancel()
-        assert trio.current_time() - began <= MAX_YIELDS * YIELD_S * 1.01
+        assert trio.current_time() - started <= MAX_YIELDS * YIELD_S * 1.01

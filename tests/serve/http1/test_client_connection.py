@@ -1,4 +1,4 @@
-"""What a handler that waits learns of its client, with either server: that it left, that it did not get its answer."""
+"""What a handler learns of its client, with either server: a disconnect, and a response that was not delivered."""
 
 import socket
 import struct
@@ -10,142 +10,138 @@ import pytest
 import trio
 import trio.lowlevel
 from quart_trio import QuartTrio
+from trio.testing import wait_all_tasks_blocked
 
 from sso.web.client_connection import client_connection
 from sso.web.fast_quart.app import FastQuart
-from tests.kit.raw_http import SERVERS, RawConnection, Running, serving
+from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
 
+WAIT_S = 30
+DISCONNECTS = ["close", "reset", "shutdown of the sending side"]
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
 
-class Desk:
-    """Handlers that wait, and what became of them."""
+class App:
+    """Handlers that wait, and a record of what happens to them."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
         self.waiting = trio.Event()
-        self.go = trio.Event()
-        self.over = trio.Event()
-        self.app: QuartTrio = FastQuart("desk")
-        self.app.get("/hold")(self.hold)
-        self.app.get("/claim")(self.claim)
-        self.app.get("/long")(self.long)
+        self.proceed = trio.Event()
+        self.ended = trio.Event()
+        self.quart: QuartTrio = FastQuart("test")
+        self.quart.get("/hold")(self.hold)
+        self.quart.get("/claim")(self.claim)
+        self.quart.get("/long")(self.long)
 
     async def hold(self) -> str:
         try:
             with client_connection().cancel_on_disconnect(), client_connection().cancel_on_disconnect():
                 self.waiting.set()
-                await self.go.wait()
+                await self.proceed.wait()
             self.events.append("served")
         except trio.Cancelled:
             self.events.append("cancelled")
             raise
         finally:
-            self.over.set()
+            self.ended.set()
         return "held"
 
     async def claim(self) -> str:
-        client_connection().on_undelivered = self.undo
+        client_connection().on_undelivered = self.take_back
         self.waiting.set()
         with trio.CancelScope(shield=True):
-            await self.go.wait()
+            await self.proceed.wait()
         self.events.append("claimed")
         return "claimed"
 
     async def long(self) -> str:
-        client_connection().on_undelivered = self.undo
+        client_connection().on_undelivered = self.take_back
         return "a" * 20_000_000
 
-    async def undo(self) -> None:
-        await trio.lowlevel.checkpoint()  # it may wait, whatever has been cancelled
-        self.events.append("undone")
-        self.over.set()
+    async def take_back(self) -> None:
+        await trio.lowlevel.checkpoint()  # it may wait, although the request was cancelled
+        self.events.append("taken back")
+        self.ended.set()
 
 
 @asynccontextmanager
-async def desk_of(kind: str) -> AsyncIterator[tuple[Desk, Running]]:
-    desk = Desk()
+async def serving_app(kind: str) -> AsyncIterator[tuple[App, RunningServer]]:
+    app = App()
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        await desk.app(scope, receive, send)
+        await app.quart(scope, receive, send)
 
     async with serving(kind, handler) as server:
-        yield desk, server
+        yield app, server
 
 
-async def ask(server: Running, path: str) -> RawConnection:
-    raw = await server.open()
-    await raw.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    return raw
+async def get(server: RunningServer, path: str) -> RawConnection:
+    connection = await server.open()
+    await connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return connection
 
 
-def reset(raw: RawConnection) -> None:
-    """Close at once, without the usual courtesies."""
-    raw.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+async def disconnect(connection: RawConnection, how: str) -> None:
+    if how == "shutdown of the sending side":
+        await connection.stream.send_eof()
+        return
+    if how == "reset":
+        connection.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await connection.stream.aclose()
 
 
-@pytest.mark.parametrize("how", ["closes", "resets", "says no more"])
-async def test_a_client_that_leaves_ends_a_watched_request(kind: str, how: str) -> None:
-    async with desk_of(kind) as (desk, server):
-        raw = await ask(server, "/hold")
-        with trio.fail_after(5):
-            await desk.waiting.wait()
-            if how == "says no more":
-                await raw.stream.send_eof()
-            else:
-                if how == "resets":
-                    reset(raw)
-                await raw.stream.aclose()
-            await desk.over.wait()
-        assert desk.events == ["cancelled"]
-        await raw.stream.aclose()
+@pytest.mark.parametrize("how", DISCONNECTS)
+async def test_disconnect_cancels_a_handler_that_asks_for_it(kind: str, how: str) -> None:
+    async with serving_app(kind) as (app, server):
+        connection = await get(server, "/hold")
+        with trio.fail_after(WAIT_S):
+            await app.waiting.wait()
+            await disconnect(connection, how)
+            await app.ended.wait()
+        assert app.events == ["cancelled"]
+        await connection.stream.aclose()
 
 
-async def test_a_client_that_stays_is_served(kind: str) -> None:
-    async with desk_of(kind) as (desk, server):
-        async with await ask(server, "/hold") as raw:
-            await desk.waiting.wait()
-            desk.go.set()
-            assert (await raw.answer()).body == b"held"
-            await raw.send(b"GET /hold HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert (await raw.answer()).body == b"held"
-        assert desk.events == ["served", "served"]
+async def test_connected_client_gets_its_response(kind: str) -> None:
+    async with serving_app(kind) as (app, server):
+        async with await get(server, "/hold") as connection:
+            await app.waiting.wait()
+            app.proceed.set()
+            assert (await connection.response()).body == b"held"
+            await connection.send(b"GET /hold HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await connection.response()).body == b"held"
+        assert app.events == ["served", "served"]
 
 
-async def test_what_was_written_is_not_undone(kind: str) -> None:
-    async with desk_of(kind) as (desk, server):
-        async with await ask(server, "/claim") as raw:
-            desk.go.set()
-            assert (await raw.answer()).body == b"claimed"
-        await trio.sleep(0.05)
-        assert desk.events == ["claimed"]
+async def test_delivered_response_does_not_call_on_undelivered(kind: str) -> None:
+    async with serving_app(kind) as (app, server):
+        async with await get(server, "/claim") as connection:
+            app.proceed.set()
+            assert (await connection.response()).body == b"claimed"
+        await wait_all_tasks_blocked()  # the server has closed the connection
+    assert app.events == ["claimed"]
 
 
-@pytest.mark.parametrize("how", ["closes", "resets", "says no more"])
-async def test_what_could_not_be_written_is_undone(kind: str, how: str) -> None:
-    async with desk_of(kind) as (desk, server):
-        raw = await ask(server, "/claim")
-        with trio.fail_after(5):
-            await desk.waiting.wait()
-            if how == "says no more":
-                await raw.stream.send_eof()
-            else:
-                if how == "resets":
-                    reset(raw)
-                await raw.stream.aclose()
-            await trio.sleep(0.05)
-            desk.go.set()
-            await desk.over.wait()
-        assert desk.events == ["claimed", "undone"]
-        await raw.stream.aclose()
+@pytest.mark.parametrize("how", DISCONNECTS)
+async def test_disconnect_before_the_response_calls_on_undelivered(kind: str, how: str) -> None:
+    async with serving_app(kind) as (app, server):
+        connection = await get(server, "/claim")
+        with trio.fail_after(WAIT_S):
+            await app.waiting.wait()
+            await disconnect(connection, how)
+            await wait_all_tasks_blocked(0.01)  # the kernel has delivered it
+            app.proceed.set()
+            await app.ended.wait()
+        assert app.events == ["claimed", "taken back"]
+        await connection.stream.aclose()
 
 
-async def test_what_was_written_in_part_is_undone(kind: str) -> None:
-    async with desk_of(kind) as (desk, server):
-        raw = await ask(server, "/long")
-        assert await raw.stream.receive_some(1000)
-        reset(raw)
-        await raw.stream.aclose()
-        with trio.fail_after(5):
-            await desk.over.wait()
-        assert desk.events == ["undone"]
+async def test_disconnect_during_the_response_calls_on_undelivered(kind: str) -> None:
+    async with serving_app(kind) as (app, server):
+        connection = await get(server, "/long")
+        assert await connection.stream.receive_some(1000)
+        await disconnect(connection, "reset")
+        with trio.fail_after(WAIT_S):
+            await app.ended.wait()
+        assert app.events == ["taken back"]

@@ -1,27 +1,27 @@
-"""The end of a worker: nobody who was let in is sent away without an answer, and nobody is waited for in vain."""
+"""Draining: requests in flight are answered, idle connections are closed, and the time is limited."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from sso.serve.server_limits import ServerLimits
-from tests.kit.raw_http import SERVERS, SHORT, body_of, reply, serving
-
-LIMITS = ServerLimits(drain_s=2.0, first_request_s=0.2)
+from tests.kit.raw_http import SERVERS, SHORT_LIMITS, read_body, reply, serving
 
 
 class Work:
+    """An application whose /work waits until `proceed` is set."""
+
     def __init__(self) -> None:
-        self.begun = trio.Event()
-        self.go = trio.Event()
+        self.started = trio.Event()
+        self.proceed = trio.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = await body_of(receive)
+        body = await read_body(receive)
         if scope["path"] == "/work":
-            self.begun.set()
-            await self.go.wait()
+            self.started.set()
+            await self.proceed.wait()
         await reply(send, b"done" + body)
 
 
@@ -30,58 +30,62 @@ def get(path: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_what_is_in_flight_is_finished_and_told_to_be_the_last(kind: str) -> None:
+async def test_request_in_flight_is_answered_and_its_connection_closed(kind: str) -> None:
     work = Work()
-    async with serving(kind, work, LIMITS) as server, await server.open() as raw, await server.open() as idle:
+    async with serving(kind, work) as server, await server.open() as connection, await server.open() as idle:
         await idle.send(get("/"))
-        await idle.answer()
-        await raw.send(get("/work"))
-        await work.begun.wait()
+        await idle.response()
+        await connection.send(get("/work"))
+        await work.started.wait()
         server.stop.set()
         assert await idle.is_closed()
-        await trio.sleep(0.1)
         with pytest.raises(OSError, match="connect"):
             await server.open()
-        work.go.set()
-        answer = await raw.answer()
-        assert (answer.body, answer.headers["connection"]) == (b"done", "close")
-        assert await raw.is_closed()
-        with trio.fail_after(1):
-            await server.over.wait()
+        work.proceed.set()
+        response = await connection.response()
+        assert (response.body, response.headers["connection"]) == (b"done", "close")
+        assert await connection.is_closed()
+        with trio.fail_after(30):
+            await server.stopped.wait()
 
 
-async def test_who_has_just_come_may_still_ask() -> None:
-    async with serving("builtin", Work(), LIMITS) as server, await server.open() as raw, await server.open() as silent:
-        await trio.sleep(0.05)
+async def test_new_connection_may_still_send_its_first_request(virtual_clock: MockClock) -> None:
+    async with (
+        serving("builtin", Work(), SHORT_LIMITS) as server,
+        await server.open() as connection,
+        await server.open() as silent,
+    ):
+        await wait_all_tasks_blocked()  # the server has accepted both
         server.stop.set()
-        await trio.sleep(0.05)
-        await raw.send(get("/"))
-        assert (await raw.answer()).headers["connection"] == "close"
+        await wait_all_tasks_blocked()  # it is draining
+        await connection.send(get("/"))
+        assert (await connection.response()).headers["connection"] == "close"
         assert await silent.is_closed()
 
 
-async def test_who_came_before_the_end_is_let_in() -> None:
-    async with serving("builtin", Work(), LIMITS) as server, await server.open() as raw:
-        server.stop.set()  # nobody has looked at the connection yet
-        await raw.send(get("/"))
-        assert (await raw.answer()).status == 200
+async def test_connection_that_waits_at_the_listener_is_accepted() -> None:
+    async with serving("builtin", Work()) as server, await server.open() as connection:
+        server.stop.set()  # before the server could accept the connection
+        await connection.send(get("/"))
+        assert (await connection.response()).status == 200
 
 
-async def test_what_has_come_on_an_idle_connection_is_answered() -> None:
-    async with serving("builtin", Work(), LIMITS) as server, await server.open() as raw:
-        await raw.send(get("/"))
-        await raw.answer()
-        await raw.send(get("/"))
+async def test_request_that_arrived_on_an_idle_connection_is_answered() -> None:
+    async with serving("builtin", Work()) as server, await server.open() as connection:
+        await connection.send(get("/"))
+        await connection.response()
+        await connection.send(get("/"))
         server.stop.set()
-        assert (await raw.answer()).status == 200
+        assert (await connection.response()).status == 200
 
 
-async def test_who_takes_longer_than_the_drain_is_cut_off() -> None:
+async def test_request_that_outlasts_the_drain_is_aborted(virtual_clock: MockClock) -> None:
     work = Work()
-    async with serving("builtin", work, replace(SHORT, drain_s=0.2)) as server, await server.open() as raw:
-        await raw.send(get("/work"))
-        await work.begun.wait()
+    limits = replace(SHORT_LIMITS, drain_s=0.2)
+    async with serving("builtin", work, limits) as server, await server.open() as connection:
+        await connection.send(get("/work"))
+        await work.started.wait()
         server.stop.set()
-        assert await raw.is_closed()
+        assert await connection.is_closed()
         with trio.fail_after(1):
-            await server.over.wait()
+            await server.stopped.wait()

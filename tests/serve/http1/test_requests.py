@@ -1,11 +1,12 @@
-"""Requests and answers as they are on the wire."""
+"""Requests and responses of the HTTP servers, byte by byte."""
 
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
-from tests.kit.raw_http import SERVERS, body_of, echo, reply, serving
+from tests.kit.raw_http import SERVERS, echo, read_body, reply, serving
 
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -19,40 +20,40 @@ def chunked(*pieces: bytes) -> bytes:
     return b"POST /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
 
 
-async def test_a_request_is_understood_and_the_connection_kept() -> None:
-    async with serving("builtin") as server, await server.open() as raw:
+async def test_request_is_parsed_and_its_connection_kept() -> None:
+    async with serving("builtin") as server, await server.open() as connection:
         for _ in range(3):
-            await raw.send(GET)
-            answer = await raw.answer()
-            assert answer.status == 200
-            assert answer.json["path"] == "/a"
-            assert answer.json["query_string"] == "b=c"
-            assert "connection" not in answer.headers
-            assert answer.headers["date"].endswith(" GMT")
+            await connection.send(GET)
+            response = await connection.response()
+            assert response.status == 200
+            assert response.json["path"] == "/a"
+            assert response.json["query_string"] == "b=c"
+            assert "connection" not in response.headers
+            assert response.headers["date"].endswith(" GMT")
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_requests_may_come_together_and_are_answered_in_order(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as raw:
-        await raw.send(post(b"first") + chunked(b"sec", b"ond") + GET + post(b"last", b"Connection: close"))
-        assert [(await raw.answer()).json["body"] for _ in range(4)] == ["first", "second", "", "last"]
-        assert await raw.is_closed()
+async def test_pipelined_requests_are_answered_in_order(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as connection:
+        await connection.send(post(b"first") + chunked(b"sec", b"ond") + GET + post(b"last", b"Connection: close"))
+        assert [(await connection.response()).json["body"] for _ in range(4)] == ["first", "second", "", "last"]
+        assert await connection.is_closed()
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_request_may_come_byte_by_byte(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as raw:
+async def test_request_can_arrive_byte_by_byte(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as connection:
         for byte in chunked(b"hello", b"you"):
-            await raw.send(bytes([byte]))
+            await connection.send(bytes([byte]))
             await trio.lowlevel.checkpoint()
-        assert (await raw.answer()).json["body"] == "helloyou"
+        assert (await connection.response()).json["body"] == "helloyou"
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_an_empty_line_before_a_request_is_let_pass(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as raw:
-        await raw.send(b"\r\n" + GET + b"\r\n" + GET)
-        assert (await raw.answer()).status == (await raw.answer()).status == 200
+async def test_empty_line_before_a_request_is_ignored(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as connection:
+        await connection.send(b"\r\n" + GET + b"\r\n" + GET)
+        assert (await connection.response()).status == (await connection.response()).status == 200
 
 
 @pytest.mark.parametrize(
@@ -65,71 +66,71 @@ async def test_an_empty_line_before_a_request_is_let_pass(kind: str) -> None:
         (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n", True),
     ],
 )
-async def test_a_connection_ends_when_it_was_asked_to(head: bytes, kept: bool) -> None:
-    async with serving("builtin") as server, await server.open() as raw:
-        await raw.send(head)
-        answer = await raw.answer()
+async def test_connection_header_and_version_decide_about_keep_alive(head: bytes, kept: bool) -> None:
+    async with serving("builtin") as server, await server.open() as connection:
+        await connection.send(head)
+        response = await connection.response()
         expected = ("keep-alive" if b"1.0" in head else None) if kept else "close"
-        assert answer.headers.get("connection") == expected
+        assert response.headers.get("connection") == expected
         if kept:
-            await raw.send(head)
-            assert (await raw.answer()).status == 200
+            await connection.send(head)
+            assert (await connection.response()).status == 200
         else:
-            assert await raw.is_closed()
+            assert await connection.is_closed()
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_head_has_the_headers_and_no_body(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as raw:
-        await raw.send(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
-        answer = await raw.answer(head_only=True)
-        assert int(answer.headers["content-length"]) > 10
-        assert (await raw.answer()).json["method"] == "GET"
+async def test_response_to_head_has_headers_and_no_body(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as connection:
+        await connection.send(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
+        response = await connection.response(head_only=True)
+        assert int(response.headers["content-length"]) > 10
+        assert (await connection.response()).json["method"] == "GET"
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_body_is_asked_for_when_it_is_wanted(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as raw:
+async def test_100_continue_is_sent_when_the_application_reads_the_body(kind: str) -> None:
+    async with serving(kind) as server, await server.open() as connection:
         head, _, body = post(b"hello", b"Expect: 100-continue").partition(b"\r\n\r\n")
-        await raw.send(head + b"\r\n\r\n")
-        assert (await raw.answer()).status == 100
-        await raw.send(body)
-        assert (await raw.answer()).json["body"] == "hello"
-        await raw.send(GET)
-        assert (await raw.answer()).status == 200
+        await connection.send(head + b"\r\n\r\n")
+        assert (await connection.response()).status == 100
+        await connection.send(body)
+        assert (await connection.response()).json["body"] == "hello"
+        await connection.send(GET)
+        assert (await connection.response()).status == 200
 
 
 async def refuse(scope: Any, receive: Any, send: Any) -> None:
-    """Without a look at the body."""
+    """Responds without reading the body."""
     await reply(send, b"no", 403)
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_body_that_is_not_wanted_is_not_asked_for(kind: str) -> None:
-    async with serving(kind, refuse) as server, await server.open() as raw:
-        await raw.send(post(b"hello", b"Expect: 100-continue").partition(b"hello")[0])
-        answer = await raw.answer()
-        assert (answer.status, answer.headers["connection"]) == (403, "close")
-        assert await raw.is_closed()
+async def test_100_continue_is_not_sent_if_the_application_does_not_read_the_body(kind: str) -> None:
+    async with serving(kind, refuse) as server, await server.open() as connection:
+        await connection.send(post(b"hello", b"Expect: 100-continue").partition(b"hello")[0])
+        response = await connection.response()
+        assert (response.status, response.headers["connection"]) == (403, "close")
+        assert await connection.is_closed()
 
 
-async def test_a_body_that_nobody_read_is_passed_over_or_ends_the_connection() -> None:
+async def test_unread_body_is_skipped_if_received_and_else_closes_the_connection() -> None:
     async with serving("builtin", refuse) as server:
-        async with await server.open() as raw:
-            await raw.send(post(b"a" * 100) + chunked(b"b" * 100) + GET)
+        async with await server.open() as connection:
+            await connection.send(post(b"a" * 100) + chunked(b"b" * 100) + GET)
             for _ in range(3):
-                answer = await raw.answer()
-                assert (answer.status, answer.headers.get("connection")) == (403, None)
-        async with await server.open() as raw:
-            await raw.send(post(b"a" * 100_000)[:1000])
-            answer = await raw.answer()
-            assert (answer.status, answer.headers.get("connection")) == (403, "close")
-            await raw.send(b"a" * 99_000)
-            assert await raw.is_closed()
+                response = await connection.response()
+                assert (response.status, response.headers.get("connection")) == (403, None)
+        async with await server.open() as connection:
+            await connection.send(post(b"a" * 100_000)[:1000])
+            response = await connection.response()
+            assert (response.status, response.headers.get("connection")) == (403, "close")
+            await connection.send(b"a" * 99_000)
+            assert await connection.is_closed()
 
 
 async def stream(scope: Any, receive: Any, send: Any) -> None:
-    headers = [(b"content-length", b"6")] if scope["path"] == "/told" else []
+    headers = [(b"content-length", b"6")] if scope["path"] == "/with-length" else []
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     for piece in (b"on", b"", b"etw"):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -137,31 +138,33 @@ async def stream(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-@pytest.mark.parametrize("path", [b"/told", b"/untold"])
-async def test_an_answer_may_be_streamed(path: bytes, version: bytes) -> None:
-    async with serving("builtin", stream) as server, await server.open() as raw:
-        await raw.send(b"GET %b HTTP/%b\r\nHost: x\r\nConnection: keep-alive\r\n\r\n" % (path, version))
-        answer = await raw.answer()
-        assert answer.body == b"onetwo"
-        framing = "content-length" if path == b"/told" else "transfer-encoding" if version == b"1.1" else "connection"
-        assert framing in answer.headers
-        assert (answer.headers.get("connection") == "close") is (framing == "connection")
+@pytest.mark.parametrize("path", [b"/with-length", b"/without-length"])
+async def test_response_can_be_streamed(path: bytes, version: bytes) -> None:
+    async with serving("builtin", stream) as server, await server.open() as connection:
+        await connection.send(b"GET %b HTTP/%b\r\nHost: x\r\nConnection: keep-alive\r\n\r\n" % (path, version))
+        response = await connection.response()
+        assert response.body == b"onetwo"
+        framing = (
+            "content-length" if path == b"/with-length" else "transfer-encoding" if version == b"1.1" else "connection"
+        )
+        assert framing in response.headers
+        assert (response.headers.get("connection") == "close") is (framing == "connection")
 
 
-async def test_an_answer_without_a_body_has_none() -> None:
+async def test_responses_204_and_304_have_no_body() -> None:
     async def nothing(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 204 if scope["path"] == "/204" else 304, "headers": []})
         await send({"type": "http.response.body", "body": b"must not be sent"})
 
-    async with serving("builtin", nothing) as server, await server.open() as raw:
-        await raw.send(GET + b"GET /204 HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
+    async with serving("builtin", nothing) as server, await server.open() as connection:
+        await connection.send(GET + b"GET /204 HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
         for expected in (304, 204, 304):
-            answer = await raw.answer()
-            assert answer.status == expected
-            assert "content-length" not in answer.headers
+            response = await connection.response()
+            assert response.status == expected
+            assert "content-length" not in response.headers
 
 
-Bad = list[dict[str, Any]]
+Messages = list[dict[str, Any]]
 START: dict[str, Any] = {"type": "http.response.start", "status": 200, "headers": []}
 LONG = START | {"headers": [(b"content-length", b"10")]}
 
@@ -178,25 +181,25 @@ LONG = START | {"headers": [(b"content-length", b"10")]}
         [{"type": "nonsense"}],
     ],
 )
-async def test_an_application_that_errs_is_a_500_and_no_more(messages: Bad) -> None:
-    async def err(scope: Any, receive: Any, send: Any) -> None:
+async def test_invalid_response_of_the_application_becomes_500(messages: Messages) -> None:
+    async def invalid(scope: Any, receive: Any, send: Any) -> None:
         for message in messages:
             await send(message)
 
-    async with serving("builtin", err) as server:
-        answer = await server.ask(GET)
-        assert (answer.status, answer.headers["connection"]) == (500, "close")
-        assert answer.json == {"status": "ERROR", "error": "internal error"}
+    async with serving("builtin", invalid) as server:
+        response = await server.request(GET)
+        assert (response.status, response.headers["connection"]) == (500, "close")
+        assert response.json == {"status": "ERROR", "error": "internal error"}
 
 
-async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
+async def test_failed_response_is_not_terminated_like_a_complete_one() -> None:
     async def break_off(scope: Any, receive: Any, send: Any) -> None:
         await send(START)
         await send({"type": "http.response.body", "body": b"some", "more_body": True})
         raise ValueError("no more")
 
     async with serving("builtin", break_off) as server:
-        everything = await server.response_bytes(GET)
+        everything = await server.request_to_end(GET)
         assert everything.endswith(b"\r\n\r\n4\r\nsome\r\n")
 
 
@@ -217,48 +220,50 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
         (chunked(b"hello").replace(b"hello", b"hello!"), 400),
     ],
 )
-async def test_what_is_refused_is_told_like_everything_else(kind: str, raw: bytes, status: int) -> None:
+async def test_rejection_has_the_format_and_headers_of_other_responses(kind: str, raw: bytes, status: int) -> None:
     async with serving(kind) as server:
-        answer = await server.ask(raw)
-        assert answer.status == status
-        assert answer.json["status"] == "ERROR"
-        assert answer.headers["connection"] == "close"
-        assert answer.headers["content-type"] == "application/json"
-        assert answer.headers["x-frame-options"] == "DENY"
-        assert answer.headers["cache-control"] == "no-store"
-        assert "server" not in answer.headers
+        response = await server.request(raw)
+        assert response.status == status
+        assert response.json["status"] == "ERROR"
+        assert response.headers["connection"] == "close"
+        assert response.headers["content-type"] == "application/json"
+        assert response.headers["x-frame-options"] == "DENY"
+        assert response.headers["cache-control"] == "no-store"
+        assert "server" not in response.headers
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_nothing_after_what_was_refused_is_served(kind: str) -> None:
+async def test_nothing_after_a_rejected_request_is_served(kind: str) -> None:
     async with serving(kind) as server:
-        everything = await server.response_bytes(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + GET)
+        everything = await server.request_to_end(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + GET)
         assert everything.count(b"HTTP/1.1 ") == 1
 
 
-async def test_a_client_that_leaves_in_the_middle_of_a_body_ends_its_request() -> None:
+async def test_disconnect_during_the_body_cancels_the_request() -> None:
     ended = trio.Event()
 
     async def read(scope: Any, receive: Any, send: Any) -> None:
         try:
-            await body_of(receive)
+            await read_body(receive)
         finally:
             ended.set()
 
     async with serving("builtin", read) as server:
-        async with await server.open() as raw:
-            await raw.send(post(b"hello")[:-2])
-        with trio.fail_after(5):
+        async with await server.open() as connection:
+            await connection.send(post(b"hello")[:-2])
+        with trio.fail_after(30):
             await ended.wait()
-        assert (await server.ask(b"GET / HTTP/1.0\r\n\r\n")).status == 500  # it answers nothing, but lives
+        assert (
+            await server.request(b"GET / HTTP/1.0\r\n\r\n")
+        ).status == 500  # the server still runs; this application never responds
 
 
-async def test_a_client_that_has_said_all_it_will_gets_its_answer() -> None:
+async def test_client_that_has_shut_down_its_sending_side_gets_its_response() -> None:
     async def slowly(scope: Any, receive: Any, send: Any) -> None:
-        await trio.sleep(0.05)
+        await wait_all_tasks_blocked()  # the end of the stream has arrived
         await echo(scope, receive, send)
 
-    async with serving("builtin", slowly) as server, await server.open() as raw:
-        await raw.send(GET)
-        await raw.stream.send_eof()
-        assert (await raw.answer()).status == 200
+    async with serving("builtin", slowly) as server, await server.open() as connection:
+        await connection.send(GET)
+        await connection.stream.send_eof()
+        assert (await connection.response()).status == 200

@@ -1,59 +1,67 @@
-"""Clients that take their time, and those that take too much."""
+"""Clients that send or read slowly, or not at all, are disconnected; slow handlers are not."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from sso.serve.hypercorn_connection import HypercornConnection
-from tests.kit.raw_http import SERVERS, SHORT, body_of, reply, serving
+from tests.kit.raw_http import SERVERS, SHORT_LIMITS, RawConnection, read_body, reply, serving
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_who_asks_nothing_is_let_go_without_a_word(kind: str) -> None:
-    async with serving(kind, limits=SHORT) as server:
-        assert await server.response_bytes(b"") == b""
-        assert (await server.response_bytes(HEAD)).count(b"HTTP/1.1 200") == 1
+async def test_idle_connection_is_closed(kind: str, virtual_clock: MockClock) -> None:
+    async with serving(kind, limits=SHORT_LIMITS) as server:
+        assert await server.request_to_end(b"") == b""
+        assert (await server.request_to_end(HEAD)).count(b"HTTP/1.1 200") == 1
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_head_that_drips_is_not_waited_for(kind: str) -> None:
-    async with serving(kind, limits=replace(SHORT, keep_alive_s=60)) as server, await server.open() as raw:
+async def test_slow_head_is_rejected(kind: str, virtual_clock: MockClock) -> None:
+    limits = replace(SHORT_LIMITS, keep_alive_s=60)
+    async with serving(kind, limits=limits) as server, await server.open() as connection:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(drip, raw, HEAD[:-2] + b"X: " + b"a" * 1000)
-            answer = await raw.answer()
+            nursery.start_soon(send_slowly, connection, HEAD[:-2] + b"X: " + b"a" * 1000)
+            response = await connection.response()
             nursery.cancel_scope.cancel()
-        assert (answer.status, answer.headers["connection"]) == (408, "close")
-        assert await raw.is_closed()
+        assert (response.status, response.headers["connection"]) == (408, "close")
+        assert await connection.is_closed()
 
 
-async def drip(raw: Any, data: bytes) -> None:
+async def send_slowly(connection: RawConnection, data: bytes) -> None:
+    """Sends a byte at a time, often enough for any limit that starts again with each byte."""
     try:
         for byte in data:
-            await raw.send(bytes([byte]))
-            await trio.sleep(0.01)
+            await connection.send(bytes([byte]))
+            await trio.sleep(0.05)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         pass
 
 
 @pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
-async def test_a_body_that_drips_is_not_waited_for(kind: str, framing: bytes) -> None:
+async def test_slow_body_is_rejected(kind: str, framing: bytes, virtual_clock: MockClock) -> None:
     async def read(scope: Any, receive: Any, send: Any) -> None:
-        await reply(send, await body_of(receive))
+        await reply(send, await read_body(receive))
 
-    async with serving(kind, read, SHORT) as server, await server.open() as raw, trio.open_nursery() as nursery:
-        nursery.start_soon(drip, raw, b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n\r\n" + b"1\r\na\r\n" * 200)
-        assert (await raw.answer()).status == 408
-        nursery.cancel_scope.cancel()
+    head = b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n\r\n"
+    async with serving(kind, read, SHORT_LIMITS) as server, await server.open() as connection:
+        await connection.send(head)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_slowly, connection, b"1\r\na\r\n" * 200)
+            assert (await connection.response()).status == 408
+            nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_who_does_not_read_is_not_waited_for(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HypercornConnection, "write_s", SHORT.write_s)
+async def test_client_that_does_not_read_is_disconnected(
+    kind: str, monkeypatch: pytest.MonkeyPatch, virtual_clock: MockClock
+) -> None:
+    monkeypatch.setattr(HypercornConnection, "write_s", SHORT_LIMITS.write_s)
     ended = trio.Event()
 
     async def flood(scope: Any, receive: Any, send: Any) -> None:
@@ -75,45 +83,47 @@ async def test_who_does_not_read_is_not_waited_for(kind: str, monkeypatch: pytes
                 pass
             nursery.cancel_scope.cancel()
 
-    async with serving(kind, handler, SHORT) as server, await server.open() as raw:
-        await raw.send(HEAD)
+    async with serving(kind, handler, SHORT_LIMITS) as server, await server.open() as connection:
+        await connection.send(HEAD)
         with trio.fail_after(5):
             await ended.wait()
-        assert await raw.rest()  # to the end of the connection
+        assert await connection.read_to_end()
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_slow_reader_gets_all_of_a_long_answer(kind: str) -> None:
+async def test_slow_reader_gets_all_of_a_long_response(kind: str, virtual_clock: MockClock) -> None:
     async def long(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, b"a" * 8_000_000)
 
-    async with serving(kind, long) as server, await server.open() as raw:
-        await raw.send(HEAD)
-        await trio.sleep(0.1)
-        assert len((await raw.answer()).body) == 8_000_000
-        await raw.send(HEAD)
-        assert (await raw.answer()).status == 200
+    async with serving(kind, long) as server, await server.open() as connection:
+        await connection.send(HEAD)
+        await trio.sleep(0.1)  # until the buffers of the kernel are full
+        assert len((await connection.response()).body) == 8_000_000
+        await connection.send(HEAD)
+        assert (await connection.response()).status == 200
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_handler_may_take_longer_than_any_limit(kind: str) -> None:
+async def test_handler_may_take_longer_than_every_limit_of_the_client(kind: str, virtual_clock: MockClock) -> None:
     async def think(scope: Any, receive: Any, send: Any) -> None:
         await trio.sleep(0.8)
         await reply(send, b"42")
 
-    async with serving(kind, think, SHORT) as server:
-        assert (await server.ask(HEAD)).body == b"42"
+    async with serving(kind, think, SHORT_LIMITS) as server:
+        assert (await server.request(HEAD)).body == b"42"
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_answer_before_the_end_of_a_slow_body_ends_the_connection(kind: str) -> None:
+async def test_response_before_the_end_of_a_slow_body_closes_the_connection(
+    kind: str, virtual_clock: MockClock
+) -> None:
     async def impatient(scope: Any, receive: Any, send: Any) -> None:
         with trio.move_on_after(0.1):
-            await body_of(receive)
+            await read_body(receive)
         await reply(send, b"too slow", 408)
 
-    async with serving(kind, impatient) as server, await server.open() as raw:
-        await raw.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
-        answer = await raw.answer()
-        assert (answer.status, answer.headers["connection"]) == (408, "close")
-        assert await raw.is_closed()
+    async with serving(kind, impatient) as server, await server.open() as connection:
+        await connection.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+        response = await connection.response()
+        assert (response.status, response.headers["connection"]) == (408, "close")
+        assert await connection.is_closed()

@@ -1,12 +1,13 @@
-"""WebSockets are served by hypercorn, with what was read of them; a handshake that fails is the end of a connection."""
+"""WebSockets are handed to hypercorn with the bytes already read; a failed handshake closes the connection."""
 
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 from trio_websocket import open_websocket_url
 
-from tests.kit.raw_http import SERVERS, SHORT, echo, serving
+from tests.kit.raw_http import SERVERS, SHORT_LIMITS, echo, serving
 
 KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 UPGRADE = (
@@ -17,7 +18,7 @@ UPGRADE = (
 
 
 async def talk(scope: Any, receive: Any, send: Any) -> None:
-    """Says back what it hears, on a socket; and what it was asked, elsewhere."""
+    """Echoes the messages of a WebSocket in upper case, and other requests as they are."""
     if scope["type"] == "http":
         await echo(scope, receive, send)
         return
@@ -28,7 +29,7 @@ async def talk(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_websocket_is_opened(kind: str) -> None:
+async def test_websocket_exchanges_messages(kind: str) -> None:
     async with (
         serving(kind, talk) as server,
         open_websocket_url(f"ws://127.0.0.1:{server.address[1]}/socket") as socket,
@@ -41,33 +42,33 @@ async def test_a_websocket_is_opened(kind: str) -> None:
 @pytest.mark.parametrize("header", [b"Sec-WebSocket-Protocol: \xff, a", b"Sec-WebSocket-Extensions: \xff; x"])
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_handshake_that_offers_protocols_or_extensions_is_accepted_without_them(kind: str, header: bytes) -> None:
-    """Names that are not ASCII included: hypercorn failed on them, and closed the connection without an answer."""
-    async with serving(kind, talk) as server, await server.open() as raw:
-        await raw.send(UPGRADE.replace(b"\r\n\r\n", b"\r\n" + header + b"\r\n\r\n"))
-        answer = await raw.answer()
-        assert answer.status == 101
-        assert answer.headers.keys().isdisjoint({"sec-websocket-protocol", "sec-websocket-extensions"})
+    """Also if the names are not ASCII: hypercorn alone fails on them, and closes the connection without a response."""
+    async with serving(kind, talk) as server, await server.open() as connection:
+        await connection.send(UPGRADE.replace(b"\r\n\r\n", b"\r\n" + header + b"\r\n\r\n"))
+        response = await connection.response()
+        assert response.status == 101
+        assert response.headers.keys().isdisjoint({"sec-websocket-protocol", "sec-websocket-extensions"})
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_websocket_may_follow_a_request(kind: str) -> None:
-    async with serving(kind, talk) as server, await server.open() as raw:
-        await raw.send(b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n" + UPGRADE)
-        assert (await raw.answer()).json["path"] == "/a"
-        answer = await raw.answer()
-        assert answer.status == 101
-        assert answer.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+async def test_websocket_can_follow_a_request_on_the_same_connection(kind: str) -> None:
+    async with serving(kind, talk) as server, await server.open() as connection:
+        await connection.send(b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n" + UPGRADE)
+        assert (await connection.response()).json["path"] == "/a"
+        response = await connection.response()
+        assert response.status == 101
+        assert response.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_websocket_is_open_until_the_drain_ends(kind: str) -> None:
-    async with serving(kind, talk, SHORT) as server, await server.open() as raw:
-        await raw.send(UPGRADE)
-        assert (await raw.answer()).status == 101
+async def test_websocket_is_open_until_the_drain_ends(kind: str, virtual_clock: MockClock) -> None:
+    async with serving(kind, talk, SHORT_LIMITS) as server, await server.open() as connection:
+        await connection.send(UPGRADE)
+        assert (await connection.response()).status == 101
         server.stop.set()
-        assert await raw.is_closed()
+        assert await connection.is_closed()
         with trio.fail_after(5):
-            await server.over.wait()
+            await server.stopped.wait()
 
 
 async def refuse(scope: Any, receive: Any, send: Any) -> None:
@@ -100,23 +101,23 @@ HANDSHAKES = {
 @pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("name", HANDSHAKES)
 async def test_refused_websocket_handshake_closes_the_connection(kind: str, name: str) -> None:
-    """Or a proxy that takes it for a tunnel would let its client speak to us in its name."""
+    """Otherwise a proxy that considers it a tunnel would let its client send requests in the name of the proxy."""
     handshake, status = HANDSHAKES[name]
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
         await (refuse if scope["type"] == "websocket" else echo)(scope, receive, send)
 
-    async with serving(kind, handler) as server, await server.open() as raw:
-        await raw.send(handshake + b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
-        answer = await raw.answer()
-        assert (answer.status, answer.headers["connection"]) == (status, "close")
-        assert await raw.is_closed()
+    async with serving(kind, handler) as server, await server.open() as connection:
+        await connection.send(handshake + b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
+        response = await connection.response()
+        assert (response.status, response.headers["connection"]) == (status, "close")
+        assert await connection.is_closed()
 
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_bytes_after_a_handshake_are_frames(kind: str) -> None:
     frame = b"\x81\x82\x00\x00\x00\x00hi"
-    async with serving(kind, talk) as server, await server.open() as raw:
-        await raw.send(UPGRADE + frame)
-        assert (await raw.answer()).status == 101
-        assert await raw.exactly(4) == b"\x81\x02HI"
+    async with serving(kind, talk) as server, await server.open() as connection:
+        await connection.send(UPGRADE + frame)
+        assert (await connection.response()).status == 101
+        assert await connection.read_exactly(4) == b"\x81\x02HI"

@@ -1,4 +1,4 @@
-"""What a client that nobody knows can make the event loop do in one go: counted, not timed."""
+"""Limits of the work that an unauthenticated client can cause in one go. The work is counted, not timed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from sso.serve.http1.head import MAX_PATH
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.hypercorn_websocket import MAX_FRAMES
 from sso.serve.server_limits import ServerLimits
-from tests.kit.raw_http import SERVERS, body_of, reply, serving
+from tests.kit.raw_http import SERVERS, read_body, reply, serving
 
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
 HANDSHAKE = (
@@ -24,7 +24,7 @@ HANDSHAKE = (
 TINY = b"1\r\nx\r\n"
 
 
-def test_tiny_chunks_are_read_a_few_at_a_time() -> None:
+def test_tiny_chunks_are_decoded_a_limited_number_at_a_time() -> None:
     body = ChunkedBody(ServerLimits())
     data, rest = body.feed(TINY * 1000 + b"0\r\n\r\n")
     assert len(data) == MAX_CHUNKS_PER_CALL
@@ -40,45 +40,45 @@ def test_tiny_chunks_are_read_a_few_at_a_time() -> None:
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_body_of_tiny_chunks_arrives_whole(kind: str, size: int) -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        await reply(send, await body_of(receive))
+        await reply(send, await read_body(receive))
 
     async with serving(kind, handler) as server:
-        answer = await server.ask(POST + TINY * size + b"0\r\n\r\n")
-        assert (answer.status, answer.body) == (200, b"x" * size)
+        response = await server.request(POST + TINY * size + b"0\r\n\r\n")
+        assert (response.status, response.body) == (200, b"x" * size)
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_body_of_too_many_tiny_chunks_is_refused(kind: str) -> None:
+async def test_body_of_too_many_tiny_chunks_is_rejected(kind: str) -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
-        await reply(send, await body_of(receive))
+        await reply(send, await read_body(receive))
 
     async with serving(kind, handler) as server:
-        assert (await server.ask(POST + TINY * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 400
+        assert (await server.request(POST + TINY * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 400
         usual = b"80\r\n" + b"x" * 128 + b"\r\n"
-        assert (await server.ask(POST + usual * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 200
+        assert (await server.request(POST + usual * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 200
 
 
-def test_short_trailers_are_few() -> None:
+def test_many_short_trailers_are_rejected() -> None:
     with pytest.raises(RequestRejected, match="too long"):
         ChunkedBody(ServerLimits()).feed(b"0\r\n" + b"a:\r\n" * 200 + b"\r\n")
 
 
-def test_too_many_headers_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_headers_are_rejected_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "_parse_headers", lambda raw: pytest.fail("parsed"))
     raw = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 100 + b"\r\n"
-    with pytest.raises(RequestRejected) as refused:
+    with pytest.raises(RequestRejected) as rejection:
         heads.read_head(raw, 100)
-    assert refused.value.status == 431
+    assert rejection.value.status == 431
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_path_that_is_too_long_is_refused(kind: str) -> None:
+async def test_path_that_is_too_long_is_rejected(kind: str) -> None:
     async with serving(kind) as server:
         for length, status in ((MAX_PATH, 200), (MAX_PATH + 1, 414)):
             path = (b"/" + b"%41" * length)[: length - 3].rstrip(b"%4") + b"aaa"
             path += b"a" * (length - len(path))
             assert len(path) == length
-            assert (await server.ask(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")).status == status
+            assert (await server.request(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")).status == status
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -97,16 +97,16 @@ async def test_frames_after_a_flood_are_not_parsed(kind: str, monkeypatch: pytes
         assert (await receive())["type"] == "websocket.connect"
         await send({"type": "websocket.accept"})
         await receive()
-        for _ in range(20):  # all that was sent has arrived by now, and more may have been read
+        for _ in range(20):  # everything has arrived by now, and the server had time to read it
             await trio.testing.wait_all_tasks_blocked(0.005)
         await send({"type": "websocket.close", "code": 1008})
         ended.set()
 
     monkeypatch.setattr(wsproto.connection.Connection, "events", counted)
-    async with serving(kind, handler) as server, await server.open() as raw:
-        await raw.send(HANDSHAKE)
-        assert (await raw.answer(head_only=True)).status == 101
-        await raw.send(b"\x8a\x80\0\0\0\0" * 5000)  # pongs
+    async with serving(kind, handler) as server, await server.open() as connection:
+        await connection.send(HANDSHAKE)
+        assert (await connection.response(head_only=True)).status == 101
+        await connection.send(b"\x8a\x80\0\0\0\0" * 5000)  # pongs
         await ended.wait()
-        assert b"\x88\x02\x03\xf0" in await raw.rest()
+        assert b"\x88\x02\x03\xf0" in await connection.read_to_end()
     assert parsed == MAX_FRAMES + 1

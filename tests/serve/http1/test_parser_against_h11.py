@@ -1,6 +1,6 @@
-"""What the lane takes for a request, h11 takes for the same one: method, target, headers, body and where it ends.
+"""Every request that our parser accepts means the same to h11: method, target, headers, body and its end.
 
-The lane may refuse what h11 takes; what it takes must have one meaning.
+Our parser may reject requests that h11 accepts, but no accepted request may have two meanings.
 """
 
 import random
@@ -18,31 +18,31 @@ LIMITS = ServerLimits()
 Request = tuple[bytes, bytes, bytes, list[tuple[bytes, bytes]], bytes, bytes]
 
 
-def ours(raw: bytes) -> Request:
-    """As the lane reads it: ..., the body, and what follows. Raises Refused."""
+def parse(raw: bytes) -> Request:
+    """Returns the request as our parser understands it, and the bytes after it. Raises RequestRejected."""
     end = raw.find(END) + len(END)
     if end < len(END):
-        raise RequestRejected(408, "there is no end")
+        raise RequestRejected(408, "incomplete")
     head = read_head(raw[:end], LIMITS.max_headers)
     rest, data = raw[end:], b""
     if body := request_body(head.length, LIMITS):
         data, rest = body.feed(rest)
         if not body.done:
-            raise RequestRejected(408, "there is no end")
+            raise RequestRejected(408, "incomplete")
     target = head.path + (b"?" + head.query if b"?" in raw.split(b" ")[1] else b"")
     return head.method.encode(), target, head.version.encode(), head.headers, data, rest
 
 
-def theirs(raw: bytes) -> Request:
-    """As h11 reads it. Raises h11.RemoteProtocolError."""
+def parse_with_h11(raw: bytes) -> Request:
+    """Returns the same as h11 understands it. Raises h11.RemoteProtocolError."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 * 1024)
     connection.receive_data(raw)
     request, data = connection.next_event(), b""
     if not isinstance(request, h11.Request):
-        raise h11.RemoteProtocolError("there is no end")
+        raise h11.RemoteProtocolError("incomplete")
     while not isinstance(event := connection.next_event(), h11.EndOfMessage):
         if not isinstance(event, h11.Data):
-            raise h11.RemoteProtocolError("there is no end")
+            raise h11.RemoteProtocolError("incomplete")
         data += bytes(event.data)
     rest = connection.trailing_data[0]
     return request.method, request.target, request.http_version, list(request.headers), data, rest
@@ -50,7 +50,7 @@ def theirs(raw: bytes) -> Request:
 
 HOST = b"Host: x\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
-GOOD = [
+WELL_FORMED = [
     b"GET / HTTP/1.1\r\n" + HOST + END[2:],
     b"GET /a?b=c&d=%20 HTTP/1.1\r\n" + HOST + b"Accept: */*\r\nCookie: a=b; c=\xff\r\nX-Empty:\r\nX:  y \t \r\n\r\n",
     b"HEAD /a%2Fb? HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
@@ -64,9 +64,9 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize("raw", GOOD)
-def test_what_is_well_formed_means_the_same_to_both(raw: bytes) -> None:
-    assert ours(raw) == theirs(raw)
+@pytest.mark.parametrize("raw", WELL_FORMED)
+def test_well_formed_request_means_the_same_to_h11(raw: bytes) -> None:
+    assert parse(raw) == parse_with_h11(raw)
 
 
 def line(text: bytes) -> bytes:
@@ -81,7 +81,7 @@ def chunks(text: bytes) -> bytes:
     return headers(CHUNKED[:-2], text)
 
 
-BAD = {
+MALFORMED = {
     "two lengths": headers(b"Content-Length: 5\r\nContent-Length: 5", b"hello"),
     "two different lengths": headers(b"Content-Length: 5\r\nContent-Length: 6", b"hello!"),
     "a list of lengths": headers(b"Content-Length: 5, 5", b"hello"),
@@ -165,18 +165,18 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_what_has_two_meanings_has_none(name: str) -> None:
-    with pytest.raises(RequestRejected) as refused:
-        ours(BAD[name])
-    assert refused.value.status in (400, 431)
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_or_ambiguous_request_is_rejected(name: str) -> None:
+    with pytest.raises(RequestRejected) as rejection:
+        parse(MALFORMED[name])
+    assert rejection.value.status in (400, 431)
 
 
-def test_too_many_headers_are_refused() -> None:
-    assert len(ours(headers(b"\r\n".join([b"A: b"] * 99)))[3]) == 100
-    with pytest.raises(RequestRejected) as refused:
-        ours(headers(b"\r\n".join([b"A: b"] * 100)))
-    assert refused.value.status == 431
+def test_too_many_headers_are_rejected() -> None:
+    assert len(parse(headers(b"\r\n".join([b"A: b"] * 99)))[3]) == 100
+    with pytest.raises(RequestRejected) as rejection:
+        parse(headers(b"\r\n".join([b"A: b"] * 100)))
+    assert rejection.value.status == 431
 
 
 KEYS = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
@@ -200,8 +200,8 @@ def test_websocket_handshake_is_the_only_upgrade(more: bytes, websocket: bool) -
 
 
 @pytest.mark.parametrize("more", [b"Upgrade: websocket\r\n", b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n"])
-def test_a_protocol_that_nobody_speaks_is_not_spoken(more: bytes) -> None:
-    assert ours(line(b"GET / HTTP/1.1")[:-2] + more + b"\r\n")[0] == b"GET"
+def test_unsupported_upgrade_is_a_plain_request(more: bytes) -> None:
+    assert parse(line(b"GET / HTTP/1.1")[:-2] + more + b"\r\n")[0] == b"GET"
 
 
 PIECES = [
@@ -211,50 +211,50 @@ PIECES = [
 ]  # fmt: skip
 
 
-def test_requests_that_were_changed_at_random_mean_nothing_else() -> None:
+def test_randomly_changed_request_is_rejected_or_means_the_same_to_h11() -> None:
     chance = random.Random(7)
-    taken = refused = 0
+    accepted = rejected = 0
     for _ in range(20_000):
-        raw = bytearray(chance.choice(GOOD))
+        raw = bytearray(chance.choice(WELL_FORMED))
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
-            at = chance.randrange(len(raw) + 1)
-            raw[at : at + chance.choice((0, 0, 1, 2, 8))] = chance.choice((*PIECES, b""))
+            position = chance.randrange(len(raw) + 1)
+            raw[position : position + chance.choice((0, 0, 1, 2, 8))] = chance.choice((*PIECES, b""))
         try:
-            read = ours(bytes(raw))
+            request = parse(bytes(raw))
         except RequestRejected:
-            refused += 1
+            rejected += 1
             continue
-        assert read == theirs(bytes(raw)), bytes(raw)
-        taken += 1
-    assert taken > 2000
-    assert refused > 2000
+        assert request == parse_with_h11(bytes(raw)), bytes(raw)
+        accepted += 1
+    assert accepted > 2000
+    assert rejected > 2000
 
 
-def test_a_body_may_come_in_any_pieces() -> None:
+def test_body_can_arrive_in_any_pieces() -> None:
     chance = random.Random(8)
-    for raw in GOOD:
+    for raw in WELL_FORMED:
         end = raw.find(END) + len(END)
         head = read_head(raw[:end], 100)
         if not head.length:
             continue
-        expected = ours(raw)
+        expected = parse(raw)
         for _ in range(50):
             body = request_body(head.length, LIMITS)
             assert body is not None
-            rest, left, found = b"", raw[end:], b""
+            received, unsent, decoded = b"", raw[end:], b""
             while not body.done:
                 size = chance.randint(1, 4)
-                rest, left = rest + left[:size], left[size:]
-                data, rest = body.feed(rest)
-                found += data
-            assert (found, rest + left) == expected[4:]
+                received, unsent = received + unsent[:size], unsent[size:]
+                data, received = body.feed(received)
+                decoded += data
+            assert (decoded, received + unsent) == expected[4:]
 
 
-def test_a_body_that_is_too_long_is_refused() -> None:
-    few = ServerLimits(max_body_bytes=10)
+def test_body_above_the_limit_is_rejected() -> None:
+    limits = ServerLimits(max_body_bytes=10)
     for length, data in ((11, b"a" * 11), (-1, b"b\r\n" + b"a" * 11 + b"\r\n0\r\n\r\n")):
-        body = request_body(length, few)
+        body = request_body(length, limits)
         assert body is not None
-        with pytest.raises(RequestRejected) as refused:
+        with pytest.raises(RequestRejected) as rejection:
             body.feed(data)
-        assert refused.value.status == 413
+        assert rejection.value.status == 413
