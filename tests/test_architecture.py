@@ -184,10 +184,18 @@ def test_other_packages_import_only_the_interface_of_perm() -> None:
             assert [target for target in targets if not target.startswith(allowed + more)] == [], name
 
 
+def test_permission_engine_imports_only_itself_and_core() -> None:
+    for name in FILES:
+        if name.startswith("perm/engine/"):
+            targets = [target for target in imports(name) if target.startswith("sso.")]
+            assert [target for target in targets if not target.startswith(("sso.core.", "sso.perm.engine."))] == [], (
+                name
+            )
+
+
 @pytest.mark.parametrize(
     ("part", "forbidden"),
     [
-        ("engine", ("endpoints", "stores", "input", "credentials", "errors")),
         ("input", ("endpoints", "stores", "credentials")),
         ("stores", ("endpoints", "routes", "wiring", "authorization", "caller", "request")),
         ("credentials", ("endpoints", "routes", "wiring")),

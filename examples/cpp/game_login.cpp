@@ -1,10 +1,10 @@
-// Sign a player in from a game: show a link, wait until they have signed in in their browser.
+// Game login: show a link and wait until the player has signed in with a browser.
 //
 //     g++ -std=c++17 game_login.cpp -lcurl -lcrypto -o game_login
 //     ./game_login http://127.0.0.1:8000
 //     ./game_login http://127.0.0.1:8000 game.pem      requests signed with that RSA key
 //
-// libcurl speaks HTTP, OpenSSL signs. A game has its own JSON library and thread; both are kept small here.
+// Needs libcurl for HTTP and OpenSSL for signatures. A game would use its own JSON library and a thread.
 
 #include <curl/curl.h>
 #include <openssl/evp.h>
@@ -21,11 +21,11 @@
 #include <thread>
 #include <vector>
 
-const long kAnswerSeconds = 45;  // the service holds a request for 30 seconds: wait longer than that
+const long kTimeoutSeconds = 45;  // longer than the 30 seconds for which the service holds a poll
 
 struct LoginFailed : std::runtime_error { using std::runtime_error::runtime_error; };
 struct Timeout : std::runtime_error { using std::runtime_error::runtime_error; };
-struct Away : std::runtime_error { using std::runtime_error::runtime_error; };
+struct Unavailable : std::runtime_error { using std::runtime_error::runtime_error; };
 
 void append_utf8(std::string& out, unsigned long c) {
     if (c < 0x80) { out += char(c); return; }
@@ -36,7 +36,7 @@ void append_utf8(std::string& out, unsigned long c) {
     out += char(0x80 | (c & 63));
 }
 
-// A string of JSON, from its opening quote on; `at` ends behind the closing one.
+// Returns a JSON string that starts at the quote `at`; moves `at` behind the closing quote.
 std::string json_string(const std::string& json, size_t& at) {
     std::string out;
     for (++at; at < json.size() && json[at] != '"'; ++at) {
@@ -56,7 +56,7 @@ std::string json_string(const std::string& json, size_t& at) {
     return out;
 }
 
-// A field of the outermost object: a string without its quotes, anything else as it stands. "" if there is none.
+// Returns a field of the outermost object: a string without quotes, any other value as it is, or "" if it is missing.
 std::string field(const std::string& json, const std::string& name) {
     int depth = 0;
     for (size_t at = 0; at < json.size();) {
@@ -127,7 +127,7 @@ public:
 
     std::string link, match;
 
-    // Begin a sign-in: afterwards there is a link for the browser, and words that the game has to show.
+    // Registers a session: sets the link for the browser and the match code that the game must show.
     void start() {
         std::string body = R"({"factor": "this device")";
         if (key_) body += R"(, "public_key": ")" + key_->public_key() + '"';
@@ -138,28 +138,28 @@ public:
         link = base_url_ + "/?gsid=" + gsid_;
     }
 
-    // Ask until somebody has signed in; what the service says of them, as JSON.
+    // Polls until the player has signed in. Returns the login data as JSON.
     std::string wait() {
         for (;;) {
             std::string answer;
             try {
                 answer = post("getGsidResult", R"({"gsid": ")" + gsid_ + "\"}");
             } catch (const Timeout&) {
-                continue;  // ask again at once
-            } catch (const Away&) {
-                std::this_thread::sleep_for(std::chrono::seconds(1));  // being restarted: the session is still there
+                continue;  // poll again at once
+            } catch (const Unavailable&) {
+                std::this_thread::sleep_for(std::chrono::seconds(1));  // it restarts; the session survives
                 continue;
             }
             std::string status = field(answer, "status");
             if (status == "OK") return answer;
             if (status == "CANCELLED") throw LoginFailed("the game closed its WebSocket");
             if (status != "RETRY") throw LoginFailed(field(answer, "error"));
-            // Also when it is 0; who comes earlier may be blocked.
+            // Wait even if it is 0: a client that polls too early may be blocked.
             std::this_thread::sleep_for(std::chrono::seconds(std::atoi(field(answer, "delay").c_str())));
         }
     }
 
-    // "Success" or "Error": with the latter nobody can sign in with the link any more.
+    // Ends the session with "Success", or with "Error", which makes the link unusable.
     void close(const std::string& status) {
         post("closeGsid", R"({"gsid": ")" + gsid_ + R"(", "status": ")" + status + "\"}");
     }
@@ -169,7 +169,7 @@ private:
         std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
         std::string answer, url = base_url_ + "/proxy/api/gameSession/" + name;
         curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
-        if (!gsid_.empty() && key_)  // over exactly the bytes that are sent
+        if (!gsid_.empty() && key_)  // covers exactly these bytes
             headers = curl_slist_append(headers, ("Request-Sign: " + key_->sign(body)).c_str());
         else if (!gsid_.empty() && !evidence_.empty())
             url += "?" + evidence_;
@@ -177,7 +177,7 @@ private:
         curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, long(body.size()));
         curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.data());
-        curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, kAnswerSeconds);
+        curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, kTimeoutSeconds);
         curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &append);
         curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer);
         curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, &header);
@@ -186,9 +186,9 @@ private:
         curl_slist_free_all(headers);
         long status = 0;
         curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
-        if (done == CURLE_OPERATION_TIMEDOUT) throw Timeout("no answer in time");
-        if (done != CURLE_OK) throw Away(curl_easy_strerror(done));
-        if (status >= 502 && status <= 504) throw Away("the service is away");
+        if (done == CURLE_OPERATION_TIMEDOUT) throw Timeout("no response in time");
+        if (done != CURLE_OK) throw Unavailable(curl_easy_strerror(done));
+        if (status >= 502 && status <= 504) throw Unavailable("the service is not available");
         return answer;
     }
 
@@ -197,8 +197,8 @@ private:
         return size * count;
     }
 
-    // getGsid's header Location holds a secret that proves that later requests are ours.
-    // The address alone does too, while it stays the same.
+    // The header Location of getGsid has a secret that authenticates later requests.
+    // The client's address does as well while it stays the same.
     static size_t header(char* data, size_t size, size_t count, void* self) {
         std::string line(data, size * count);
         size_t query = line.find('?');
@@ -218,13 +218,13 @@ int main(int argc, char** argv) {
         std::unique_ptr<Key> key(argc > 2 ? new Key(argv[2]) : nullptr);
         GameLogin login(argv[1], key.get());
         login.start();
-        std::cout << "Sign in at    " << login.link << "\nyour words    " << login.match << std::endl;
+        std::cout << "Sign in at    " << login.link << "\nMatch code    " << login.match << std::endl;
         std::string player = login.wait();
         login.close("Success");
         std::cout << "Hello, " << field(player, "nick") << " (user " << field(player, "user_id") << ")" << std::endl;
         return 0;
     } catch (const std::exception& error) {
-        std::cerr << "no sign-in: " << error.what() << std::endl;
+        std::cerr << "login failed: " << error.what() << std::endl;
         return 1;
     }
 }

@@ -1,9 +1,9 @@
-// Sign a player in from a game: show a link, wait until they have signed in in their browser.
+// Game login: show a link and wait until the player has signed in with a browser.
 //
 //     dotnet run http://127.0.0.1:8000
 //     dotnet run http://127.0.0.1:8000 game.pem      requests signed with that RSA key
 //
-// .NET 6 or newer, nothing besides. In Unity take the class GameLogin and hand the link to Application.OpenURL.
+// Needs only .NET 6 or newer. In Unity, use the class GameLogin and pass the link to Application.OpenURL.
 
 using System;
 using System.Collections.Generic;
@@ -21,7 +21,7 @@ public class LoginFailed : Exception
 
 public sealed class GameLogin : IDisposable
 {
-    // The service holds a request for 30 seconds: wait longer than that.
+    // Longer than the 30 seconds for which the service holds a poll.
     private readonly HttpClient http = new HttpClient { Timeout = TimeSpan.FromSeconds(45) };
     private readonly string baseUrl;
     private readonly RSA key;
@@ -34,13 +34,13 @@ public sealed class GameLogin : IDisposable
         this.key = key;
     }
 
-    /// <summary>For the browser.</summary>
+    /// <summary>The link for the browser.</summary>
     public string Link { get; private set; }
 
-    /// <summary>Two words that the game has to show; the page shows them too.</summary>
+    /// <summary>The match code, two words that the game must show; the page shows them as well.</summary>
     public string Match { get; private set; }
 
-    /// <summary>Begin a sign-in.</summary>
+    /// <summary>Registers a session.</summary>
     public async Task StartAsync(string factor, CancellationToken stop = default)
     {
         var fields = new Dictionary<string, string> { ["factor"] = factor };
@@ -52,7 +52,7 @@ public sealed class GameLogin : IDisposable
         Link = baseUrl + "/?gsid=" + gsid;
     }
 
-    /// <summary>Ask until somebody has signed in; what the service says of them.</summary>
+    /// <summary>Polls until the player has signed in. Returns the login data.</summary>
     public async Task<JsonElement> WaitAsync(CancellationToken stop = default)
     {
         while (true)
@@ -64,18 +64,18 @@ public sealed class GameLogin : IDisposable
             }
             catch (TaskCanceledException) when (!stop.IsCancellationRequested)
             {
-                continue; // a timeout: ask again at once
+                continue; // a timeout: poll again at once
             }
             catch (HttpRequestException)
             {
-                await Task.Delay(1000, stop); // the service is being restarted: the session is still there
+                await Task.Delay(1000, stop); // the service restarts; the session survives that
                 continue;
             }
             switch (Text(answer, "status"))
             {
                 case "OK":
                     return answer;
-                case "RETRY": // also when it is 0; who comes earlier may be blocked
+                case "RETRY": // wait even if it is 0: a client that polls too early may be blocked
                     await Task.Delay(TimeSpan.FromSeconds(answer.GetProperty("delay").GetInt32()), stop);
                     break;
                 case "CANCELLED":
@@ -86,7 +86,7 @@ public sealed class GameLogin : IDisposable
         }
     }
 
-    /// <summary>"Success" or "Error": with the latter nobody can sign in with the link any more.</summary>
+    /// <summary>Ends the session with "Success", or with "Error", which makes the link unusable.</summary>
     public Task CloseAsync(string status)
     {
         return PostAsync("closeGsid", new Dictionary<string, string> { ["gsid"] = gsid, ["status"] = status }, default);
@@ -106,14 +106,14 @@ public sealed class GameLogin : IDisposable
         {
             request.Content = new ByteArrayContent(body);
             request.Content.Headers.Add("Content-Type", "application/json");
-            if (signed) // over exactly the bytes that are sent
+            if (signed) // covers exactly these bytes
                 request.Headers.Add("Request-Sign", Convert.ToBase64String(
                     key.SignData(body, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1)));
             using (var response = await http.SendAsync(request, stop))
             {
                 int code = (int)response.StatusCode;
-                if (code >= 502 && code <= 504) throw new HttpRequestException("the service is away");
-                // A secret that proves that later requests are ours. The address does too, while it stays the same.
+                if (code >= 502 && code <= 504) throw new HttpRequestException("the service is not available");
+                // This secret authenticates later requests. The address does as well while it stays the same.
                 if (gsid == null && response.Headers.Location != null) evidence = response.Headers.Location.Query;
                 return JsonDocument.Parse(await response.Content.ReadAsByteArrayAsync()).RootElement;
             }
@@ -154,7 +154,7 @@ public static class Program
             try
             {
                 await login.StartAsync("this device", stop.Token);
-                Console.WriteLine("Sign in at    " + login.Link + "\nyour words    " + login.Match);
+                Console.WriteLine("Sign in at    " + login.Link + "\nMatch code    " + login.Match);
                 JsonElement player = await login.WaitAsync(stop.Token);
                 await login.CloseAsync("Success");
                 Console.WriteLine("Hello, " + GameLogin.Text(player, "nick") + " (user " + GameLogin.Text(player, "user_id") + ")");
@@ -167,7 +167,7 @@ public static class Program
             }
             catch (Exception error) when (error is LoginFailed || error is HttpRequestException)
             {
-                Console.Error.WriteLine("no sign-in: " + error.Message);
+                Console.Error.WriteLine("login failed: " + error.Message);
                 return 1;
             }
         }

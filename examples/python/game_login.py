@@ -1,10 +1,10 @@
-"""Sign a player in from a game: show a link, wait until they have signed in in their browser.
+"""Game login: show a link and wait until the player has signed in with a browser.
 
     python game_login.py http://127.0.0.1:8000
     python game_login.py http://127.0.0.1:8000 game.pem
 
-The standard library is enough. With a private RSA key as second argument the requests are signed, so that they count
-as yours from whatever address they come; that needs the package `cryptography`.
+Only the standard library is needed. With a private RSA key as second argument the requests are signed, so that the
+client's address may change; that needs the package `cryptography`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import urllib.request
 from email.message import Message
 from pathlib import Path
 
-ANSWER_S = 45  # the service holds a request for 30 seconds: wait longer than that
+TIMEOUT_S = 45  # longer than the 30 seconds for which the service holds a poll
 
 
 class LoginFailed(Exception):
@@ -33,38 +33,38 @@ class GameLogin:
         self.evidence = ""
 
     def register(self, **fields: str | int) -> tuple[str, str]:
-        """Begin a sign-in; the link for the browser and the words that the game has to show."""
+        """Registers a session. Returns the link for the browser and the match code that the game must show."""
         if self.key:
             fields["public_key"] = public_key(self.key)
         answer, headers = self.post("getGsid", fields)
         if answer["status"] != "OK":
             raise LoginFailed(answer["error"])
         self.gsid = answer["gsid"]
-        # A secret that proves that later requests are ours. The address alone does too, while it stays the same.
+        # This secret authenticates later requests. The client's address does as well while it stays the same.
         self.evidence = "?" + urllib.parse.urlsplit(headers["Location"]).query
         return f"{self.base_url}/?gsid={self.gsid}", answer["match"]
 
     def wait(self) -> dict:
-        """Ask until somebody has signed in; what the service says of them."""
+        """Polls until the player has signed in. Returns the login data."""
         while True:
             try:
                 answer, _ = self.post("getGsidResult", {"gsid": self.gsid})
             except TimeoutError:
-                continue  # ask again at once
+                continue  # poll again at once
             except (OSError, http.client.HTTPException):
-                time.sleep(1)  # the service is being restarted: the session is still there
+                time.sleep(1)  # the service restarts; the session survives that
                 continue
             if answer["status"] == "OK":
                 return answer
             if answer["status"] == "RETRY":
-                time.sleep(answer["delay"])  # also when it is 0; who comes earlier may be blocked
+                time.sleep(answer["delay"])  # even if it is 0; a client that polls too early may be blocked
             elif answer["status"] == "CANCELLED":
                 raise LoginFailed("the game closed its WebSocket")
             else:
                 raise LoginFailed(answer["error"])
 
     def close(self, status: str) -> None:
-        """ "Success" or "Error": with the latter nobody can sign in with the link any more."""
+        """Ends the session. ``status`` is "Success", or "Error", which makes the link unusable."""
         self.post("closeGsid", {"gsid": self.gsid, "status": status})
 
     def post(self, name: str, fields: dict) -> tuple[dict, Message]:
@@ -72,16 +72,16 @@ class GameLogin:
         headers = {"Content-Type": "application/json"}
         evidence = self.evidence
         if self.key and evidence:
-            headers["Request-Sign"], evidence = sign(self.key, body), ""  # over exactly the bytes that are sent
+            headers["Request-Sign"], evidence = sign(self.key, body), ""  # covers exactly these bytes
         url = f"{self.base_url}/proxy/api/gameSession/{name}{evidence}"
         request = urllib.request.Request(url, body, headers)
         try:
-            with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
                 return json.load(answer), answer.headers
         except urllib.error.HTTPError as error:
             if error.code in (502, 503, 504):
                 raise ConnectionError(error.code) from None
-            return json.load(error), error.headers  # 400: what is wrong; 403: an id for the service's operator
+            return json.load(error), error.headers  # 400: the reason; 403: an id for the operator
         except urllib.error.URLError as error:
             raise error.reason if isinstance(error.reason, OSError) else OSError(error.reason) from None
 
@@ -108,19 +108,19 @@ def sign(key, body: bytes) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base_url", help="address of the service, such as http://127.0.0.1:8000")
-    parser.add_argument("key_file", nargs="?", help="a private RSA key in a PEM file, to sign the requests with")
+    parser.add_argument("key_file", nargs="?", help="PEM file with a private RSA key that signs the requests")
     arguments = parser.parse_args()
     login = GameLogin(arguments.base_url, arguments.key_file)
     try:
-        link, words = login.register(factor="this device")
-        print(f"Sign in at    {link}\nyour words    {words}", flush=True)
+        link, match = login.register(factor="this device")
+        print(f"Sign in at    {link}\nMatch code    {match}", flush=True)
         player = login.wait()
         login.close("Success")
     except KeyboardInterrupt:
         login.close("Error")
         sys.exit(1)
     except (LoginFailed, OSError) as error:
-        sys.exit(f"no sign-in: {error}")
+        sys.exit(f"login failed: {error}")
     print(f"Hello, {player['nick']} (user {player['user_id']})")
 
 

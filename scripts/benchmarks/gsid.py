@@ -1,10 +1,10 @@
-"""What game sessions cost: many polls held at once, how long it takes to accept them, memory and CPU of each, how soon
-an answer arrives after somebody has confirmed, and what others notice: userinfo over a few connections, before there is
-any poll ("alone") and while they are held ("meanwhile").
+"""Measures game sessions: many held polls at once, the time to accept them, memory and CPU time of each, and the time
+from a confirmation to the response. Also the effect on other requests: userinfo over a few connections, before the
+polls ("alone") and while they are held ("meanwhile").
 
-The polls are held by raw sockets of this process: "sent" is how long it takes to send them all, and "accepted" cannot
-be less. A login is confirmed from this process, too, by the statement that the browser's page uses: for the server it
-is a login on another worker.
+Raw sockets of this process hold the polls. "sent" is the time to send all requests; "accepted" cannot be less. This
+process also confirms the logins, with the statement that the page uses; for the server this is a login on another
+worker.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import trio
 
 from scripts.benchmarks.http_clients import Tally
-from scripts.benchmarks.oauth_ours import ours
+from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import userinfo
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, show
@@ -34,19 +34,19 @@ from tests.kit import postgres
 from tests.kit.server import Server
 
 HOLD_S = 600
-FIRST = 300  # and not counted: what is done once is done for these
-PAUSE_S = 0.01  # between two logins: the worker is idle when the next one comes
+FIRST = 300  # polls that are not measured: they pay for one-time work
+PAUSE_S = 0.01  # between two logins, so that the worker is idle
 LOOK_S = 0.2
-OTHERS = 8  # connections of others meanwhile
+OTHERS = 8  # connections of the other requests
 PATH = "/proxy/api/gameSession/getGsidResult"
-# As getGsid does it, but ten thousand at once: registering is not what is measured here.
+# Registers all sessions at once, because registration is not measured.
 _REGISTER = Statement(
     """INSERT INTO game_sessions (gsid, location, address, ends, expires)
     SELECT gsid, '', '127.0.0.1', now() + interval '20 minutes', now() + interval '30 minutes'
     FROM unnest(CAST(:gsids AS text[])) AS gsid"""
 )
 _USER = Statement("SELECT * FROM users LIMIT 1")
-# The moment of the newest poll is in its row: to ask seldom is as exact, and does not slow down what is measured.
+# The row has the time of the newest poll, so rare queries are exact and do not disturb the measurement.
 _HELD = Statement(
     f"""SELECT count(held_until) AS held, CAST(extract(epoch FROM max(held_until)) AS float) - {HOLD_S} AS newest
     FROM game_sessions"""
@@ -55,14 +55,14 @@ _HELD = Statement(
 
 @dataclass
 class Held:
-    """A poll that waits for its answer."""
+    """A poll that waits for its response."""
 
     gsid: str
     connection: socket.socket
 
 
 class Game:
-    """All the games: one epoll for their connections."""
+    """All game clients: one epoll for their connections."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
@@ -80,7 +80,7 @@ class Game:
         self._epoll.register(connection.fileno(), select.EPOLLIN)
 
     def answered(self, seconds: float) -> list[tuple[str, bytes]]:
-        """Those that have got an answer within this time."""
+        """Returns the gsid and response of the polls that were answered within this time."""
         found = []
         for number, _ in self._epoll.poll(seconds):
             held = self._held.pop(number)
@@ -99,16 +99,16 @@ class Game:
 
 
 @dataclass(frozen=True)
-class Begun:
+class Accepted:
     """Seconds from the first poll."""
 
     sent: float
     accepted: float
 
 
-async def begin(game: Game, database: Database, gsids: Sequence[str], before: int) -> Begun:
-    """Poll them all, until they are held."""
-    began = time.time()  # as the database's clock is
+async def begin(game: Game, database: Database, gsids: Sequence[str], before: int) -> Accepted:
+    """Sends all polls and waits until they are held."""
+    began = time.time()  # comparable to the clock of the database
     for at, gsid in enumerate(gsids):
         game.poll(gsid)
         if at % 500 == 0:
@@ -118,37 +118,37 @@ async def begin(game: Game, database: Database, gsids: Sequence[str], before: in
         row = await database.row(_HELD)
         assert row is not None
         if row["held"] == before + len(gsids):
-            return Begun(sent, row["newest"] - began)
+            return Accepted(sent, row["newest"] - began)
         progress(f"{row['held']} are held …")
         if early := game.answered(0):
             raise SystemExit(f"{len(early)} polls were answered before anybody logged in: {early[0][1]!r}")
         await trio.sleep(LOOK_S)
 
 
-async def hold(server: Server, target: Target, dsn: str, given: argparse.Namespace) -> dict[str, Any]:
+async def hold(server: Server, target: Target, dsn: str, options: argparse.Namespace) -> dict[str, Any]:
     base = urlsplit(server.base_url)
     game = Game((base.hostname or "", base.port or 0))
-    polls = given.polls
+    polls = options.polls
     gsids = [str(uuid.uuid4()) for _ in range(FIRST + polls)]
     workers = server.workers()
-    others = await trio.to_thread.run_sync(userinfo, target, OTHERS, given.seconds)
+    others = await trio.to_thread.run_sync(userinfo, target, OTHERS, options.seconds)
     await trio.to_thread.run_sync(others)  # warms up
     alone = await trio.to_thread.run_sync(others)
     async with Database.open(dsn, 2) as database:
         await database.value(_REGISTER, gsids=gsids)
-        # Or that comes by itself, among the polls.
+        # Otherwise autovacuum would run during the polls.
         await trio.to_thread.run_sync(postgres.execute, dsn, "VACUUM (ANALYZE) game_sessions")
         await begin(game, database, gsids[:FIRST], 0)
         cpu, memory = cpu_seconds(workers), private_kb(workers)
         begun = await begin(game, database, gsids[FIRST:], FIRST)
-        await trio.sleep(2)  # until nothing is going on any more
+        await trio.sleep(2)  # until the workers are idle
         cpu, memory = cpu_seconds(workers) - cpu, private_kb(workers) - memory
         quiet = cpu_seconds(workers)
         await trio.sleep(10)
         quiet = cpu_seconds(workers) - quiet
         progress("what others notice …")
         meanwhile = await trio.to_thread.run_sync(others)
-        took = await wake(game, GameSessionStore(database, 1, 1), await database.row(_USER), gsids, given.logins)
+        took = await wake(game, GameSessionStore(database, 1, 1), await database.row(_USER), gsids, options.logins)
     game.close()
     return {
         "workers": len(workers),
@@ -192,20 +192,20 @@ async def wake(game: Game, sessions: GameSessionStore, row: Any, gsids: Sequence
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--polls", type=int, default=10_000, help="how many are held at once")
-    parser.add_argument("--logins", type=int, default=300, help="how many of them are then confirmed")
-    parser.add_argument("--http", default="builtin,hypercorn", help="which servers")
-    given = parser.parse_args()
+    parser.add_argument("--polls", type=int, default=10_000, help="number of held polls")
+    parser.add_argument("--logins", type=int, default=300, help="number of logins to confirm")
+    parser.add_argument("--http", default="builtin,hypercorn", help="HTTP servers, separated by commas")
+    options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with postgres.running() as database:
-        for http in given.http.split(","):
+        for http in options.http.split(","):
             for workers in (1, 2):
                 dsn = database.fresh()
                 settings = {"SSO_WORKERS": str(workers), "SSO_GSID_HOLD_S": str(HOLD_S), "SSO_HTTP": http}
-                with ours(dsn, **settings) as (server, target):
-                    row = trio.run(hold, server, target, dsn, given)
+                with running_service(dsn, **settings) as (server, target):
+                    row = trio.run(hold, server, target, dsn, options)
                     rows.append({"http": http, **row})
-    show(rows, given.out)
+    show(rows, options.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What HTTP costs: a constant JSON answer by a bare ASGI application and through Quart, by the built-in server and by
-hypercorn, in the same run and by turns; and what a poll that is held costs in memory.
+"""Measures the HTTP servers: a constant JSON response of a bare ASGI application and through Quart, with the built-in
+server and with hypercorn, in turns; and the memory of a held poll.
 
-The CPU time of the server is the figure to look at: requests per second tell as much of the client and the machine.
+Compare the CPU time of the server: requests per second also depend on the client and the machine.
 """
 
 import os
@@ -41,7 +41,7 @@ class Subject:
         self.per_second.append(answers / seconds)
 
     def memory(self) -> int:
-        """Bytes that are this process's own."""
+        """Returns the resident memory in bytes."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * PAGE
 
 
@@ -57,7 +57,7 @@ def serving(kind: str, what: str) -> Iterator[Subject]:
 
 
 def load(port: int, seconds: float) -> int:
-    """How many answers came in that time; by wrk where there is one, which leaves more of the machine to the server."""
+    """Returns the number of responses. Uses wrk if it is installed, which needs less CPU time than our own client."""
     if wrk := shutil.which("wrk"):
         command = [wrk, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", f"http://127.0.0.1:{port}/"]
         found = re.search(r"(\d+) requests in", output(command))
@@ -118,12 +118,12 @@ def main() -> None:
     parser.add_argument(
         "--held", type=int, default=10_000, help="held polls of the built-in server; hypercorn gets a tenth"
     )
-    given = parser.parse_args()
-    rows = answers(given.rounds, given.seconds)
-    rows += [held("builtin", given.held), held("hypercorn", given.held // 10)]
+    options = parser.parse_args()
+    rows = answers(options.rounds, options.seconds)
+    rows += [held("builtin", options.held), held("hypercorn", options.held // 10)]
     names = ("application", "server", "CPU us", "CPU us, spread", "per second", "ratio", "ratio, spread", "held",
              "accepted in s", "kB each")  # fmt: skip
-    show([{name: row.get(name) for name in names} for row in rows], given.out)
+    show([{name: row.get(name) for name in names} for row in rows], options.out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Clients for load that costs little itself: journeys of requests, many at a time, by one thread and one epoll.
+"""A load generator that needs little CPU time: runs many scenarios at a time with one thread and one epoll.
 
-A journey is a generator: it yields a request and is sent the answer. When it returns, it has succeeded.
+A scenario is a generator: it yields a request and receives the response. It has succeeded when it returns.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 ANSWER_S = 15.0
-HOST = "127.0.0.1"  # some servers know their own name
+HOST = "127.0.0.1"  # some servers check it
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
@@ -22,12 +22,12 @@ _COOKIE = re.compile(r"^set-cookie: *([^=;]+)=([^;]*)(.*)$", re.IGNORECASE | re.
 _LOCATION = re.compile(r"^location: *(\S+)", re.IGNORECASE | re.MULTILINE)
 
 
-class Failed(Exception):
-    """An answer that a journey cannot go on with."""
+class RequestFailed(Exception):
+    """A response with which a scenario cannot continue."""
 
 
-class Unable(SystemExit):
-    """What was to be measured cannot be. Whoever can do without it goes on; for all others it is the last word."""
+class BenchmarkError(SystemExit):
+    """The measurement is not possible. Ends the program unless the caller can do without it."""
 
 
 class Answer(NamedTuple):
@@ -39,16 +39,16 @@ class Answer(NamedTuple):
     def location(self) -> str:
         found = _LOCATION.search(self.head)
         if not found:
-            raise Failed(f"{self.status} without a Location")
+            raise RequestFailed(f"{self.status} without a Location")
         return found[1]
 
 
-Journey = Generator[bytes, Answer, None]
+Scenario = Generator[bytes, Answer, None]
 
 
 @dataclass
 class Tally:
-    """What a load came to. ``took`` has the seconds of each journey that succeeded."""
+    """The result of a load. ``took`` has the seconds of each successful scenario."""
 
     seconds: float
     took: list[float] = field(default_factory=list)
@@ -59,8 +59,8 @@ class Tally:
         return took[min(len(took) - 1, int(len(took) * share))] if took else 0.0
 
 
-class Jar(dict[str, str]):
-    """The cookies of one browser at one site; paths are not looked at."""
+class CookieJar(dict[str, str]):
+    """The cookies of one browser at one site. Paths are ignored."""
 
     def take(self, answer: Answer) -> None:
         for name, value, rest in _COOKIE.findall(answer.head):
@@ -94,25 +94,25 @@ def _request(method: str, path: str, headers: Mapping[str, str], body: bytes = b
 
 
 class _Client:
-    """One connection, and the journey on it."""
+    """One connection and its current scenario."""
 
-    def __init__(self, address: tuple[str, int], journey: Journey) -> None:
+    def __init__(self, address: tuple[str, int], scenario: Scenario) -> None:
         self._address = address
         self.sock = socket.create_connection(address, timeout=ANSWER_S)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._read = b""
-        self.begin(journey)
+        self.begin(scenario)
 
-    def begin(self, journey: Journey) -> None:
-        self._journey = journey
+    def begin(self, scenario: Scenario) -> None:
+        self._journey = scenario
         self.began = time.perf_counter()
-        self.sock.sendall(next(journey))
+        self.sock.sendall(next(scenario))
 
-    def came(self) -> bool:
-        """Something was sent to us. True when the journey has ended."""
+    def receive(self) -> bool:
+        """Reads available data. Returns True when the scenario has ended."""
         data = self.sock.recv(65536)
         if not data:
-            raise Failed("the connection was closed")
+            raise RequestFailed("the connection was closed")
         self._read += data
         answer = _whole(self._read)
         if answer is None:
@@ -131,7 +131,7 @@ def _whole(data: bytes) -> Answer | None:
         return None
     head, body = data[:end], data[end + 4 :]
     if _CLOSE.search(head):
-        raise Failed("the server ends the connection")
+        raise RequestFailed("the server closes the connection")
     if found := _LENGTH.search(head):
         if len(body) < int(found[1]):
             return None
@@ -154,35 +154,35 @@ def _joined(chunks: bytes) -> bytes:
         chunks = rest[length + 2 :]
 
 
-def run(base_url: str, connections: int, seconds: float, journey: Callable[[int], Journey]) -> Tally:
-    """Journeys one after the other on each connection, until the time is up; what is begun then is not counted."""
+def run(base_url: str, connections: int, seconds: float, scenario: Callable[[int], Scenario]) -> Tally:
+    """Runs scenarios one after the other on each connection until the time is over. Unfinished ones are not counted."""
     numbers = range(connections)
-    return _drive(base_url, seconds, {number: _endless(journey, number) for number in numbers})
+    return _drive(base_url, seconds, {number: _endless(scenario, number) for number in numbers})
 
 
-def run_all(base_url: str, journeys: Iterable[Journey], connections: int, seconds: float) -> Tally:
-    """Each of these journeys once, as far as the time goes."""
-    left = iter(journeys)
+def run_all(base_url: str, scenarios: Iterable[Scenario], connections: int, seconds: float) -> Tally:
+    """Runs each scenario once, as far as the time allows."""
+    left = iter(scenarios)
     return _drive(base_url, seconds, dict.fromkeys(range(connections), left))
 
 
-def _endless(journey: Callable[[int], Journey], number: int) -> Generator[Journey, None, None]:
+def _endless(scenario: Callable[[int], Scenario], number: int) -> Generator[Scenario, None, None]:
     while True:
-        yield journey(number)
+        yield scenario(number)
 
 
-def _drive(base_url: str, seconds: float, sources: Mapping[int, Iterable[Journey]]) -> Tally:
+def _drive(base_url: str, seconds: float, sources: Mapping[int, Iterable[Scenario]]) -> Tally:
     parts = urlsplit(base_url)
     address = (parts.hostname or "", parts.port or 80)
     tally, began = Tally(seconds), time.perf_counter()
     end = began + seconds
     with ExitStack() as stack, select.epoll() as epoll:
-        clients: dict[int, tuple[_Client, Iterable[Journey]]] = {}
+        clients: dict[int, tuple[_Client, Iterable[Scenario]]] = {}
 
-        def start(source: Iterable[Journey]) -> None:
-            journey = next(iter(source), None)
-            if journey is not None:
-                client = _Client(address, journey)
+        def start(source: Iterable[Scenario]) -> None:
+            scenario = next(iter(source), None)
+            if scenario is not None:
+                client = _Client(address, scenario)
                 stack.callback(client.sock.close)
                 clients[client.sock.fileno()] = client, source
                 epoll.register(client.sock, select.EPOLLIN)
@@ -193,17 +193,17 @@ def _drive(base_url: str, seconds: float, sources: Mapping[int, Iterable[Journey
             for number, _ in epoll.poll(0.5):
                 client, source = clients[number]
                 try:
-                    if not client.came():
+                    if not client.receive():
                         continue
                     tally.took.append(time.perf_counter() - client.began)
                     following = next(iter(source), None)
                     if following is not None:
                         client.begin(following)
                         continue
-                except (Failed, OSError, AssertionError) as error:
+                except (RequestFailed, OSError, AssertionError) as error:
                     tally.failures.append(f"{type(error).__name__}: {error}")
                     if len(tally.failures) > 1000:
-                        raise Unable(f"too much fails: {tally.failures[0]}") from None
+                        raise BenchmarkError(f"too many failures: {tally.failures[0]}") from None
                     epoll.unregister(client.sock)
                     client.sock.close()
                     del clients[number]

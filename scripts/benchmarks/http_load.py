@@ -1,7 +1,7 @@
-"""Clients for a benchmark, in a process of their own: ``python -m scripts.benchmarks.http_load``.
+"""HTTP clients in a separate process: ``python -m scripts.benchmarks.http_load``.
 
-… busy PORT CONNECTIONS SECONDS     ask for / again and again; says how many answers came
-… hold PORT COUNT                   send so many polls that are held, say in how many seconds, and wait
+… busy PORT CONNECTIONS SECONDS     requests / repeatedly; prints the number of responses
+… hold PORT COUNT                   sends COUNT polls that are held, prints the seconds that it took, and waits
 """
 
 import select
@@ -21,11 +21,11 @@ POLL = (
     b"POST /hold HTTP/1.1\r\nHost: sso.example.com\r\nUser-Agent: a launcher of some game/1.2.3\r\nAccept: */*\r\n"
     b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(POLL_BODY) + POLL_BODY
 )
-AT_ONCE = 200  # connections that are being opened
+AT_ONCE = 200  # connections opened at the same time
 
 
 def busy(port: int, connections: int, seconds: float) -> int:
-    """Answers have one length: where the first one ends tells where all do."""
+    """Counts responses. They all have the length of the first one."""
     with ExitStack() as stack, select.epoll() as epoll:
         clients: dict[int, socket.socket] = {}
         for _ in range(connections):

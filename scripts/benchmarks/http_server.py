@@ -1,6 +1,6 @@
-"""A server to be measured: ``python -m scripts.benchmarks.http_server builtin|hypercorn bare|quart``.
+"""The server under measurement: ``python -m scripts.benchmarks.http_server builtin|hypercorn bare|quart``.
 
-Says its port on standard output, and serves until SIGTERM. ``/hold`` waits as a poll does, until ``/release``.
+Prints its port and serves until SIGTERM. ``/hold`` is held like a poll, until ``/release``.
 """
 
 import signal
@@ -24,9 +24,9 @@ HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % l
 
 async def bare(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
-        for moment in ("startup", "shutdown"):
+        for event in ("startup", "shutdown"):
             await receive()
-            await send({"type": f"lifespan.{moment}.complete"})
+            await send({"type": f"lifespan.{event}.complete"})
         return
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     await send({"type": "http.response.body", "body": BODY})
@@ -54,11 +54,11 @@ def quart() -> FastQuart:
         return reply({"status": "OK"})
 
     @app.get("/held")
-    async def how_many() -> Response:
+    async def count_held() -> Response:
         return reply({"held": held})
 
     @app.get("/release")
-    async def let_go() -> Response:
+    async def release_held() -> Response:
         release.set()
         return reply({"status": "OK"})
 

@@ -1,5 +1,5 @@
-"""What signing in costs: the login operation (POST /proxy/api/login) and the sign-in form of a browser, with the
-default password hash, which is meant to be slow, and with the cheapest, which shows what all the rest costs.
+"""Measures logins: POST /proxy/api/login and the sign-in form of a browser, with the default password hash, which is
+slow on purpose, and with the cheapest hash, which shows the cost of everything else.
 """
 
 import itertools
@@ -9,11 +9,11 @@ from urllib.parse import urljoin
 
 import orjson
 
-from scripts.benchmarks.http_clients import Failed, Jar, Journey, Tally, get, post, post_json, run
+from scripts.benchmarks.http_clients import CookieJar, RequestFailed, Scenario, Tally, get, post, post_json, run
 from scripts.benchmarks.oauth_login import filled
-from scripts.benchmarks.oauth_ours import ours
+from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_target import Target
-from scripts.benchmarks.report import arguments, cpu_seconds, family, progress, show
+from scripts.benchmarks.report import arguments, cpu_seconds, process_tree, progress, show
 from tests.kit import postgres
 
 HASHES = {
@@ -22,23 +22,23 @@ HASHES = {
 }
 
 
-def operation(target: Target, user: str) -> Journey:
+def operation(target: Target, user: str) -> Scenario:
     answer = yield post_json(
         "/proxy/api/login", orjson.dumps({"login": user, "password": target.password, "factor": "bench"})
     )
     if answer.status != 200 or orjson.loads(answer.body).get("status") != "OK":
-        raise Failed(f"{answer.status} {answer.body[:200]!r}")
+        raise RequestFailed(f"{answer.status} {answer.body[:200]!r}")
 
 
-def browser(target: Target, user: str) -> Journey:
-    """The form, and its answer."""
+def browser(target: Target, user: str) -> Scenario:
+    """Requests the form and submits it."""
     page = yield get("/login")
-    jar = Jar()
+    jar = CookieJar()
     jar.take(page)
     path, fields = filled(page, "/login", user, target.password)
     answer = yield post(urljoin("/login", path), fields, jar.headers())
     if answer.status != 303:
-        raise Failed(f"{answer.status} at {path}")
+        raise RequestFailed(f"{answer.status} at {path}")
 
 
 WAYS = {"operation": operation, "browser": browser}
@@ -48,27 +48,27 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=32)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with postgres.running() as database:
-        for (kind, settings), (way, journey) in itertools.product(HASHES.items(), WAYS.items()):
-            with ours(database.fresh(), **settings) as (server, target):
+        for (kind, settings), (way, scenario) in itertools.product(HASHES.items(), WAYS.items()):
+            with running_service(database.fresh(), **settings) as (server, target):
                 turns = itertools.cycle(target.users)
                 tallies: list[tuple[Tally, float, float]] = []
-                for turn in range(given.rounds + 1):
-                    progress(f"{way}, {kind} hash, round {turn} of {given.rounds} …")
-                    workers, databases = server.workers(), family(database.pid())
+                for turn in range(options.rounds + 1):
+                    progress(f"{way}, {kind} hash, round {turn} of {options.rounds} …")
+                    workers, databases = server.workers(), process_tree(database.pid())
                     before, database_before = cpu_seconds(workers), cpu_seconds(databases)
                     tally = run(
                         target.base_url,
-                        given.connections,
-                        given.seconds,
-                        lambda _, journey=journey, target=target, turns=turns: journey(target, next(turns)),  # type: ignore[misc]
+                        options.connections,
+                        options.seconds,
+                        lambda _, scenario=scenario, target=target, turns=turns: scenario(target, next(turns)),  # type: ignore[misc]
                     )
                     used = cpu_seconds(workers) - before
                     tallies.append((tally, used, cpu_seconds(databases) - database_before))
             rows.append({"what": way, "hash": kind, **figures(tallies[1:])})  # the first warms up
-    show(rows, given.out)
+    show(rows, options.out)
 
 
 def figures(tallies: list[tuple[Tally, float, float]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A browser's way through an OAuth server: authorize, sign in, back to authorize, the code, the tokens."""
+"""A browser login at an OAuth server: authorize, sign in, back to authorize, code, tokens."""
 
 import html
 import re
@@ -8,10 +8,20 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 
-from scripts.benchmarks.http_clients import Answer, Failed, Jar, Journey, Unable, get, post, post_json, run_all
+from scripts.benchmarks.http_clients import (
+    Answer,
+    BenchmarkError,
+    CookieJar,
+    RequestFailed,
+    Scenario,
+    get,
+    post,
+    post_json,
+    run_all,
+)
 from scripts.benchmarks.oauth_target import SinglePage, Target
 
-STEPS_MOST = 12
+MAX_STEPS = 12
 PREPARE_S = 60.0
 _FORM = re.compile(r"<form\b([^>]*)>(.*?)(?:</form>|$)", re.DOTALL)
 _INPUT = re.compile(r"<input\b([^>]*)>")
@@ -19,17 +29,17 @@ _ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 _CODE = re.compile(r"[?&]code=([^&#]+)")
 
 
-def login(target: Target, user: str, took: Callable[[dict[str, Any]], None]) -> Journey:
-    """A browser that was never here, as far as the tokens."""
-    code = yield from obtain_code(target, user, Jar())
+def login(target: Target, user: str, took: Callable[[dict[str, Any]], None]) -> Scenario:
+    """Logs in with a new browser and passes the tokens on."""
+    code = yield from obtain_code(target, user, CookieJar())
     took(tokens_of((yield post(target.token, target.code_form(code), target.token_headers))))
 
 
-def obtain_code(target: Target, user: str, jar: Jar) -> Generator[bytes, Answer, str]:
+def obtain_code(target: Target, user: str, jar: CookieJar) -> Generator[bytes, Answer, str]:
     path = target.authorize_path()
     if target.single_page:
         path = yield from _by_program(target, target.single_page, path, user, jar)
-    for _ in range(STEPS_MOST):
+    for _ in range(MAX_STEPS):
         answer = yield get(path, jar.headers())
         jar.take(answer)
         if answer.status == 200:
@@ -37,30 +47,32 @@ def obtain_code(target: Target, user: str, jar: Jar) -> Generator[bytes, Answer,
             answer = yield post(path, fields, {"Referer": target.base_url + path, **jar.headers()})
             jar.take(answer)
         if answer.status not in (302, 303):
-            raise Failed(f"{answer.status} at {path.partition('?')[0]}")
+            raise RequestFailed(f"{answer.status} at {path.partition('?')[0]}")
         if answer.location.startswith(target.redirect_uri):
             break
         parts = urlsplit(urljoin(target.base_url + path, answer.location))
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
     found = _CODE.search(answer.location)
     if not found:
-        raise Failed("no code")
+        raise RequestFailed("no code")
     return found[1]
 
 
-def _by_program(target: Target, page: SinglePage, path: str, user: str, jar: Jar) -> Generator[bytes, Answer, str]:
-    """What the page's program does unless somebody is signed in already; the page itself is a file."""
+def _by_program(
+    target: Target, page: SinglePage, path: str, user: str, jar: CookieJar
+) -> Generator[bytes, Answer, str]:
+    """Does what the script of a single-page sign-in does, unless a user is signed in already."""
     if not jar:
         yield get(path)
         answer = yield post_json(page.login, orjson.dumps({"username": user, "password": target.password}))
         if answer.status != 200:
-            raise Failed(f"{answer.status} at {page.login}")
+            raise RequestFailed(f"{answer.status} at {page.login}")
         jar.take(answer)
     return f"{path}&{page.then}"
 
 
 def filled(page: Answer, path: str, user: str, password: str) -> tuple[str, dict[str, str]]:
-    """Where the page's form with a password leads, and all of its fields."""
+    """Returns the target of the sign-in form and its filled fields."""
     for attributes, inside in _FORM.findall(page.body.decode()):
         fields = [_attributes(text) for text in _INPUT.findall(inside)]
         if not any(one.get("type") == "password" for one in fields):
@@ -75,7 +87,7 @@ def filled(page: Answer, path: str, user: str, password: str) -> tuple[str, dict
             if "name" in one and one.get("type") != "checkbox"
         }
         return urljoin(path, _attributes(attributes).get("action", path)), values
-    raise Failed("a page without a form to sign in")
+    raise RequestFailed("the page has no sign-in form")
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -84,13 +96,13 @@ def _attributes(text: str) -> dict[str, str]:
 
 def tokens_of(answer: Answer) -> dict[str, Any]:
     if answer.status != 200:
-        raise Failed(f"{answer.status} {answer.body[:200]!r}")
+        raise RequestFailed(f"{answer.status} {answer.body[:200]!r}")
     tokens: dict[str, Any] = orjson.loads(answer.body)
     return tokens
 
 
 def signed_in(target: Target, count: int) -> list[dict[str, Any]]:
-    """The tokens of so many logins."""
+    """Returns the tokens of so many logins."""
     tokens: list[dict[str, Any]] = []
     users = target.users
     for _ in range(target.tries):
@@ -98,12 +110,12 @@ def signed_in(target: Target, count: int) -> list[dict[str, Any]]:
         failures = prepare(target, (login(target, users[at % len(users)], tokens.append) for at in missing))
         if len(tokens) >= count:
             return tokens
-    raise Unable(f"{len(tokens)} of {count} signed in: {failures[:1]}")
+    raise BenchmarkError(f"{len(tokens)} of {count} signed in: {failures[:1]}")
 
 
-def prepare(target: Target, journeys: Iterable[Journey], seconds: float = PREPARE_S) -> list[str]:
-    """Each of them once, as far as the time goes. What failed is told where that has to be expected."""
-    failures = run_all(target.base_url, journeys, target.at_once, seconds).failures
+def prepare(target: Target, scenarios: Iterable[Scenario], seconds: float = PREPARE_S) -> list[str]:
+    """Runs each scenario once, as far as the time allows. Returns the failures if the target may have some."""
+    failures = run_all(target.base_url, scenarios, target.at_once, seconds).failures
     if failures and target.tries == 1:
-        raise Unable(f"the load could not be prepared: {failures[0]}")
+        raise BenchmarkError(f"the load could not be prepared: {failures[0]}")
     return failures

@@ -1,11 +1,11 @@
-"""One measurement of one server, and rows of many."""
+"""Measurements of a server, and the rows of the result table."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripts.benchmarks.http_clients import Unable
+from scripts.benchmarks.http_clients import BenchmarkError
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import WORK, Load
 from scripts.benchmarks.report import cpu_seconds, resident_mb
@@ -13,7 +13,7 @@ from scripts.benchmarks.report import cpu_seconds, resident_mb
 
 @dataclass
 class Subject:
-    """A server that runs, and the processes whose time counts as its own and as its database's."""
+    """A running server, its processes and the processes of its database."""
 
     target: Target
     own: Callable[[], list[int]]
@@ -47,11 +47,11 @@ def figures(subject: Subject, load: Load) -> Figures:
     used = cpu_seconds(own) - before
     answers = len(tally.took)
     if not answers:
-        raise Unable(f"nothing succeeded: {tally.failures[:1]}")
+        raise BenchmarkError(f"nothing succeeded: {tally.failures[:1]}")
     return Figures(
         per_second=answers / tally.seconds,
         us=used / answers * 1e6,
-        database_us=sum(now - was for was, now in _still_there(database_before)) / answers * 1e6,
+        database_us=sum(now - was for was, now in _surviving(database_before)) / answers * 1e6,
         p50=tally.quantile(0.5) * 1e3,
         p99=tally.quantile(0.99) * 1e3,
         rss=resident_mb(subject.own()),
@@ -59,8 +59,8 @@ def figures(subject: Subject, load: Load) -> Figures:
     )
 
 
-def _still_there(before: Mapping[int, float]) -> Iterator[tuple[float, float]]:
-    """PostgreSQL starts and ends processes as it likes: what those used that have ended is not known any more."""
+def _surviving(before: Mapping[int, float]) -> Iterator[tuple[float, float]]:
+    """Yields the CPU time before and after of processes that still run. PostgreSQL may end processes in between."""
     for pid, was in before.items():
         now = cpu_seconds([pid])
         if now >= was:
@@ -88,13 +88,13 @@ def row(work: str, rounds: Sequence[Figures]) -> dict[str, Any]:
 
 @dataclass
 class Compared:
-    """Rounds of ours and a peer's, and what kept the peer from some or all of them."""
+    """Rounds of our service and of a peer, with a note if the peer failed."""
 
     rounds: list[tuple[Figures, Figures]] = field(default_factory=list)
     note: str = ""
 
     def rows(self, ours: str, peer: str, work: str) -> list[dict[str, Any]]:
-        """Ours beside a peer, and the peer with how much more of the same we do: in a second, and of CPU time."""
+        """Returns a row of our service and one of the peer, which has the ratios of rate and CPU time."""
         note = {"note": self.note} if self.note else {}
         if not self.rounds:
             return [{"server": peer, "work": work, **note}]

@@ -1,8 +1,8 @@
 """Other OAuth servers to compare with: a folder of scripts that install, start and stop them.
 
-The folder is named by SSO_PEERS; where they are installed, by PEERS_DIR. A peer is told as its script and
-what that is to be started with: ``node:postgres:2`` is ``node.sh start postgres 2``. That leaves its process id in
-``$PEERS_DIR/run/NAME.pid``, and ``load/targets/NAME.json`` says where things are and what is particular.
+SSO_PEERS names the folder, PEERS_DIR the place where they are installed. A peer is named by its script and the script's
+arguments: ``node:postgres:2`` runs ``node.sh start postgres 2``. The script writes its process id to
+``$PEERS_DIR/run/NAME.pid``; ``load/targets/NAME.json`` has the endpoints and peculiarities of the server.
 """
 
 import json
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx
 
-from scripts.benchmarks.http_clients import Unable
+from scripts.benchmarks.http_clients import BenchmarkError
 from scripts.benchmarks.oauth_target import SinglePage, Target
-from scripts.benchmarks.report import family
+from scripts.benchmarks.report import process_tree
 
 RUN_S = 60
 ANSWERS_S = 5
@@ -39,7 +39,7 @@ class Peers:
     def find(cls) -> "Peers":
         scripts = Path(os.environ.get("SSO_PEERS", ""))
         if not (scripts / "env.sh").is_file():
-            raise SystemExit("there is nothing to compare with: SSO_PEERS must name a folder of peers' scripts")
+            raise SystemExit("SSO_PEERS must name a folder with the scripts of the peers")
         work = Path(os.environ.get("PEERS_DIR", ""))
         if not (work / "run").is_dir():
             raise SystemExit(f"the peers are not installed: set PEERS_DIR and run {scripts}/install.sh")
@@ -47,7 +47,7 @@ class Peers:
 
     @contextmanager
     def database(self) -> Iterator[str]:
-        """Their PostgreSQL. Whoever is compared uses the same one."""
+        """Runs the PostgreSQL that all compared servers use. Yields its base URL."""
         if not self._run("db.sh", "start"):
             raise SystemExit(f"the peers' database does not start: see {self._work}/run/postgres.log")
         try:
@@ -60,23 +60,23 @@ class Peers:
 
     @contextmanager
     def running(self, peer: str) -> Iterator[tuple[Target, Callable[[], list[int]]]]:
-        """A peer, told as script:argument:argument, and the processes it consists of."""
+        """Starts a peer, named as script:argument:argument. Yields its target and its processes."""
         script, *arguments = peer.split(":")
         kind = self._kind(script)
-        self._run(f"{script}.sh", "start", *arguments)  # what it returns does not always say whether it runs
+        self._run(f"{script}.sh", "start", *arguments)  # its exit code is not reliable
         try:
             target = self._target(kind)
             if not _answers(target):
-                raise Unable(f"{peer} does not start: see {self._work}/run/{kind}.log")
-            yield target, lambda: family(self._pid(kind))
+                raise BenchmarkError(f"{peer} does not start: see {self._work}/run/{kind}.log")
+            yield target, lambda: process_tree(self._pid(kind))
         finally:
             self._run(f"{script}.sh", "stop")
 
     def _kind(self, script: str) -> str:
-        """What a script calls its server: as itself, or it is the beginning of that."""
+        """Returns the name of the script's target file, which begins with the name of the script."""
         found = sorted(path.stem for path in (self._scripts / "load/targets").glob(f"{script}*.json"))
         if not found or not (self._scripts / f"{script}.sh").is_file():
-            raise Unable(f"there is no peer {script}")
+            raise BenchmarkError(f"there is no peer {script}")
         return found[0]
 
     def _target(self, kind: str) -> Target:
@@ -110,7 +110,7 @@ class Peers:
     def _run(self, script: str, *arguments: str) -> bool:
         settings = os.environ | {"PEERS_DIR": str(self._work), "BENCH_USERS": str(USERS)}
         command = ["bash", str(self._scripts / script), *arguments]
-        # Not into a pipe: what they start would keep it open.
+        # No pipe for the output: the started processes would keep it open.
         with suppress(subprocess.TimeoutExpired):
             done = subprocess.run(
                 command, env=settings, check=False, timeout=RUN_S, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

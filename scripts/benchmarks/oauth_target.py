@@ -1,4 +1,4 @@
-"""An OAuth server as the benchmarks see it: where things are, and in what it differs from the others."""
+"""An OAuth server as a target of the benchmarks: its endpoints and peculiarities."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 @dataclass(frozen=True)
 class SinglePage:
-    """A sign-in page that is a program: it posts JSON, and goes on to authorize with a parameter more."""
+    """A single-page sign-in: it posts JSON and returns to authorize with an additional parameter."""
 
     login: str
     then: str
@@ -28,14 +28,14 @@ class Target:
     password: str = field(repr=False)
     scope: str = "openid offline_access email profile"
     authorize_params: Mapping[str, str] = field(default_factory=dict)
-    token_params: Mapping[str, str] | None = None  # in place of the client's credentials
+    token_params: Mapping[str, str] | None = None  # instead of the client's credentials
     token_headers: Mapping[str, str] = field(default_factory=dict)
     refresh_params: Mapping[str, str] = field(default_factory=dict)
-    single_page: SinglePage | None = None  # or the page has a form
-    # Some fail now and then when several sign in at once. What is measured counts failures; what prepares it may retry.
+    single_page: SinglePage | None = None  # None: the page has a form
+    # Some servers occasionally fail concurrent sign-ins. Measurements count failures; preparations may retry.
     at_once: int = 8
     tries: int = 1
-    spare_chains: int = 0  # of refresh tokens: each that is lost ends one
+    spare_chains: int = 0  # additional chains of refresh tokens, because a lost token ends its chain
 
     def authorize_path(self) -> str:
         query = {
@@ -54,7 +54,7 @@ class Target:
         return {**fields, **self._credentials()}
 
     def refresh_form(self) -> dict[str, str]:
-        """All but the token."""
+        """Returns the form of a refresh request without the token."""
         return {"grant_type": "refresh_token", **self.refresh_params, **self._credentials()}
 
     def _credentials(self) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
-"""What is asked of an OAuth server under load: its keys, who somebody is, the next refresh token, a whole login.
+"""The kinds of load for an OAuth server: key set, userinfo, refresh, redemption of codes, whole login.
 
-Each of them prepares what it needs, and gives the load itself: only that is measured.
+Each function prepares what the load needs and returns the load; only the load is measured.
 """
 
 import itertools
@@ -8,20 +8,31 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from scripts.benchmarks.http_clients import Answer, Failed, Jar, Journey, Tally, Unable, get, post, run, run_all
+from scripts.benchmarks.http_clients import (
+    Answer,
+    BenchmarkError,
+    CookieJar,
+    RequestFailed,
+    Scenario,
+    Tally,
+    get,
+    post,
+    run,
+    run_all,
+)
 from scripts.benchmarks.oauth_login import login, obtain_code, prepare, signed_in, tokens_of
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_wrk import load
 
 USERINFO_TOKENS = 4
 CODES_PER_SECOND = 1000
-CODES_S = 10.0  # to get them: they live for a minute, and are used after that
+CODES_S = 10.0  # time to obtain codes, which are valid for a minute
 
 Load = Callable[[], Tally]
 
 
 def jwks(target: Target, connections: int, seconds: float) -> Load:
-    def ask(_: int) -> Journey:
+    def ask(_: int) -> Scenario:
         _good((yield get(target.jwks)))
 
     return lambda: load(target.base_url, target.jwks, connections, seconds, ask)
@@ -32,10 +43,10 @@ def userinfo(target: Target, connections: int, seconds: float) -> Load:
 
 
 def userinfo_of(people: list[dict[str, Any]], target: Target, connections: int, seconds: float) -> Load:
-    """By the tokens of these."""
+    """Requests userinfo with the tokens of these logins."""
     tokens = [one["access_token"] for one in people]
 
-    def ask(number: int) -> Journey:
+    def ask(number: int) -> Scenario:
         token = tokens[number % len(tokens)]
         _good((yield get(target.userinfo, {"Authorization": f"Bearer {token}"})))
 
@@ -43,43 +54,43 @@ def userinfo_of(people: list[dict[str, Any]], target: Target, connections: int, 
 
 
 def refresh(target: Target, connections: int, seconds: float) -> Load:
-    # wrk makes a request or two more than it has connections.
+    # wrk sends a request or two more than it has connections.
     return refresh_of(signed_in(target, connections + 2 + target.spare_chains), target, connections, seconds)
 
 
 def refresh_of(people: list[dict[str, Any]], target: Target, connections: int, seconds: float) -> Load:
-    """The chains of these, who are more than there are connections."""
+    """Refreshes the tokens of these logins, of which there are more than connections."""
     if not all("refresh_token" in one for one in people):
-        raise Unable("no refresh token came")
+        raise BenchmarkError("the server issued no refresh token")
     tokens = [one["refresh_token"] for one in people]
     form, headers = target.refresh_form(), target.token_headers
 
-    def ask(number: int) -> Journey:
+    def ask(number: int) -> Scenario:
         answer = tokens_of((yield post(target.token, {**form, "refresh_token": tokens[number]}, headers)))
         tokens[number] = answer["refresh_token"]
 
-    given = {
+    settings = {
         "BODY": f"{urlencode(form)}&refresh_token=",
         "HEADERS": "\n".join(f"{name}: {value}" for name, value in headers.items()),
     }
-    return lambda: load(target.base_url, target.token, connections, seconds, ask, "refresh.lua", tokens, **given)
+    return lambda: load(target.base_url, target.token, connections, seconds, ask, "refresh.lua", tokens, **settings)
 
 
 def redeem(target: Target, connections: int, seconds: float) -> Load:
-    """Codes can be used once: so many are made, or as many as there is time for, and it ends with the last."""
+    """Redeems codes that were obtained beforehand, as many as time allowed. Ends with the last code."""
     codes: list[str] = []
-    jar = Jar()
+    jar = CookieJar()
 
-    def collect(user: str) -> Journey:
+    def collect(user: str) -> Scenario:
         codes.append((yield from obtain_code(target, user, jar)))
 
     user = target.users[0]
     failures = prepare(target, [collect(user)])
     failures += prepare(target, (collect(user) for _ in range(round(CODES_PER_SECOND * seconds))), CODES_S)
     if not codes:
-        raise Unable(f"there is no code to redeem: {failures[:1]}")
+        raise BenchmarkError(f"there is no code to redeem: {failures[:1]}")
 
-    def ask(code: str) -> Journey:
+    def ask(code: str) -> Scenario:
         tokens_of((yield post(target.token, target.code_form(code), target.token_headers)))
 
     return lambda: run_all(target.base_url, (ask(code) for code in codes), connections, seconds)
@@ -101,4 +112,4 @@ WORK: dict[str, Callable[[Target, int, float], Load]] = {
 
 def _good(answer: Answer) -> None:
     if answer.status != 200:
-        raise Failed(f"{answer.status} {answer.body[:200]!r}")
+        raise RequestFailed(f"{answer.status} {answer.body[:200]!r}")

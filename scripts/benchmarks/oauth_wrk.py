@@ -1,4 +1,4 @@
-"""Load by wrk, which leaves more of the machine to the server; by our own clients where there is none."""
+"""Load by wrk, which needs little CPU time, or by our own client if wrk is not installed."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.benchmarks.http_clients import Journey, Tally, Unable, run
+from scripts.benchmarks.http_clients import BenchmarkError, Scenario, Tally, run
 
 HERE = Path(__file__).parent
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
 class WrkTally(Tally):
-    """wrk tells quantiles, not each answer."""
+    """A result with the quantiles that wrk reports; it does not report each response."""
 
     def __init__(self, seconds: float, answers: int, quantiles: dict[float, float], bad: int) -> None:
         super().__init__(seconds, [0.0] * answers, ["not 200"] * bad)
@@ -31,12 +31,12 @@ def load(
     path: str,
     connections: int,
     seconds: float,
-    ask: Callable[[int], Journey],
+    ask: Callable[[int], Scenario],
     script: str = "",
     tokens: Sequence[str] = (),
     **settings: str,
 ) -> Tally:
-    """A script of wrk's, and the same as a journey."""
+    """Generates a load with a script of wrk, or with the equivalent scenario."""
     wrk = shutil.which("wrk")
     if not wrk:
         return run(base_url, connections, seconds, ask)
@@ -46,7 +46,7 @@ def load(
         environment = {**os.environ, "TOKENS": str(file), "ASK_PATH": path, **settings}
         done = subprocess.run([*command, base_url + path], env=environment, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise Unable(f"wrk: {(done.stdout + done.stderr).strip()[-200:]}")
+        raise BenchmarkError(f"wrk: {(done.stdout + done.stderr).strip()[-200:]}")
     return _read(done.stdout)
 
 

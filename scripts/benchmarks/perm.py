@@ -1,6 +1,6 @@
-"""What permissions cost: the endpoint meta/data (list_short) with many roles, cold and warm, and the engine alone.
+"""Measures permissions: the endpoint meta/data (list_short) with many roles, cold and warm, and the engine alone.
 
-Of N roles with conditions a user has three. Warm cost should not grow with the roles that do not apply.
+A user has three of N roles with conditions. The warm cost should not grow with the number of roles.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ CONNECTIONS = 16
 
 
 def role(number: int) -> dict[str, Any]:
-    """Conditions of every kind; the first three hold for the user of the benchmark."""
+    """Returns a role with a condition; those of the first three are met by the user of the benchmark."""
     kinds = (
         {"domain": f"d{number}.example"},
         {"uid": [str(10_000_000 + number)]},
@@ -57,7 +57,7 @@ def engine(roles: int, seconds: float) -> dict[str, Any]:
 
 
 def _casbin(roles: int) -> Any:
-    """The same answer from a plain role model: three roles of the user among as many."""
+    """Returns a pycasbin enforcer with the same result: the user has three of as many roles."""
     model = casbin.Enforcer.new_model(
         text="""
 [request_definition]
@@ -81,7 +81,7 @@ m = g(r.sub, p.sub) && r.obj == p.obj && r.act == p.act
 
 
 def _repeat(work: Any, seconds: float) -> float:
-    """CPU seconds of one call."""
+    """Returns the CPU seconds of one call."""
     count, started = 0, time.process_time()
     while time.process_time() - started < seconds:
         for _ in range(20):
@@ -144,20 +144,20 @@ async def _load(
 
 
 def main() -> None:
-    given = arguments(__doc__ or "").parse_args()
+    options = arguments(__doc__ or "").parse_args()
     rows: list[dict[str, Any]] = []
     for roles in SIZES:
         progress(f"engine, {roles} roles …")
-        rows.append(engine(roles, given.seconds))
+        rows.append(engine(roles, options.seconds))
     with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
         settings = QUICK | {"SSO_DATABASE_URL": database.fresh(), "SSO_RATE_LOGIN": "0", "SSO_LOG_LEVEL": "warning"}
         with running(Path(folder), **settings) as server, server.client() as client:
             studio = Studio(server, client)
             for roles in SIZES:
                 progress(f"meta/data, {roles} roles …")
-                rows += endpoint(server, studio, roles, given.seconds)
+                rows += endpoint(server, studio, roles, options.seconds)
     names = ("what", "roles", "cold ms", "us", "per second", "pycasbin us", "ratio")
-    show([{name: row.get(name) for name in names} for row in rows], given.out)
+    show([{name: row.get(name) for name in names} for row in rows], options.out)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
--- Chains of refresh tokens: each request takes the oldest that is free, each answer brings its successor.
--- For one thread of wrk, with more tokens than connections. BODY is the form up to the token's value, HEADERS are lines.
+-- Refreshes tokens: each request takes the oldest free token, each response adds its successor.
+-- For one thread of wrk, with more tokens than connections. BODY is the form up to the value of the token, HEADERS has one
+-- header per line.
 local queue, first, last = {}, 1, 0
 local body, path = os.getenv("BODY"), os.getenv("ASK_PATH")
 local headers = { ["Content-Type"] = "application/x-www-form-urlencoded" }

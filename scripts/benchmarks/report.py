@@ -1,4 +1,4 @@
-"""What benchmarks share: a progress line, a table, a JSON file, and the CPU time of processes."""
+"""Shared by the benchmarks: progress line, result table, JSON file, CPU time and memory of processes."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long each measurement takes")
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds per measurement")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     return parser
 
@@ -27,7 +27,7 @@ def progress(text: str) -> None:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """User and system time of these processes so far, without those that have ended."""
+    """Returns user and system time of the processes that still run."""
     total = 0
     for pid in pids:
         with suppress(OSError):
@@ -37,7 +37,7 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def private_kb(pids: Iterable[int]) -> int:
-    """Memory that is these processes' own: what would be free without them."""
+    """Returns the private memory of the processes, which would be freed if they ended."""
     total = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -47,7 +47,7 @@ def private_kb(pids: Iterable[int]) -> int:
 
 
 def resident_mb(pids: Iterable[int]) -> float:
-    """Memory that these processes have, all told: what two of them share is counted twice."""
+    """Returns the resident memory of the processes; shared pages are counted for each process."""
     pages = 0
     for pid in pids:
         with suppress(OSError):
@@ -57,7 +57,7 @@ def resident_mb(pids: Iterable[int]) -> float:
 
 def show(rows: list[dict[str, Any]], out: Path | None) -> None:
     progress("")
-    names = sorted(dict.fromkeys(name for row in rows for name in row), key=lambda name: name == "note")  # that last
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key=lambda name: name == "note")  # notes last
     cells = [[_cell(row.get(name)) for name in names] for row in rows]
     widths = [max(len(name), *(len(line[at]) for line in cells)) for at, name in enumerate(names)]
     for line in ([*names], *cells):
@@ -70,15 +70,15 @@ def _cell(value: Any) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def family(pid: int) -> list[int]:
-    """A process and all that descend from it, as they are now."""
+def process_tree(pid: int) -> list[int]:
+    """Returns a process and its current descendants."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
                 parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
                 children.setdefault(parent, []).append(int(folder.name))
-    found = [pid]
-    for member in found:
-        found += children.get(member, [])
-    return found
+    tree = [pid]
+    for member in tree:
+        tree += children.get(member, [])
+    return tree

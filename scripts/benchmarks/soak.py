@@ -1,8 +1,8 @@
-"""Does it grow? Steady load of every kind for some minutes, and the memory of the worker along the way.
+"""Looks for memory leaks: runs a steady load of every kind for some minutes and records the memory of the worker.
 
-Games register, poll, are logged in or give up; a web site refreshes tokens and asks who somebody is. What the worker
-holds at the end should be what it held after the first minutes. Its private memory grows for longer than that, since
-it begins with the pages of the process that it was forked from, and has a copy of each that it touches.
+Games register, poll, log in or give up; a web site refreshes tokens and requests userinfo. The memory at the end should
+equal that after the first minutes. Private memory grows for longer, because the worker copies pages of its parent
+process when it writes to them.
 """
 
 import statistics
@@ -23,7 +23,7 @@ from tests.kit.oauth import new_browser, new_site
 from tests.kit.server import QUICK, Server, running
 
 EVERY_S = 15.0
-PAUSE_S = 0.02  # of each of the loads between two requests: about half of what one worker can do
+PAUSE_S = 0.02  # between two requests of each load: about half of the capacity of one worker
 GAME = "/proxy/api/gameSession"
 
 
@@ -38,10 +38,10 @@ class Load:
 
     async def run(self) -> None:
         async with self._http, trio.open_nursery() as nursery:
-            for work in (self._site_asks, self._site_refreshes, self._games_log_in, self._games_give_up):
-                nursery.start_soon(self._again, work)
+            for work in (self._site_requests_userinfo, self._site_refreshes, self._games_log_in, self._games_give_up):
+                nursery.start_soon(self._repeat, work)
 
-    async def _again(self, work: Any) -> None:
+    async def _repeat(self, work: Any) -> None:
         while True:
             await work()
             await trio.sleep(PAUSE_S)
@@ -52,7 +52,7 @@ class Load:
         self.requests += 1
         return answer.json()
 
-    async def _site_asks(self) -> None:
+    async def _site_requests_userinfo(self) -> None:
         bearer = {"Authorization": f"Bearer {self._tokens['access_token']}"}
         await self._ask("GET", "/proxy/oauth/userinfo", headers=bearer)
         await self._ask("GET", "/proxy/oauth/keys")
@@ -72,10 +72,10 @@ class Load:
     async def _games_give_up(self) -> None:
         game = await self._ask("POST", f"{GAME}/getGsid", json={})
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hang_up, game["gsid"])
+            nursery.start_soon(self._disconnect_while_polling, game["gsid"])
         await self._ask("POST", f"{GAME}/closeGsid", json={"gsid": game["gsid"], "status": "Error"})
 
-    async def _hang_up(self, gsid: str) -> None:
+    async def _disconnect_while_polling(self, gsid: str) -> None:
         with trio.move_on_after(0.05):
             await self._http.post(f"{GAME}/getGsidResult", json={"gsid": gsid})
 
@@ -111,7 +111,7 @@ def descriptors(pid: int) -> int:
 
 
 def growth(rows: list[dict[str, Any]]) -> float:
-    """MB an hour, over the second half: the first fills what is filled once."""
+    """Returns MB per hour over the second half, because caches fill during the first."""
     half = rows[len(rows) // 2 :]
     line = statistics.linear_regression([row["seconds"] for row in half], [row["RSS MB"] for row in half])
     return line.slope * 3600
@@ -119,14 +119,14 @@ def growth(rows: list[dict[str, Any]]) -> float:
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long")
-    given = parser.parse_args()
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration")
+    options = parser.parse_args()
     with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
         dsn = database.fresh()
         settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_GETGSID": "0", "SSO_LOG_LEVEL": "error"}
         with running(Path(folder), **settings) as server:
-            rows = trio.run(soak, server, dsn, given.minutes)
-    show(rows, given.out)
+            rows = trio.run(soak, server, dsn, options.minutes)
+    show(rows, options.out)
     print(f"growth over the second half: {growth(rows):.1f} MB an hour")
 
 

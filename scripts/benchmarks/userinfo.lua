@@ -1,4 +1,4 @@
--- Who somebody is: a few access tokens in turn. TOKENS is a file of them, ASK_PATH the endpoint.
+-- Requests userinfo with a few access tokens in turn. TOKENS is a file with the tokens, ASK_PATH the endpoint.
 local requests, at = {}, 0
 
 function init()

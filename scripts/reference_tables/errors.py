@@ -8,7 +8,21 @@ from sso.core.errors import ApiError
 
 NOT_FOR_CLIENTS = ("cli", "state", "play")
 # Modules whose ValueErrors reach the client after the name of a field.
-FIELD_MODULES = ("web/models.py", "core/net.py", "core/mail_address.py", "core/keys.py", "accounts/option_fields.py")
+FIELD_MODULES = (
+    "accounts/login_options.py",
+    "core/keys.py",
+    "core/mail_address.py",
+    "core/net.py",
+    "perm/input/application.py",
+    "perm/input/audit.py",
+    "perm/input/field_types.py",
+    "perm/input/names.py",
+    "perm/input/options.py",
+    "perm/input/params.py",
+    "perm/input/tags.py",
+    "perm/input/validators.py",
+    "web/request_model.py",
+)
 FIELD_ERRORS = ("ValueError", "UnusableKey")
 
 
@@ -58,6 +72,7 @@ def error_texts(modules: list[Module]) -> list[ErrorText]:
     """Returns every text that an error is raised with, as far as the source shows it."""
     served = [module for module in modules if module.package not in NOT_FOR_CLIENTS]
     classes = error_classes(modules)
+    assert {module.path for module in served}.issuperset(FIELD_MODULES)
     texts: set[ErrorText] = set()
     for module in served:
         for site in module.calls:
@@ -65,7 +80,7 @@ def error_texts(modules: list[Module]) -> list[ErrorText]:
                 texts |= set(_texts(site, signature))
             elif site.callee in FIELD_ERRORS and module.path in FIELD_MODULES:
                 texts |= {_field_text(module, text) for text in site.texts(site.argument(0, "message"))}
-        if module.path == "web/models.py":
+        if module.path == "web/request_model.py":
             texts |= {_field_text(module, text) for text in _dictionary_texts(module)}
     return sorted(texts)
 

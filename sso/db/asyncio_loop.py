@@ -1,7 +1,9 @@
-"""trio-asyncio's event loop with fewer rounds: what is ready on the far side runs at once, in the task that made it so.
+"""The event loop of trio-asyncio with fewer rounds: a ready callback runs at once, in the Trio task that made it ready.
 
-As it comes, each callback goes through a channel to a task of its own, and a statement is five of them: every one waits
-for its turn among all that happens on this side. Together that takes four times as long as the driver itself.
+trio-asyncio sends each callback through a channel to a task of its own. A statement takes five callbacks, and each of
+them waits for its turn among all other Trio tasks: together that takes four times as long as the driver itself.
+
+This relies on private parts of asyncio and trio-asyncio; tests/test_private_dependencies.py names them.
 """
 
 import asyncio
@@ -18,32 +20,32 @@ from trio_asyncio import TrioEventLoop, current_loop
 
 T = TypeVar("T")
 
-AT_ONCE = 1000  # callbacks that run before others get a turn; something is wrong if there are ever as many
-MAX_READ = 32 * 1024  # an answer is a few hundred bytes
+MAX_CALLBACKS = 1000  # that run before other Trio tasks get a turn
+MAX_READ = 32 * 1024  # bytes; a response of the database has a few hundred
 
-# For each of them asyncio asks for 256 KiB and gives back what was not needed. What is allocated meanwhile, and stays,
-# lies in the middle of that: soon there is no such place left, and the heap grows by another one, step by step.
+# asyncio allocates 256 KiB for each read and then shrinks the buffer. Objects that are allocated meanwhile fragment the
+# heap, which grows step by step.
 _SelectorSocketTransport.max_size = MAX_READ
 SSLProtocol.max_size = MAX_READ
 
 
 class FastAsyncioLoop(TrioEventLoop):  # type: ignore[misc]
     _ready_now: deque[asyncio.Handle]
-    _is_awake = False  # somebody runs what is ready, or is about to
+    _is_scheduled = False  # _run_ready is running or will run
     _is_stopping = False
 
     @classmethod
     @asynccontextmanager
     async def open(cls) -> AsyncIterator["FastAsyncioLoop"]:
         async with trio_asyncio.open_loop() as loop:
-            # It takes no class, and the one it makes has nothing that this one lacks.
+            # open_loop takes no class. A TrioEventLoop has all attributes that this class needs, but one.
             loop.__class__ = cls
             loop._ready_now = deque()
             yield loop
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Like ``run_aio_coroutine``, and it begins at once."""
-        self._is_awake = True
+        """Like ``run_aio_coroutine``, but the coroutine starts at once."""
+        self._is_scheduled = True
         try:
             task = self.create_task(coroutine)
         finally:
@@ -52,52 +54,52 @@ class FastAsyncioLoop(TrioEventLoop):  # type: ignore[misc]
         return result
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
-        """Without a look at what is called: asyncio itself takes that only when debugging."""
+        """Like the original, without its check of the callback, which asyncio itself does only in debug mode."""
         return self._queue_handle(asyncio.Handle(callback, args, self, context))
 
     def _queue_handle(self, handle: asyncio.Handle) -> asyncio.Handle:
         self._check_closed()
         if type(handle) is not asyncio.Handle or self._is_stopping:
-            # Timers, tasks of Trio's, and what must come after all that there was.
+            # Timers, Trio tasks, and the callback that stops the loop after all others.
             self._q_send.send_nowait(handle)
         else:
             self._ready_now.append(handle)
-            self._wake()
+            self._schedule()
         return handle
 
-    def _wake(self) -> None:
-        if not self._is_awake:
-            self._is_awake = True
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self._q_send.send_nowait(asyncio.Handle(self._run_ready, (), self))
 
     def _run_ready(self) -> None:
         ready = self._ready_now
         library, sniffio_library.name = sniffio_library.name, "asyncio"
-        before = current_loop.set(self)
-        self._is_awake = True
+        token = current_loop.set(self)
+        self._is_scheduled = True
         try:
-            for _ in range(AT_ONCE):
+            for _ in range(MAX_CALLBACKS):
                 if not ready:
                     break
                 handle = ready.popleft()
                 if not handle._cancelled:
                     handle._run()
         finally:
-            self._is_awake = False
-            current_loop.reset(before)
+            self._is_scheduled = False
+            current_loop.reset(token)
             sniffio_library.name = library
             if ready:
-                self._wake()
+                self._schedule()
 
     async def _io_task(self, fd: Any, handle: Any, wait_ready: Callable[[Any], Awaitable[None]]) -> None:
-        """A socket that is read from, or written to, until nobody wants that any more."""
+        """Calls the handle whenever the socket is readable, or writable, until the handle is cancelled."""
         with handle._scope:
             try:
                 while not handle._cancelled:
                     try:
                         await wait_ready(fd)
                     except OSError:
-                        if not handle._cancelled:  # else it was closed, and that is why
+                        if not handle._cancelled:  # a cancelled handle's socket may be closed
                             raise
                     if not handle._cancelled:
                         self._ready_now.append(handle)

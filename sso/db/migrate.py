@@ -1,4 +1,4 @@
-"""Bring the database's schema up to this program's version, under a lock, so that many may start at once."""
+"""Migrates the schema of the database to the version of this program. A lock makes concurrent starts safe."""
 
 from pathlib import Path
 
@@ -7,31 +7,32 @@ from sqlalchemy import Connection
 from sso.db.errors import DatabaseError
 from sso.db.standalone import fetch_value, run_with_connection
 
-HEAD = "0016"  # the newest migration; a test holds it against the folder
-LOCK = 7_350_911  # any number, the same for all who migrate
+HEAD = "0016"  # the newest migration; a test compares it with the files
+ADVISORY_LOCK = 7_350_911  # an arbitrary number
 SCRIPTS = Path(__file__).parent / "migrations"
 
 
 class MigrationError(DatabaseError):
-    """One line that says what is wrong."""
+    """The text is one line about what is wrong."""
 
 
 def migrate(dsn: str) -> bool:
-    """True if there was something to do."""
-    found = current(dsn)
-    if found is not None and found > HEAD:
-        raise MigrationError(f"the database is at version {found}, newer than this program ({HEAD})")
-    if found == HEAD:
+    """Returns whether there was something to migrate."""
+    version = current(dsn)
+    if version is not None and version > HEAD:
+        raise MigrationError(f"the database is at version {version}, newer than this program ({HEAD})")
+    if version == HEAD:
         return False
     run_with_connection(dsn, _upgrade)
     return True
 
 
 def current(dsn: str) -> str | None:
+    """Returns the version of the schema, None for an empty database."""
     if fetch_value(dsn, "SELECT to_regclass('alembic_version')") is None:
         return None
-    found: str | None = fetch_value(dsn, "SELECT version_num FROM alembic_version")
-    return found
+    version: str | None = fetch_value(dsn, "SELECT version_num FROM alembic_version")
+    return version
 
 
 def _upgrade(connection: Connection, revision: str = "head") -> None:
@@ -40,10 +41,10 @@ def _upgrade(connection: Connection, revision: str = "head") -> None:
     from alembic.config import Config
     from sqlalchemy import text
 
-    connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": LOCK})
+    connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": ADVISORY_LOCK})
     connection.commit()
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, revision)  # whoever waited for the lock finds nothing left to do
+    command.upgrade(config, revision)  # a process that waited for the lock has nothing left to do
     connection.commit()

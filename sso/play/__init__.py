@@ -1,4 +1,4 @@
-"""A game client that signs its player in: `sso play`.
+"""A game client with login: `sso play`.
 
-It knows the service by its address alone and imports nothing of it, so that it can be copied into a game as it is.
+It needs only the address of the service and imports none of its code, so that it can be copied into a game.
 """

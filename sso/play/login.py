@@ -1,4 +1,4 @@
-"""The whole sign-in: register, show, wait, close."""
+"""The complete game login: register, show the link, wait, close."""
 
 import signal
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from sso.play.socket import follow
 
 
 class Interrupted(Exception):
-    """By Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class GameLoginOptions:
     open: Callable[[str], object] = lambda _link: None
 
 
-async def log_in(wish: GameLoginOptions, screen: Screen) -> dict[str, Any]:
-    """What the service says of who signed in. GameLoginError, or Interrupted."""
-    async with GameClient(wish.base_url, wish.key) as client:
-        session = await client.register(**wish.fields)
+async def log_in(options: GameLoginOptions, screen: Screen) -> dict[str, Any]:
+    """Returns the login data. Raises GameLoginError or Interrupted."""
+    async with GameClient(options.base_url, options.key) as client:
+        session = await client.register(**options.fields)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            screen.invite(session, qr=wish.qr)
-            wish.open(session.link)
-            outcome = await _wait(client, session, wish, screen, signals)
+            screen.invite(session, qr=options.qr)
+            options.open(session.link)
+            outcome = await _wait(client, session, options, screen, signals)
             screen.clear()
-            # After a success for the service's books; after a Ctrl-C so that nobody signs in to a game that has gone.
+            # Report a success; after Ctrl-C, make the link unusable.
             with trio.CancelScope(shield=True):
                 await client.close(session, "Success" if isinstance(outcome, dict) else "Error")
     if isinstance(outcome, Exception):
@@ -46,20 +46,20 @@ async def log_in(wish: GameLoginOptions, screen: Screen) -> dict[str, Any]:
 
 
 async def _wait(
-    client: GameClient, session: GameSession, wish: GameLoginOptions, screen: Screen, signals: Any
+    client: GameClient, session: GameSession, options: GameLoginOptions, screen: Screen, signals: Any
 ) -> dict[str, Any] | Exception:
-    """An end of any kind is a value: what passes through a nursery arrives wrapped."""
+    """Returns the login data or the error. An error is returned because a nursery would wrap it in a group."""
     outcome: dict[str, Any] | Exception = Interrupted()
 
-    async def leave_on_signal() -> None:
+    async def cancel_on_signal() -> None:
         async for _ in signals:
             nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(leave_on_signal)
+        nursery.start_soon(cancel_on_signal)
         nursery.start_soon(screen.tick)
-        if wish.socket:
-            nursery.start_soon(follow, client, session, wish.ws_url, screen.stage)
+        if options.socket:
+            nursery.start_soon(follow, client, session, options.ws_url, screen.stage)
         try:
             outcome = await wait_for_result(client, session, screen)
         except GameLoginError as error:

@@ -1,4 +1,4 @@
-"""What the player sees: the link, the match code, one line that tells how far it is, and the result."""
+"""The terminal output: the link, the match code, a status line, and the result."""
 
 import io
 import json
@@ -10,10 +10,10 @@ from typing import Any, TextIO
 import segno
 import trio
 
-from sso.play.client import GameSession, Waiting
+from sso.play.client import GameSession, PollCallbacks
 
 SECRETS = ("token", "stoken", "jwt")
-SHOWN = 8  # characters of a secret
+SHOWN_CHARACTERS = 8  # of a secret
 STAGES = {
     "": "waiting for the browser",
     "opened": "the page is open",
@@ -24,7 +24,7 @@ STAGES = {
 }
 
 
-class Screen(Waiting):
+class Screen(PollCallbacks):
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._live = out.isatty()
@@ -43,18 +43,18 @@ class Screen(Waiting):
     def stage(self, name: str) -> None:
         self._show(STAGES.get(name) or _clean(name))
 
-    def asked_to_wait(self, seconds: int) -> None:
+    def on_delay(self, seconds: int) -> None:
         if seconds:
-            self._show(f"the service is busy, asking again in {seconds} s")
+            self._show(f"the service is busy, polling again in {seconds} s")
 
-    def server_is_away(self) -> None:
-        self._show("the service is away, trying again")
+    def on_outage(self) -> None:
+        self._show("the service is not available, trying again")
 
-    def socket_was_lost(self) -> None:
+    def on_cancelled(self) -> None:
         self._show("the connection was lost, trying again")
 
     async def tick(self) -> None:
-        """Keep the clock of the status line going, where there is one."""
+        """Updates the clock of the status line on a terminal."""
         while self._live:
             self._draw()
             await trio.sleep(1)
@@ -70,7 +70,7 @@ class Screen(Waiting):
         for name in SECRETS:
             if data.get(name):
                 life = f"  {_life(data)}" if name == "token" else ""
-                self._say(f"  {name:<12}{_clean(data[name])[:SHOWN]}…{life}")
+                self._say(f"  {name:<12}{_clean(data[name])[:SHOWN_CHARACTERS]}…{life}")
         for application, rules in (data.get("permissions") or {}).items():
             held = ", ".join(map(_clean, rules)) or "no permissions"
             self._say(f"  {'application':<12}{_clean(application)}: {held}")
@@ -96,7 +96,7 @@ class Screen(Waiting):
         self._write(f"{text}\n")
 
     def _write(self, text: str) -> None:
-        """Whatever this terminal cannot show is replaced."""
+        """Replaces characters that the terminal cannot show."""
         self._out.write(text.encode(self._out.encoding, "replace").decode(self._out.encoding))
         self._out.flush()
 
@@ -130,5 +130,5 @@ def _qr(link: str, encoding: str) -> str:
 
 
 def _clean(value: object) -> str:
-    """What others wrote must not move the cursor of this terminal."""
+    """Replaces control characters, so that received text cannot control the terminal."""
     return "".join(c if c.isprintable() else "?" for c in str(value))

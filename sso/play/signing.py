@@ -1,4 +1,4 @@
-"""Requests signed with an RSA key: whoever holds the key is the client, wherever it is."""
+"""Signatures of requests with an RSA key, which prove the client from any address."""
 
 import base64
 from pathlib import Path
@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 
 class BadKey(Exception):
-    """One line that says why."""
+    """The key is unusable; the message is one line with the reason."""
 
 
 class SigningKey:
@@ -23,17 +23,17 @@ class SigningKey:
         except OSError as error:
             raise BadKey(f"cannot read {file}: {error.strerror}") from None
         except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise BadKey(f"{file} holds no private key in PEM without a passphrase") from None
+            raise BadKey(f"{file} is not a PEM private key without a passphrase") from None
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise BadKey(f"{file} holds no RSA key")
+            raise BadKey(f"{file} is not an RSA key")
         return cls(key)
 
     @property
     def public(self) -> str:
-        """As getGsid takes it: base64 of DER."""
+        """The public key as getGsid accepts it: base64 of DER."""
         form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         return base64.b64encode(self._key.public_key().public_bytes(*form)).decode()
 
     def sign(self, body: bytes) -> str:
-        """For the header Request-Sign; over exactly the bytes that are sent."""
+        """Returns the header Request-Sign for a body. The signature covers exactly these bytes."""
         return base64.b64encode(self._key.sign(body, padding.PKCS1v15(), hashes.SHA256())).decode()

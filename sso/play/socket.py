@@ -1,7 +1,6 @@
-"""The WebSocket of a session: it shows how far the player is, and tells the service that the game is still there.
+"""The WebSocket of a session: it receives the stages of the login and shows the service that the game is running.
 
-A game can do without it. While it is open the service knows that somebody waits; when the game closes it, a poll that
-is being held is answered CANCELLED.
+It is optional. When the game closes it, the service answers a held poll with CANCELLED.
 """
 
 import json
@@ -10,14 +9,14 @@ from collections.abc import Callable
 import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected, HandshakeError, open_websocket_url
 
-from sso.play.client import PAUSE_S, GameClient, GameSession
+from sso.play.client import RETRY_S, GameClient, GameSession
 
-FINAL = {1000, 1008, 1009, 4403, 4404}  # done, or of no use to try again
-CONNECT_S = 10
+FINAL_CODES = {1000, 1008, 1009, 4403, 4404}  # no reconnection
+CONNECT_TIMEOUT_S = 10
 
 
 async def follow(client: GameClient, session: GameSession, ws_url: str, show: Callable[[str], None]) -> None:
-    """Call ``show`` with every stage of the login, until the session is over. A lost connection is opened again."""
+    """Calls ``show`` with every stage of the login until the session ends. Reconnects after a lost connection."""
     url = f"{ws_url}/ws/gameSession/refresh/{session.gsid}"
     headers: list[tuple[bytes, bytes]] = []
     if client.key:
@@ -27,17 +26,17 @@ async def follow(client: GameClient, session: GameSession, ws_url: str, show: Ca
     while True:
         try:
             async with open_websocket_url(
-                url, extra_headers=headers, connect_timeout=CONNECT_S, disconnect_timeout=1
+                url, extra_headers=headers, connect_timeout=CONNECT_TIMEOUT_S, disconnect_timeout=1
             ) as socket:
                 while True:
                     event = json.loads(await socket.get_message())
                     if event["event"] == "stage" and event["stage"]:
                         show(event["stage"])
         except ConnectionClosed as closed:
-            if closed.reason and closed.reason.code in FINAL:
+            if closed.reason and closed.reason.code in FINAL_CODES:
                 return
         except ConnectionRejected:
-            return  # there is something in between that knows no WebSockets
+            return  # a proxy does not support WebSockets
         except (HandshakeError, OSError, trio.TooSlowError):
             pass
-        await trio.sleep(PAUSE_S)
+        await trio.sleep(RETRY_S)

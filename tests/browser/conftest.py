@@ -1,11 +1,15 @@
-"""A real browser. Its driver wants an asyncio of the ordinary kind, which the service's own imports have replaced, and
-keeps a loop running in its thread: so it has a thread of its own, and the tests of this folder run there."""
+"""Tests in a real browser run in a thread of their own.
+
+Playwright needs the default asyncio loop, which the imports of the service have replaced, and keeps a loop running in
+its thread.
+"""
 
 import asyncio
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,17 +19,18 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
-    # The tests are the only site that asks for something on this machine, and want to see our own refusal.
+    # Otherwise Chromium would refuse requests of test sites to this machine before the service does.
     "--disable-features=LocalNetworkAccessChecks",
 )  # fmt: skip
 HEIGHT = 844
-# A refusal has its status, and who clicks quickly leaves a page before its picture has come. Chromium looks for user
-# names in a page that is half read if it comes quickly enough after another; what pages hold is tested by itself.
-EXPECTED = (
+# Ignored console messages: responses with an error status, images of a page that was left early, and a warning about
+# username fields that Chromium prints for partly loaded pages.
+IGNORED = (
     "Failed to load resource: the server responded with a status of 4",
     "net::ERR_ABORTED",
     "[DOM] Password forms should have (optionally hidden) username fields",
 )
+Screenshot = Callable[[str], None]
 _thread = ThreadPoolExecutor(1, thread_name_prefix="chromium")
 
 
@@ -42,7 +47,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def chromium() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("Chromium is not installed: nothing is tried in a real browser")
+        pytest.skip("Chromium is not installed")
     driver, browser = _thread.submit(_start, path).result()
     yield browser
     _thread.submit(browser.close).result()
@@ -51,27 +56,27 @@ def chromium() -> Iterator[Browser]:
 
 def _start(path: str) -> tuple[Playwright, Browser]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of policies; where they are gone, so is the need
+        warnings.simplefilter("ignore", DeprecationWarning)  # event loop policies are deprecated
         asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
     driver = sync_playwright().start()
     return driver, driver.chromium.launch(executable_path=path, args=ARGUMENTS)
 
 
 class Window:
-    """One profile: cookies of its own. Whatever the browser complains about is kept."""
+    """A browser profile with its own cookies. Collects the errors that the browser reports."""
 
     def __init__(self, chromium: Browser, **options: Any) -> None:
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self.context: BrowserContext = chromium.new_context(**options)
         self.context.set_default_timeout(15_000)
         self.page: Page = self.context.new_page()
-        self.page.on("console", lambda message: self._note(message.text))
-        self.page.on("pageerror", lambda error: self._note(str(error)))
-        self.page.on("requestfailed", lambda request: self._note(f"{request.failure} {request.url}"))
+        self.page.on("console", lambda message: self._collect(message.text))
+        self.page.on("pageerror", lambda error: self._collect(str(error)))
+        self.page.on("requestfailed", lambda request: self._collect(f"{request.failure} {request.url}"))
 
-    def _note(self, text: str) -> None:
-        if not text.startswith(EXPECTED):
-            self.complaints.append(text)
+    def _collect(self, text: str) -> None:
+        if not text.startswith(IGNORED):
+            self.errors.append(text)
 
 
 @pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])
@@ -81,14 +86,36 @@ def width(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def window(chromium: Browser, width: int) -> Iterator[Window]:
-    """Without JavaScript: the pages need none."""
+    """A window without JavaScript; the pages need none."""
     size = {"width": width, "height": HEIGHT}
     window = _thread.submit(Window, chromium, viewport=size, java_script_enabled=False).result()
     yield window
     _thread.submit(window.context.close).result()
-    assert window.complaints == []
+    assert window.errors == []
 
 
 @pytest.fixture
 def page(window: Window) -> Page:
     return window.page
+
+
+def assert_fits(page: Page) -> None:
+    """Asserts that there is no horizontal scrolling and that buttons are large enough to tap."""
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for box in (element.bounding_box() for element in page.locator("button:visible, a.button:visible").all()):
+        assert box
+        assert box["height"] >= 44
+
+
+@pytest.fixture
+def screenshot(page: Page, width: int, tmp_path: Path) -> Screenshot:
+    """Saves screenshots with the light and the dark theme, and asserts that the page fits."""
+
+    def take(name: str) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
+        page.emulate_media(color_scheme="light")
+        assert_fits(page)
+
+    return take

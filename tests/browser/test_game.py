@@ -1,15 +1,13 @@
-"""A game's sign-in in Chromium: from `sso play` to its greeting, and every page that somebody may meet on the way."""
+"""A game login in Chromium: from `sso play` to its greeting, and every page on the way."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Window
-from tests.browser.test_pages import assert_fits, sign_in
+from tests.browser.conftest import Screenshot, Window
+from tests.browser.test_pages import sign_in
 from tests.kit.browser import App, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.browser
 
 GAME = {"app_id": 7001, "distr": "store.example"}
 CLOSED_GAME = {"app_id": 7002}
-Shot = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
@@ -50,28 +47,14 @@ def with_app(server: Server) -> str:
     return new_user(server, nick="Ann Wanderer", totp_secret=TOTP_SECRET)
 
 
-@pytest.fixture
-def shot(page: Page, width: int, tmp_path: Path) -> Shot:
-    """Look at it: nothing sticks out, in the light and in the dark; a picture of each is kept with the run."""
-
-    def take(name: str) -> None:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
-        page.emulate_media(color_scheme="light")
-        assert_fits(page)
-
-    return take
-
-
 def change(server: Server, sql: str, gsid: str) -> None:
-    """In a thread of its own: this one has Playwright's event loop."""
+    """Runs SQL in another thread, because this one has Playwright's event loop."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(query, server, sql, gsid).result()
 
 
-def begin(server: Server, **fields: object) -> str:
-    """The gsid of a session that some game has registered."""
+def register(server: Server, **fields: object) -> str:
+    """Registers a session and returns its gsid."""
     with server.client() as http:
         return str(http.post("/proxy/api/gameSession/getGsid", json=fields).json()["gsid"])
 
@@ -86,33 +69,35 @@ def heading(page: Page, text: str) -> None:
 
 
 @pytest.mark.usefixtures("games")
-def test_from_sso_play_to_its_greeting(page: Page, server: Server, with_app: str, shot: Shot) -> None:
+def test_sso_play_greets_the_user_after_the_login(
+    page: Page, server: Server, with_app: str, screenshot: Screenshot
+) -> None:
     with playing(server, "--app-id", "7001", "--distr", "store.example") as game:
         page.goto(f"{server.base_url}{game.path}")
         words = game.out.split("these words:\n\n    ")[1].splitlines()[0]
         expect(page.locator(".words")).to_have_text(words)
         heading(page, "Sign in to Tanks of the Red Dawn")
-        shot("sign-in")
+        screenshot("sign-in")
         page.get_by_label("E-mail").fill(with_app)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in and continue to Tanks of the Red Dawn").click()
         expect(page.locator(".words")).to_have_text(words)
-        shot("second-factor")
+        screenshot("second-factor")
         page.get_by_label("Code").fill(App(TOTP_SECRET).code())
         page.get_by_role("button", name="Continue to Tanks of the Red Dawn").click()
         assert game.ended() == 0, game.err
         assert "Signed in as Ann Wanderer" in game.out
         page.reload()
         heading(page, "You are signed in")
-        shot("done")
+        screenshot("done")
 
 
 @pytest.mark.usefixtures("games")
-def test_every_page_of_somebody_who_is_signed_in(
-    page: Page, chromium: Browser, server: Server, ann: str, bob: str, shot: Shot
+def test_every_page_of_a_signed_in_user(
+    page: Page, chromium: Browser, server: Server, ann: str, bob: str, screenshot: Screenshot
 ) -> None:
     sign_in(page, server, ann)
-    gsid = begin(server, **GAME)
+    gsid = register(server, **GAME)
     link = f"{server.base_url}/?gsid={gsid}"
 
     page.goto(link)
@@ -123,64 +108,64 @@ def test_every_page_of_somebody_who_is_signed_in(
     assert yes
     assert no
     assert (yes["width"], yes["height"]) == pytest.approx((no["width"], no["height"]), abs=2)
-    shot("continue-as")
+    screenshot("continue-as")
 
     change(server, "UPDATE game_sessions SET address = '192.0.2.7' WHERE gsid = $1", gsid)
     page.reload()
-    expect(page.get_by_text("started in another network")).to_be_visible()
-    shot("from-elsewhere")
+    expect(page.get_by_text("started on a different network")).to_be_visible()
+    screenshot("different-network")
     change(server, "UPDATE game_sessions SET address = '127.0.0.1' WHERE gsid = $1", gsid)
 
     page.get_by_role("button", name="Continue as Ann Wanderer").click()
     heading(page, "The game is not responding")
-    shot("gone")
+    screenshot("not-responding")
     change(server, "UPDATE game_sessions SET held_until = now() + interval '1 min' WHERE gsid = $1", gsid)
     page.reload()
     heading(page, "Almost there")
-    shot("waiting")
+    screenshot("waiting")
     assert poll(server, gsid).json()["nick"] == "Ann Wanderer"
-    heading(page, "You are signed in")  # by itself
+    heading(page, "You are signed in")  # refreshed automatically
 
     other = Window(chromium)
     sign_in(other.page, server, bob)
-    used = begin(server, **GAME)
+    used = register(server, **GAME)
     other.page.goto(f"{server.base_url}/?gsid={used}")
     other.page.get_by_role("button", name="Continue as Bob").click()
     other.context.close()
     page.goto(f"{server.base_url}/?gsid={used}")
     heading(page, "This link was already used")
-    shot("used")
+    screenshot("used")
 
-    page.goto(f"{server.base_url}/?gsid={begin(server, **CLOSED_GAME)}")
+    page.goto(f"{server.base_url}/?gsid={register(server, **CLOSED_GAME)}")
     heading(page, "Not with this account")
     expect(page.get_by_role("alert")).to_contain_text("may not sign in to this game")
     expect(page.get_by_role("button", name="Use another account")).to_be_visible()
     expect(page.get_by_role("button", name="Continue as")).to_have_count(0)
-    shot("not-allowed")
+    screenshot("not-allowed")
 
     page.get_by_role("button", name="This was not me").click()
     heading(page, "Stopped")
-    shot("stopped")
+    screenshot("stopped")
 
-    late = begin(server, **GAME)
+    late = register(server, **GAME)
     change(server, "UPDATE game_sessions SET ends = now() - interval '1 s' WHERE gsid = $1", late)
     answer = page.goto(f"{server.base_url}/?gsid={late}")
     assert answer
     assert answer.status == 410
-    shot("expired")
+    screenshot("expired")
 
 
 @pytest.mark.usefixtures("games")
-def test_longer_words_of_other_languages_fit(page: Page, server: Server, ann: str, shot: Shot) -> None:
-    gsid = begin(server, **GAME)
+def test_translated_pages_fit(page: Page, server: Server, ann: str, screenshot: Screenshot) -> None:
+    gsid = register(server, **GAME)
     for language in ("de", "es", "fr"):
         page.set_extra_http_headers({"Accept-Language": language})
         page.goto(f"{server.base_url}/?gsid={gsid}")
-        shot(f"sign-in-{language}")
+        screenshot(f"sign-in-{language}")
     page.set_extra_http_headers({})
     sign_in(page, server, ann)
     for language in ("de", "es", "fr"):
         page.set_extra_http_headers({"Accept-Language": language})
         page.goto(f"{server.base_url}/?gsid={gsid}")
         expect(page.locator("html")).to_have_attribute("lang", language)
-        shot(f"continue-as-{language}")
+        screenshot(f"continue-as-{language}")

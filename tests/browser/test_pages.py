@@ -1,19 +1,19 @@
-"""The pages in Chromium, without JavaScript, on a desktop and on a phone: what a person sees and clicks."""
+"""The account pages in Chromium, without JavaScript, on a desktop and on a phone."""
 
 import hashlib
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Window
+from tests.browser.conftest import Window, assert_fits
 from tests.kit.browser import SESSION, App, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
 
-NEW = "a longer and better one"
-once = pytest.mark.parametrize("width", [1280])  # where the size of the window makes no difference
+NEW_PASSWORD = "a longer and better one"
+desktop_only = pytest.mark.parametrize("width", [1280])  # the window size makes no difference
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def with_mail(server: Server) -> str:
 
 
 @pytest.fixture
-def slowed_down(server: Server) -> str:
+def throttled_user(server: Server) -> str:
     login = new_user(server)
     sql = "INSERT INTO throttle VALUES ($1, 9, now(), now() + interval '40 s', now() + interval '1 hour')"
     query(server, sql, hashlib.sha256(f"account:{login}".encode()).digest())
@@ -46,15 +46,7 @@ def sign_in(page: Page, server: Server, login: str, password: str = PASSWORD) ->
     page.get_by_role("button", name="Sign in").click()
 
 
-def assert_fits(page: Page) -> None:
-    """Nothing must be scrolled sideways for, and what is tapped is large enough to hit."""
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for box in (element.bounding_box() for element in page.locator("button:visible, a.button:visible").all()):
-        assert box
-        assert box["height"] >= 44
-
-
-def test_signing_in_and_out(page: Page, server: Server, login: str) -> None:
+def test_user_signs_in_and_out(page: Page, server: Server, login: str) -> None:
     page.goto(server.base_url)
     expect(page).to_have_title("Sign in · Sign-on")
     expect(page.get_by_label("E-mail")).to_be_focused()
@@ -69,7 +61,7 @@ def test_signing_in_and_out(page: Page, server: Server, login: str) -> None:
     expect(page).to_have_url(f"{server.base_url}/login?next=/account")
 
 
-def test_a_wrong_password_is_shown(page: Page, server: Server, login: str) -> None:
+def test_wrong_password_shows_an_error(page: Page, server: Server, login: str) -> None:
     sign_in(page, server, login, "wrong")
     expect(page.get_by_role("alert")).to_have_text("The e-mail address or password is incorrect.")
     expect(page).to_have_title("Problem: Sign in · Sign-on")
@@ -81,13 +73,13 @@ def test_a_wrong_password_is_shown(page: Page, server: Server, login: str) -> No
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
-def test_too_many_attempts_are_shown(page: Page, server: Server, slowed_down: str) -> None:
-    sign_in(page, server, slowed_down)
+def test_too_many_attempts_show_an_error(page: Page, server: Server, throttled_user: str) -> None:
+    sign_in(page, server, throttled_user)
     expect(page.get_by_role("alert")).to_contain_text("Too many attempts. Please wait")
     assert_fits(page)
 
 
-def test_signing_in_with_a_code_of_the_app(page: Page, server: Server, with_app: str) -> None:
+def test_user_signs_in_with_a_code_of_the_app(page: Page, server: Server, with_app: str) -> None:
     app = App(TOTP_SECRET)
     sign_in(page, server, with_app)
     expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")
@@ -101,7 +93,7 @@ def test_signing_in_with_a_code_of_the_app(page: Page, server: Server, with_app:
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
-def test_signing_in_with_a_mailed_code(page: Page, server: Server, with_mail: str) -> None:
+def test_user_signs_in_with_a_mailed_code(page: Page, server: Server, with_mail: str) -> None:
     sign_in(page, server, with_mail)
     expect(page.get_by_text("We sent a code to p…@example.com.")).to_be_visible()
     page.get_by_role("button", name="Send the code again").click()
@@ -112,7 +104,7 @@ def test_signing_in_with_a_mailed_code(page: Page, server: Server, with_mail: st
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
-def test_setting_up_an_app_and_removing_it(page: Page, server: Server, login: str) -> None:
+def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: str) -> None:
     sign_in(page, server, login)
     page.get_by_role("link", name="Set up").click()
     expect(page.get_by_role("img", name="QR code with the key below")).to_be_visible()
@@ -145,7 +137,7 @@ def test_setting_up_an_app_and_removing_it(page: Page, server: Server, login: st
     expect(page.get_by_role("status")).to_contain_text("The authenticator app has been removed.")
 
 
-def test_turning_mailed_codes_on(page: Page, server: Server, login: str) -> None:
+def test_user_turns_mailed_codes_on(page: Page, server: Server, login: str) -> None:
     sign_in(page, server, login)
     row = page.locator(".row").filter(has_text="Codes by e-mail")
     row.locator("summary").click()
@@ -160,7 +152,7 @@ def test_turning_mailed_codes_on(page: Page, server: Server, login: str) -> None
     expect(row.locator(".badge")).to_have_text("On")
 
 
-def test_turning_mailed_codes_off(page: Page, server: Server, with_mail: str) -> None:
+def test_user_turns_mailed_codes_off(page: Page, server: Server, with_mail: str) -> None:
     sign_in(page, server, with_mail)
     page.get_by_label("Code").fill(mailed_codes(server, with_mail)[0])
     page.get_by_role("button", name="Continue").click()
@@ -176,24 +168,24 @@ def test_turning_mailed_codes_off(page: Page, server: Server, with_mail: str) ->
     expect(row.locator(".badge")).to_have_text("Off")
 
 
-def test_changing_the_password(page: Page, server: Server, login: str) -> None:
+def test_user_changes_the_password(page: Page, server: Server, login: str) -> None:
     sign_in(page, server, login)
     for current, outcome in (
         ("wrong", "Your current password is incorrect."),
         (PASSWORD, "Your password has been changed."),
     ):
         page.get_by_label("Current password").first.fill(current)
-        page.get_by_label("New password", exact=True).fill(NEW)
-        page.get_by_label("Repeat new password").fill(NEW)
+        page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
+        page.get_by_label("Repeat new password").fill(NEW_PASSWORD)
         page.get_by_role("button", name="Change password").click()
         expect(page.locator(".box")).to_contain_text(outcome)
         assert_fits(page)
     page.get_by_role("button", name="Sign out").click()
-    sign_in(page, server, login, NEW)
+    sign_in(page, server, login, NEW_PASSWORD)
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
-def test_signing_out_elsewhere(page: Page, chromium: Browser, server: Server, login: str) -> None:
+def test_user_signs_out_other_sessions(page: Page, chromium: Browser, server: Server, login: str) -> None:
     others = [Window(chromium, user_agent=f"Mozilla/5.0 ({name}) Firefox/130.0") for name in ("Android", "Windows")]
     for other in others:
         sign_in(other.page, server, login)
@@ -210,10 +202,10 @@ def test_signing_out_elsewhere(page: Page, chromium: Browser, server: Server, lo
         other.page.reload()
         expect(other.page.get_by_role("heading", level=1)).to_have_text("Sign in")
         other.context.close()
-        assert other.complaints == []
+        assert other.errors == []
 
 
-def test_a_page_that_does_not_exist(page: Page, server: Server) -> None:
+def test_unknown_page_shows_an_error(page: Page, server: Server) -> None:
     page.goto(f"{server.base_url}/nothing")
     expect(page.get_by_text("Error 404")).to_be_visible()
     assert_fits(page)
@@ -221,10 +213,10 @@ def test_a_page_that_does_not_exist(page: Page, server: Server) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
-@once
+@desktop_only
 @pytest.mark.parametrize("action", ["/logout", "/account/sessions/end-others", "/account/password"])
-def test_a_form_of_another_site_does_nothing(page: Page, server: Server, login: str, action: str) -> None:
-    """As a browser does it, with all the headers that it sends of itself, and without our cookies."""
+def test_form_of_another_site_has_no_effect(page: Page, server: Server, login: str, action: str) -> None:
+    """The browser sends its own headers and withholds the cookies."""
     sign_in(page, server, login)
     before = page.context.cookies()
     site = f'<form method="post" action="{server.base_url}{action}"><button>Win!</button></form>'
@@ -237,33 +229,33 @@ def test_a_form_of_another_site_does_nothing(page: Page, server: Server, login: 
     assert page.context.cookies() == before
 
 
-@once
-def test_no_site_may_show_our_pages_within_its_own(page: Page, window: Window, server: Server) -> None:
+@desktop_only
+def test_pages_cannot_be_framed(page: Page, window: Window, server: Server) -> None:
     site = f'<iframe src="{server.base_url}/login"></iframe>'
     page.route("http://evil.example/", lambda route: route.fulfill(body=site, content_type="text/html"))
     with page.expect_console_message(lambda message: "frame-ancestors 'none'" in message.text):
         page.goto("http://evil.example/")
     expect(page.frame_locator("iframe").get_by_label("Password")).to_have_count(0)
-    window.complaints.clear()
+    window.errors.clear()
 
 
-@once
-def test_what_the_policy_forbids_would_be_noticed(page: Page, window: Window, server: Server) -> None:
-    """Else it would mean nothing that the browser has no complaints."""
+@desktop_only
+def test_violation_of_the_content_security_policy_is_reported(page: Page, window: Window, server: Server) -> None:
+    """Otherwise an empty list of errors would prove nothing."""
 
-    def slip_in(route: Route) -> None:
+    def inject(route: Route) -> None:
         answer = route.fetch()
         route.fulfill(response=answer, body=answer.text().replace("<form", '<p style="color: red">x</p><form'))
 
-    page.route("**/login", slip_in)
+    page.route("**/login", inject)
     page.goto(f"{server.base_url}/login")
-    assert any("Content Security Policy" in complaint for complaint in window.complaints)
-    window.complaints.clear()
+    assert any("Content Security Policy" in error for error in window.errors)
+    window.errors.clear()
 
 
-@once
-def test_the_session_is_hidden_from_scripts(page: Page, chromium: Browser, server: Server, login: str) -> None:
-    """And with JavaScript on, nothing on our pages is blocked that they would need."""
+@desktop_only
+def test_session_cookie_is_hidden_from_scripts(page: Page, chromium: Browser, server: Server, login: str) -> None:
+    """With JavaScript on, the policy blocks nothing that the pages need."""
     window = Window(chromium)
     sign_in(window.page, server, login)
     assert {cookie["name"] for cookie in window.context.cookies()} == {SESSION, "sso_device"}
@@ -271,7 +263,7 @@ def test_the_session_is_hidden_from_scripts(page: Page, chromium: Browser, serve
     for path in ("/account", "/account/totp", "/nothing", "/static/logo.svg"):
         window.page.goto(f"{server.base_url}{path}")
     window.context.close()
-    assert window.complaints == []
+    assert window.errors == []
 
 
 def test_games_are_listed_and_signed_out(page: Page, server: Server, login: str) -> None:

@@ -1,4 +1,4 @@
-"""The far side of the bridge: what is ready there runs at once, and everything asyncio promises still holds."""
+"""The asyncio loop inside Trio runs ready callbacks at once and otherwise behaves like asyncio's own."""
 
 import asyncio
 import contextvars
@@ -8,43 +8,43 @@ import tracemalloc
 import pytest
 import trio
 
-from sso.db.asyncio_loop import AT_ONCE, MAX_READ, FastAsyncioLoop
+from sso.db.asyncio_loop import MAX_CALLBACKS, MAX_READ, FastAsyncioLoop
 from sso.db.database import Database
 
 
-async def test_a_coroutine_begins_at_once() -> None:
-    began = []
+async def test_coroutine_starts_and_runs_without_a_round_of_the_trio_loop() -> None:
+    started = []
 
     async def work() -> str:
-        began.append(True)
+        started.append(True)
         await asyncio.sleep(0)
         return "done"
 
     async with FastAsyncioLoop.open() as loop:
         running = loop.run(work())
         with pytest.raises(StopIteration) as stopped:
-            running.send(None)  # not a single turn of anybody else
-    assert began
+            running.send(None)  # no other Trio task runs in between
+    assert started
     assert stopped.value.value == "done"
 
 
-async def test_it_is_the_running_loop_inside_and_not_outside() -> None:
+async def test_loop_is_the_running_loop_inside_its_coroutines_only() -> None:
     async def inside() -> object:
         await asyncio.sleep(0.001)
         return asyncio.get_running_loop()
 
-    async def elsewhere() -> None:
-        """A task that knows nothing of the loop, as that of a request."""
+    async def request() -> None:
+        """A task outside the context of the loop, like that of a request."""
         assert await loop.run(inside()) is loop
         with pytest.raises(RuntimeError):
             asyncio.get_running_loop()
 
     outside = contextvars.copy_context()
     async with FastAsyncioLoop.open() as loop, trio.open_nursery() as nursery:
-        outside.run(nursery.start_soon, elsewhere)
+        outside.run(nursery.start_soon, request)
 
 
-async def test_errors_and_results_come_back() -> None:
+async def test_errors_of_coroutines_reach_the_caller() -> None:
     async def bad() -> None:
         await asyncio.sleep(0)
         raise KeyError("x")
@@ -59,7 +59,7 @@ async def test_errors_and_results_come_back() -> None:
             await loop.run(worse())
 
 
-async def test_timers_and_cancelling_work() -> None:
+async def test_timers_and_cancellation_are_supported() -> None:
     async def stuck() -> None:
         async with asyncio.timeout(0.02):
             await asyncio.sleep(60)
@@ -72,7 +72,7 @@ async def test_timers_and_cancelling_work() -> None:
         assert scope.cancelled_caught
 
 
-async def test_sockets_are_read_in_order_by_many_at_once() -> None:
+async def test_concurrent_coroutines_read_their_sockets_in_order() -> None:
     async def echo(number: int) -> bytes:
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_connection(sock=ours)
@@ -93,23 +93,23 @@ async def test_sockets_are_read_in_order_by_many_at_once() -> None:
             nursery.start_soon(check, number)
 
 
-async def test_whoever_never_waits_does_not_keep_others_from_their_turn() -> None:
+async def test_coroutine_that_never_waits_does_not_block_other_trio_tasks() -> None:
     turns = 0
 
-    async def restless() -> None:
+    async def spin() -> None:
         nonlocal turns
-        while turns < 5 * AT_ONCE:
+        while turns < 5 * MAX_CALLBACKS:
             turns += 1
             await asyncio.sleep(0)
 
     async with FastAsyncioLoop.open() as loop, trio.open_nursery() as nursery:
-        nursery.start_soon(loop.run, restless())
+        nursery.start_soon(loop.run, spin())
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
-        assert turns < 5 * AT_ONCE
+        assert turns < 5 * MAX_CALLBACKS
 
 
-async def test_what_was_to_be_called_is_called_before_the_loop_ends() -> None:
+async def test_pending_callbacks_run_before_the_loop_closes() -> None:
     called: list[int] = []
     async with FastAsyncioLoop.open() as loop:
         loop.call_soon(called.append, 1)
@@ -117,7 +117,7 @@ async def test_what_was_to_be_called_is_called_before_the_loop_ends() -> None:
     assert called == [1, 2]
 
 
-async def test_a_loop_that_has_ended_says_so() -> None:
+async def test_closed_loop_raises_runtime_error() -> None:
     async with FastAsyncioLoop.open() as loop:
         pass
     work = asyncio.sleep(0)
@@ -126,17 +126,17 @@ async def test_a_loop_that_has_ended_says_so() -> None:
     work.close()
 
 
-async def test_what_is_read_takes_little_memory_while_it_is_read(database: Database) -> None:
+async def test_read_buffer_is_small(database: Database) -> None:
     await database.run_sql("SELECT 1 AS n", [])
     tracemalloc.start()
     try:
         await database.run_sql("SELECT 1 AS n", [])
-        _, most = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < 2 * MAX_READ
+    assert peak < 2 * MAX_READ
 
 
-async def test_an_answer_larger_than_what_is_read_at_once_is_whole(database: Database) -> None:
+async def test_response_larger_than_the_read_buffer_is_complete(database: Database) -> None:
     (row,) = await database.run_sql("SELECT repeat('x', $1) AS text", [10 * MAX_READ])
     assert row["text"] == "x" * (10 * MAX_READ)

@@ -1,36 +1,60 @@
-"""A process that is busy does not take the database for dead."""
+"""Deadlines of database calls are extended by the time in which the process itself was busy."""
 
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 import trio
+import trio.testing
 
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
+from sso.db.loop_lag import ROUND_S, LoopLag
 from sso.db.statement import Statement
 
-_SLEEP = Statement("SELECT 1 FROM pg_sleep(CAST(:seconds AS float))")
+SLEEP = Statement("SELECT 1 FROM pg_sleep(CAST(:seconds AS float))")
 
 
-@pytest.fixture(autouse=True)
-def limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sso.db.database.STATEMENT_S", 0.4)
+@pytest.fixture
+async def lag(mock_clock: trio.testing.MockClock) -> AsyncIterator[LoopLag]:
+    lag = LoopLag()
+    trio.lowlevel.add_instrument(lag)
+    yield lag
+    trio.lowlevel.remove_instrument(lag)
 
 
-async def test_a_statement_is_not_given_up_for_the_time_in_which_we_were_busy(database: Database) -> None:
+@pytest.mark.parametrize(("round_s", "extended_by"), [(ROUND_S / 2, 0), (1.0, 1.0)])
+async def test_long_round_extends_deadlines_by_its_duration(
+    lag: LoopLag, mock_clock: trio.testing.MockClock, round_s: float, extended_by: float
+) -> None:
+    scope, unrelated = trio.CancelScope(deadline=10), trio.CancelScope(deadline=10)
+    lag.scopes.add(scope)
+    await trio.lowlevel.checkpoint()
+    mock_clock.jump(round_s)  # as if this task had computed for so long
+    await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
+    assert scope.deadline == pytest.approx(10 + extended_by)
+    assert unrelated.deadline == 10
+
+
+async def test_statement_is_not_cancelled_while_the_process_is_busy(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sso.db.database.STATEMENT_S", 1.0)
     await database.ping()
 
-    async def be_busy() -> None:
-        for _ in range(20):
+    async def compute() -> None:
+        for _ in range(12):
             await trio.lowlevel.checkpoint()
-            time.sleep(0.1)  # noqa: ASYNC251 - that is the point
+            time.sleep(0.1)  # noqa: ASYNC251 - blocks the event loop
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(be_busy)
-        assert await database.value(_SLEEP, seconds=0.1) == 1
+        nursery.start_soon(compute)
+        assert await database.value(SLEEP, seconds=0.1) == 1
 
 
-async def test_a_statement_that_takes_too_long_is_given_up(database: Database) -> None:
+async def test_statement_that_takes_too_long_is_cancelled(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     await database.ping()
+    monkeypatch.setattr("sso.db.database.STATEMENT_S", 0.2)
     with pytest.raises(DatabaseError):
-        await database.value(_SLEEP, seconds=3.0)
+        await database.value(SLEEP, seconds=3.0)

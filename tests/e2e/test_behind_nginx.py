@@ -1,4 +1,4 @@
-"""The proxy configuration of docs/operations.rst, tried with a real nginx."""
+"""The nginx configuration of docs/operations.rst works."""
 
 import datetime
 import os
@@ -41,7 +41,7 @@ class Proxy:
         return httpx.Client(base_url=f"https://127.0.0.1:{self.port}", transport=transport, headers={"Host": HOST})
 
     def send(self, request: str, address: str = "127.0.0.1") -> bytes:
-        """The first bytes of the answer."""
+        """Sends a raw request and returns the first bytes of the response."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         with (
@@ -55,14 +55,14 @@ class Proxy:
 def certificate(folder: Path) -> tuple[Path, Path]:
     key, name = rsa_key(), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .sign(key, hashes.SHA256())
     )
     paths = folder / "cert.pem", folder / "key.pem"
-    paths[0].write_bytes(made.public_bytes(Encoding.PEM))
+    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
     paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return paths
 
@@ -74,7 +74,7 @@ def documented() -> str:
 
 
 def configuration(folder: Path, server: Server, port: int) -> Path:
-    """What the page shows, with this test's ports and files."""
+    """Writes the documented configuration with the ports and files of this test."""
     pem, key = certificate(folder)
     site = documented()
     for shown, real in (
@@ -121,7 +121,7 @@ def answers(proxy: Proxy) -> bool:
 
 @contextmanager
 def site(postgres_server: Postgres, folder: Path, **settings: str) -> Iterator[Proxy]:
-    """The service with its public address, and nginx before it."""
+    """Runs the service with its public address, behind nginx."""
     bind = f"127.0.0.1:{free_port()}"
     settings |= {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_LOG_FORMAT": "json", "SSO_BIND": bind}
     server = Server(folder, QUICK | settings | {"SSO_BASE_URL": f"https://{HOST}", "SSO_INFO_ALLOW": "127.0.0.1/32"})
@@ -170,7 +170,7 @@ def test_client_address_is_known_behind_the_proxy_and_cannot_be_forged(proxy: Pr
     assert proxy.server.log_events("proxy.forwarding_header_ignored") == []
 
 
-def test_person_signs_in_behind_the_proxy(proxy: Proxy) -> None:
+def test_user_signs_in_behind_the_proxy(proxy: Proxy) -> None:
     login = new_user(proxy.server)
     with proxy.client() as client:
         page = client.get("/login")

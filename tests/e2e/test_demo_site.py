@@ -1,4 +1,4 @@
-"""The site that scripts/run starts beside the service, and the examples of the documentation."""
+"""The demo site that scripts/run starts beside the service, and the examples of docs/oauth.rst."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def test_the_demo_site_signs_in_refreshes_and_signs_out(server: Server, demo_site: str) -> None:
+def test_demo_site_signs_in_refreshes_and_signs_out(server: Server, demo_site: str) -> None:
     visitor = Browser(server, "demo@example.com")
     http = visitor.http
     http.follow_redirects = True
@@ -68,7 +68,7 @@ def test_the_demo_site_signs_in_refreshes_and_signs_out(server: Server, demo_sit
 
 
 def example(language: str, server: Server, site: Site) -> str:
-    """What the documentation shows, with this server and site in it."""
+    """Returns the documented example with the values of this server and site."""
     text = (ROOT / "docs/oauth.rst").read_text()
     found = re.search(rf"\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", text)
     assert found
@@ -82,26 +82,28 @@ def site(server: Server) -> Site:
     return new_site(server, redirect_uri="https://shop.example.com/callback")
 
 
-def test_the_python_example_works(server: Server, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "requests", httpx)  # the same call in both
+def test_python_example_works(server: Server, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "requests", httpx)  # both have the same call
     names: dict[str, Any] = {"code": new_browser(server).sign_in().code(site)}
     exec(example("python", server, site), names)
     assert site.claims(names["tokens"]["id_token"])
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="there is no Node")
-def test_the_node_example_works(server: Server, site: Site) -> None:
+@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")
+def test_node_example_works(server: Server, site: Site) -> None:
     code = new_browser(server).sign_in().code(site)
-    given = f"const [redirectUri, secret, code] = {json.dumps([site.redirect_uri, site.secret, code])};\n"
-    script = f"(async () => {{ {given}{example('javascript', server, site)}\nconsole.log(JSON.stringify(tokens)); }})()"
+    variables = f"const [redirectUri, secret, code] = {json.dumps([site.redirect_uri, site.secret, code])};\n"
+    script = (
+        f"(async () => {{ {variables}{example('javascript', server, site)}\nconsole.log(JSON.stringify(tokens)); }})()"
+    )
     done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True, timeout=30)
     assert site.claims(json.loads(done.stdout)["id_token"])
 
 
-@pytest.mark.skipif(not shutil.which("php"), reason="there is no PHP")
-def test_the_php_example_works(server: Server, site: Site) -> None:
+@pytest.mark.skipif(not shutil.which("php"), reason="PHP is not installed")
+def test_php_example_works(server: Server, site: Site) -> None:
     code = new_browser(server).sign_in().code(site)
-    given = f"[$redirect_uri, $secret, $code] = {json.dumps([site.redirect_uri, site.secret, code])};\n"
-    script = given + example("php", server, site) + "\necho $tokens['id_token'];"
+    variables = f"[$redirect_uri, $secret, $code] = {json.dumps([site.redirect_uri, site.secret, code])};\n"
+    script = variables + example("php", server, site) + "\necho $tokens['id_token'];"
     done = subprocess.run(["php", "-r", script], capture_output=True, text=True, check=True, timeout=30)
     assert site.claims(done.stdout)

@@ -1,4 +1,4 @@
-"""What is in examples/: each signs in at a real server, unsigned and with a key, as far as it can be built here."""
+"""The programs in examples/ log in at a real server, with and without a key."""
 
 import shutil
 import subprocess
@@ -34,7 +34,7 @@ def pem_file(key: rsa.RSAPrivateKey, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def xml_file(key: rsa.RSAPrivateKey, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The same in the form that Mono reads."""
+    """The same key in the format that Mono reads."""
     n = key.private_numbers()
     numbers = {
         "Modulus": (n.public_numbers.n, 256), "Exponent": (n.public_numbers.e, 3), "P": (n.p, 128), "Q": (n.q, 128),
@@ -60,11 +60,11 @@ def python_game() -> Command:
 @pytest.fixture(scope="module")
 def cpp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
     headers = [Path("/usr/include"), *Path("/usr/include").glob("*-linux-gnu*")]
-    for wanted in ("curl/curl.h", "openssl/evp.h"):
-        if not any((folder / wanted).exists() for folder in headers):
-            pytest.skip(f"the C++ example is not built: {wanted} is missing (libcurl4-openssl-dev, libssl-dev)")
+    for header in ("curl/curl.h", "openssl/evp.h"):
+        if not any((folder / header).exists() for folder in headers):
+            pytest.skip(f"the C++ example is not built: {header} is missing (libcurl4-openssl-dev, libssl-dev)")
     if not shutil.which("g++"):
-        pytest.skip("the C++ example is not built: there is no g++")
+        pytest.skip("the C++ example is not built: g++ is not installed")
     program = str(tmp_path_factory.mktemp("cpp") / "game_login")
     flags = ("-std=c++17", "-Wall", "-Wextra", "-Werror")
     build("g++", *flags, str(EXAMPLES / "cpp/game_login.cpp"), "-lcurl", "-lcrypto", "-o", program)
@@ -74,7 +74,7 @@ def cpp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
 @pytest.fixture(scope="module")
 def csharp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
     if not shutil.which("mcs") or not shutil.which("mono"):
-        pytest.skip("the C# example is not built: there is no Mono (mono-mcs, mono-devel)")
+        pytest.skip("the C# example is not built: Mono is not installed (mono-mcs, mono-devel)")
     program = str(tmp_path_factory.mktemp("csharp") / "GameLogin.exe")
     libraries = ("-r:System.Net.Http", "-r:System.Web.Extensions")
     sources = (str(EXAMPLES / "csharp/GameLogin.cs"), str(Path(__file__).parent / "MonoShim.cs"))
@@ -82,12 +82,12 @@ def csharp_game(tmp_path_factory: pytest.TempPathFactory) -> Command:
     return ("mono", program)
 
 
-def plays(server: Server, command: Sequence[str], *arguments: str) -> Game:
-    """From the link to a greeting."""
+def log_in(server: Server, command: Sequence[str], *arguments: str) -> Game:
+    """Runs an example until it greets the player."""
     login = new_user(server, nick="Ann Ünïcode ☃ 🎮")
     with game(*command, server.base_url, *arguments) as running, Browser(server) as browser:
         assert running.gsid
-        words = running.out.split("your words")[1].strip()
+        words = running.out.split("Match code")[1].strip()
         browser.get(running.path)
         assert f">{words}<" in browser.page.text
         sign_in_to(running, browser, login)
@@ -104,29 +104,29 @@ def test_python_example_explains_its_arguments(python_game: Command) -> None:
 
 def test_cpp_example_builds_with_cmake(cpp_game: Command, tmp_path: Path) -> None:
     if not shutil.which("cmake"):
-        pytest.skip("there is no cmake")
+        pytest.skip("cmake is not installed")
     build("cmake", "-S", str(EXAMPLES / "cpp"), "-B", str(tmp_path))
     build("cmake", "--build", str(tmp_path))
     assert (tmp_path / "game_login").exists()
 
 
-def test_python(server: Server, python_game: Command, pem_file: str) -> None:
-    plays(server, python_game)
-    plays(server, python_game, pem_file)
+def test_python_example_logs_in(server: Server, python_game: Command, pem_file: str) -> None:
+    log_in(server, python_game)
+    log_in(server, python_game, pem_file)
 
 
-def test_cpp(server: Server, cpp_game: Command, pem_file: str) -> None:
-    plays(server, cpp_game)
-    plays(server, cpp_game, pem_file)
+def test_cpp_example_logs_in(server: Server, cpp_game: Command, pem_file: str) -> None:
+    log_in(server, cpp_game)
+    log_in(server, cpp_game, pem_file)
 
 
-def test_csharp(server: Server, csharp_game: Command, xml_file: str) -> None:
-    plays(server, csharp_game)
-    plays(server, csharp_game, xml_file)
+def test_csharp_example_logs_in(server: Server, csharp_game: Command, xml_file: str) -> None:
+    log_in(server, csharp_game)
+    log_in(server, csharp_game, xml_file)
 
 
 @pytest.mark.parametrize("language", ["python", "cpp", "csharp"])
-def test_a_denial_ends_it(server: Server, language: str, request: pytest.FixtureRequest) -> None:
+def test_denial_ends_the_example(server: Server, language: str, request: pytest.FixtureRequest) -> None:
     command = request.getfixturevalue(f"{language}_game")
     with fresh_browser(server, new_user(server)) as browser, game(*command, server.base_url) as running:
         browser.follow(browser.get(running.path))

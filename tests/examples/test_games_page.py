@@ -1,4 +1,4 @@
-"""The examples of docs/games.rst, run as they stand there."""
+"""The examples of docs/games.rst work as shown."""
 
 import json
 import re
@@ -30,7 +30,7 @@ STEP = re.compile(
 
 @pytest.fixture(scope="module")
 def quick(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Of its own, as it comes but for the time that a poll is held."""
+    """A server with default settings except for a short hold time of polls."""
     dsn = postgres_server.fresh()
     with running(tmp_path_factory.mktemp("games"), **QUICK, SSO_DATABASE_URL=dsn, SSO_GSID_HOLD_S="1") as server:
         yield server
@@ -42,7 +42,7 @@ def filled(text: str, names: dict[str, Any]) -> Any:
     return json.loads(re.sub(r"\{(\w+)\}", lambda found: str(names.get(found[1], found[0])), text))
 
 
-def test_the_requests(quick: Server) -> None:
+def test_requests_and_responses_agree_with_the_page(quick: Server) -> None:
     quick.apply({"applications": [{"application_id": 12, "name": "Tanks"}]})
     login = new_user(quick)
     names: dict[str, Any] = {"tanks": 12}
@@ -61,11 +61,11 @@ def test_the_requests(quick: Server) -> None:
                 assert answer.headers["Location"].startswith(fixed)
             seen += 1
     assert seen == 9
-    told = quick.sso("why", names["record"]).stdout
+    output = quick.sso("why", names["record"]).stdout
     shown = re.search(r"\$ sso why \w+\n((?:    .*\n)+)", TEXT)
     assert shown
-    assert [line.split()[0] for line in told.splitlines()] == [line.split()[0] for line in shown[1].splitlines()]
-    assert "repeated attempt to obtain the data" in told
+    assert [line.split()[0] for line in output.splitlines()] == [line.split()[0] for line in shown[1].splitlines()]
+    assert "repeated attempt to obtain the data" in output
 
 
 def act(server: Server, login: str, gsid: str, deed: str) -> None:
@@ -80,7 +80,7 @@ def act(server: Server, login: str, gsid: str, deed: str) -> None:
             assert browser.submit(f"/game/{gsid}/deny").status_code == 200
 
 
-def test_the_frames_of_the_websocket(quick: Server) -> None:
+def test_websocket_events_agree_with_the_page(quick: Server) -> None:
     part = TEXT.split("The WebSocket\n----")[1]
     expected = [json.loads(line) for line in re.findall(r'^    (\{"event".*\})$', part, re.M)]
     login = new_user(quick)
@@ -91,7 +91,7 @@ def test_the_frames_of_the_websocket(quick: Server) -> None:
     def fetch() -> None:
         with Browser(quick) as browser:
             browser.get(f"/?gsid={gsid}")
-            # Else both stages may be there when the socket next looks, and it tells the newer one.
+            # Otherwise the second stage may replace the first one before it is sent.
             assert until(lambda: any(frame.get("stage") == "opened" for frame in found))
             assert browser.submit("/login", login=login, password=PASSWORD).status_code == 303
         with quick.client() as http:
@@ -101,7 +101,7 @@ def test_the_frames_of_the_websocket(quick: Server) -> None:
         host, port = quick.base_url.removeprefix("http://").split(":")
         path = f"/ws/gameSession/refresh/{gsid}"
         with trio.fail_after(20):
-            # A stream of our own: the library leaves its own open when the other side closes first.
+            # The library would leave its own stream open when the server closes first.
             async with await trio.open_tcp_stream(host, int(port)) as stream, trio.open_nursery() as nursery:
                 socket = await wrap_client_stream(nursery, stream, host, path)
                 try:
@@ -128,9 +128,9 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def key(key_folder: Path) -> dict[str, str]:
-    """Made by the shell's own example, which the others then use: they must all say the same of it."""
+    """A key made by the shell example, which the other examples use."""
     if not shutil.which("openssl"):
-        pytest.skip("there is no openssl to make a key with")
+        pytest.skip("openssl is not installed")
     code = f'{block("bash")}\nprintf \'%s\\n%s\\n\' "$public_key" "$signature"'
     public_key, signature = execute(key_folder, "bash", "-ec", f"body={json.dumps('X')}\n{code}")
     return {"public_key": public_key, "of_x": signature}
@@ -148,8 +148,8 @@ def execute(folder: Path, *command: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def closes(server: Server, key: dict[str, str], sign: Any) -> None:
-    """A session with that key is closed by a signature made so, and by no other."""
+def assert_signature_works(server: Server, key: dict[str, str], sign: Any) -> None:
+    """Asserts that the signature closes a session with that key, and that another signature does not."""
     with server.client() as http:
         gsid = http.post(f"{BASE}/getGsid", json={"public_key": key["public_key"]}).json()["gsid"]
         body = json.dumps({"gsid": gsid, "status": "Error"})
@@ -159,16 +159,16 @@ def closes(server: Server, key: dict[str, str], sign: Any) -> None:
         assert http.post(f"{BASE}/closeGsid", content=body, headers=headers).status_code == 200
 
 
-def test_signing_in_the_shell(quick: Server, key: dict[str, str], key_folder: Path) -> None:
+def test_shell_example_signs(quick: Server, key: dict[str, str], key_folder: Path) -> None:
     line = next(line for line in block("bash").splitlines() if line.startswith("signature="))
 
     def sign(body: str) -> str:
         return execute(key_folder, "bash", "-ec", f"body='{body}'\n{line}\necho $signature")[0]
 
-    closes(quick, key, sign)
+    assert_signature_works(quick, key, sign)
 
 
-def test_signing_in_python(
+def test_python_example_signs(
     quick: Server, key: dict[str, str], key_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(key_folder)
@@ -179,23 +179,23 @@ def test_signing_in_python(
         assert names["public_key"] == key["public_key"]
         return str(names["signature"])
 
-    closes(quick, key, sign)
+    assert_signature_works(quick, key, sign)
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="there is no Node")
-def test_signing_in_node(quick: Server, key: dict[str, str], key_folder: Path) -> None:
+@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")
+def test_node_example_signs(quick: Server, key: dict[str, str], key_folder: Path) -> None:
     def sign(body: str) -> str:
         code = f"const body = {json.dumps(body)};\n{block('javascript')}\nconsole.log(publicKey + '\\n' + signature)"
         public_key, signature = execute(key_folder, "node", "-e", code)
         assert public_key == key["public_key"]
         return signature
 
-    closes(quick, key, sign)
+    assert_signature_works(quick, key, sign)
 
 
-@pytest.mark.skipif(not shutil.which("php"), reason="there is no PHP")
-def test_signing_in_php(quick: Server, key: dict[str, str], key_folder: Path) -> None:
-    """Its public key is the base64 of PEM."""
+@pytest.mark.skipif(not shutil.which("php"), reason="PHP is not installed")
+def test_php_example_signs(quick: Server, key: dict[str, str], key_folder: Path) -> None:
+    """The PHP example sends the public key as base64 of PEM."""
 
     def sign(body: str) -> str:
         code = f'$body = {json.dumps(body)};\n{block("php")}\necho "$public_key\\n$signature\\n";'
@@ -204,4 +204,4 @@ def test_signing_in_php(quick: Server, key: dict[str, str], key_folder: Path) ->
             assert http.post(f"{BASE}/getGsid", json={"public_key": public_key}).status_code == 200
         return signature
 
-    closes(quick, key, sign)
+    assert_signature_works(quick, key, sign)

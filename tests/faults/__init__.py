@@ -1,7 +1,7 @@
-"""Faults, with real processes: what is killed, stopped or taken away, and what people notice of it.
+"""Fault injection with real processes: a part is killed, stopped or removed, and clients must notice little of it.
 
-Times are promises where the server makes one, and are then judged with a margin for a busy machine (``SLACK``). The
-environment variable SSO_TEST_ROUNDS makes the tests that repeat something repeat it more often; see scripts/faults.
+Time limits that the server guarantees are checked with a margin for a busy machine (``SLACK``). The environment
+variable SSO_TEST_ROUNDS sets the number of repetitions; see scripts/faults.
 """
 
 import asyncio
@@ -30,7 +30,10 @@ PEOPLE = [Person(f"person{n}@example.com", f"password of person {n}") for n in r
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A directory that the database's account reaches, also if the tests run as root."""
+    """Creates a directory that the database's account can access even if the tests run as root.
+
+    Asserts that no process of the test is left at the end.
+    """
     folder = Path(tempfile.mkdtemp(prefix="sso-faults-"))
     folder.chmod(0o711)
     try:
@@ -43,7 +46,7 @@ def open_folder() -> Iterator[Path]:
 
 @contextmanager
 def serving(folder: Path, **settings: str) -> Iterator[Server]:
-    """Two workers, which are stopped at the end however they were left."""
+    """Runs a server with two workers and stops it at the end, whatever its state."""
     server = Server(folder, TWO_WORKERS | settings)
     server.start()
     try:
@@ -61,7 +64,7 @@ def add_people(server: Server) -> None:
 
 
 def apply(server: Server, document: dict[str, Any]) -> None:
-    """Also where the database is the server's own."""
+    """Applies a document with the command line, which also reaches an embedded database."""
     (server.folder / "document.json").write_bytes(orjson.dumps(document))
     server.sso("apply", "document.json")
 
@@ -76,26 +79,27 @@ def kill(pids: Iterable[int], how: signal.Signals = signal.SIGKILL) -> None:
 
 
 def family(server: Server) -> set[int]:
-    """All that the server has started: its children, and the database with its keeper, who are nobody's children."""
+    """Returns all processes of the server, including the detached embedded database and its keeper."""
     assert server.process is not None
     return descendants({server.process.pid} | mentioning(server.folder))
 
 
 def mentioning(folder: Path) -> set[int]:
-    """The processes that were told this directory by name, and their children."""
+    """Returns the processes whose command line names this directory, and their descendants."""
     return descendants({pid for pid in _pids() if os.fsencode(folder) in _read(pid, "cmdline")})
 
 
 def descendants(pids: set[int]) -> set[int]:
-    found = {pid for pid in pids if is_alive(pid)}
+    """Returns the living processes among these, and all their descendants."""
+    members = {pid for pid in pids if is_alive(pid)}
     parents = {pid: parent(pid) for pid in _pids()}
-    while more := {pid for pid, of in parents.items() if of in found} - found:
-        found |= more
-    return found
+    while children := {pid for pid, parent_pid in parents.items() if parent_pid in members} - members:
+        members |= children
+    return members
 
 
 def is_alive(pid: int) -> bool:
-    """A process that has ended and was not yet asked for is not."""
+    """Returns False for a zombie."""
     return _stat(pid)[:1] not in ([], ["Z"], ["X"])
 
 
@@ -104,7 +108,7 @@ def parent(pid: int) -> int:
 
 
 def postmaster(server: Server) -> int:
-    """Of its embedded PostgreSQL; 0 if there is none."""
+    """Returns the pid of the embedded PostgreSQL, or 0 if it does not run."""
     try:
         return int((server.folder / "data/postgres/data/postmaster.pid").read_text().split()[0])
     except (FileNotFoundError, IndexError):
@@ -112,7 +116,7 @@ def postmaster(server: Server) -> int:
 
 
 def ports_of(pid: int) -> set[int]:
-    """The ports of the clients whose connections a process holds."""
+    """Returns the client ports of the connections that a process holds."""
     held = set()
     for file in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -121,21 +125,23 @@ def ports_of(pid: int) -> set[int]:
 
 
 def unread(client_ports: set[int]) -> int:
-    """Bytes that were sent from these ports and that nobody has read yet."""
+    """Returns the number of bytes sent from these ports that the server has not read yet."""
     return sum(line.unread for line in _connections() if line.client_port in client_ports)
 
 
-class _Line(NamedTuple):
-    """A connection as seen from its server's end."""
+class _Connection(NamedTuple):
+    """A connection as its server end sees it."""
 
     client_port: int
     unread: int
     inode: str
 
 
-def _connections() -> list[_Line]:
+def _connections() -> list[_Connection]:
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return [_Line(int(line[2].rpartition(":")[2], 16), int(line[4].rpartition(":")[2], 16), line[9]) for line in lines]
+    return [
+        _Connection(int(line[2].rpartition(":")[2], 16), int(line[4].rpartition(":")[2], 16), line[9]) for line in lines
+    ]
 
 
 def _pids() -> list[int]:
@@ -143,7 +149,7 @@ def _pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows its name: state, parent, …"""
+    """Returns the fields after the name: state, parent, …"""
     return _read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
 
 
@@ -154,11 +160,11 @@ def _read(pid: int, name: str) -> bytes:
         return b""
 
 
-# The database, behind the server's back
+# Direct access to the database
 
 
 def sql(dsn: str, *statements: str) -> Any:
-    """The value of the last statement."""
+    """Runs statements and returns the value of the last one."""
 
     async def run() -> Any:
         connection = await asyncpg.connect(dsn, timeout=10, server_settings={"application_name": "test"})
@@ -171,18 +177,18 @@ def sql(dsn: str, *statements: str) -> Any:
         return runner.run(run())
 
 
-# Words
+# Logs
 
 
 def leaked(text: str, secrets: Iterable[str]) -> list[str]:
-    """Which of these secrets a text holds. A code of digits counts as a word of its own, and not in a time of day."""
+    """Returns the secrets that a text contains. A code of digits counts only as a whole word outside times of day."""
     text = re.sub(r"\d\d:\d\d:\d\d\.\d+", "", text)
     words = set(re.findall(r"\w+", text))
     return [secret for secret in secrets if secret in (words if secret.isdigit() else text)]
 
 
 def logs(server: Server) -> str:
-    """All that the server and its database have written."""
+    """Returns the log texts of the server and its database."""
     return "\n".join(path.read_text() for path in server.folder.rglob("*.log*"))
 
 

@@ -1,4 +1,4 @@
-"""The master key is changed while people sign in, and the change is interrupted."""
+"""The master key is changed during logins, and the change is interrupted."""
 
 import subprocess
 import sys
@@ -53,13 +53,13 @@ def sealed_with_other_than(server: Server, key_id: str) -> int:
     return int(count)
 
 
-def test_sign_ins_go_on_while_the_master_key_changes_and_an_interrupted_change_goes_on_with_the_same_key(
+def test_logins_work_during_a_master_key_change_and_an_interrupted_change_resumes(
     server: Server,
 ) -> None:
     path = server.folder / "data" / "secret.key"
     (old,) = key_ids(path)
     held = f"SELECT 1 FROM users WHERE user_id = '{USERS}' FOR UPDATE"
-    with locked_by_another_transaction(server.settings["SSO_DATABASE_URL"], held):  # so that the change cannot end
+    with locked_by_another_transaction(server.settings["SSO_DATABASE_URL"], held):  # so that the change cannot finish
         reseal = start_reseal(server)
         assert until(lambda: len(key_ids(path)) == 2, 30)
         new = key_ids(path)[0]
@@ -69,12 +69,12 @@ def test_sign_ins_go_on_while_the_master_key_changes_and_an_interrupted_change_g
             for number in range(1, 6):
                 fields = {"login": f"u{number}@example.com", "password": PASSWORD, "otp": code}
                 assert client.post(LOGIN, json=fields).json()["auth"] == "otp"
-        assert reseal.poll() is None, "it is not done yet"
+        assert reseal.poll() is None, "the change is not finished"
         reseal.kill()
         reseal.communicate(timeout=20)
     assert sealed_with_other_than(server, new) == 1
-    said = server.sso("key", "reseal").stdout
-    assert said.endswith(f"values are sealed with the master key {new}\n")
+    output = server.sso("key", "reseal").stdout
+    assert output.endswith(f"values are sealed with the master key {new}\n")
     assert key_ids(path) == [new, old]
     assert sealed_with_other_than(server, new) == 0
     server.sso("key", "reseal", "--drop-old")

@@ -1,4 +1,4 @@
-"""Whatever is said to the server, and whatever goes wrong meanwhile, its logs and its database's hold no secret."""
+"""The logs of the server and its database contain no secrets, whatever clients send and whatever fails."""
 
 import re
 from typing import Any
@@ -24,7 +24,7 @@ PEOPLE = {
 
 
 class Client:
-    """Does what people do and remembers every secret that it sent or was given."""
+    """Uses the service like a person and collects every secret that it sends or receives."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -43,7 +43,7 @@ class Client:
         return answer.text
 
     def send(self, path: str, **fields: str) -> int:
-        """A form, from the page that was seen last."""
+        """Sends a form."""
         answer = self.http.post(path, data=fields)
         self._remember(answer)
         return answer.status_code
@@ -69,17 +69,17 @@ def test_no_secret_reaches_a_log() -> None:
         apply(server, PEOPLE)
         client = Client(server)
         client.secrets.add(master_key)
-        sign_in_by_every_way(client)
-        send_secrets_where_they_do_not_belong(client)
+        sign_in_in_every_way(client)
+        send_secrets_in_wrong_places(client)
         use_the_pages(client)
-        token = change_passwords_at_the_terminal(client)
-        sign_in_while_the_database_is_away(client, token)
-        sign_in_while_something_is_broken(client, token)
+        token = change_passwords_on_the_command_line(client)
+        sign_in_while_the_database_is_down(client, token)
+        sign_in_during_an_internal_error(client, token)
         client.http.close()
         assert server.stop() == 0
         text = logs(server)
         assert leaked(text, client.secrets) == []
-        # They were looked for in the right place: all of this was logged.
+        # The logs are complete: they contain requests of every kind.
         assert {entry["status"] for entry in server.log_events("request.answered")} >= {
             200,
             303,
@@ -94,7 +94,7 @@ def test_no_secret_reaches_a_log() -> None:
         print(f"{len(client.secrets)} secrets, {text.count(chr(10))} lines")
 
 
-def sign_in_by_every_way(client: Client) -> None:
+def sign_in_in_every_way(client: Client) -> None:
     status, data = client.sign_in(login="plain@example.com", password=PASSWORD, factor="device")
     assert status == 200
     assert client.sign_in(token=data["token"], factor="device")[0] == 200
@@ -119,7 +119,7 @@ def mailed_codes(server: Server) -> set[str]:
     return {code for text in texts for code in re.findall(r"\b\d{6}\b", text.partition("\n\n")[2])}
 
 
-def send_secrets_where_they_do_not_belong(client: Client) -> None:
+def send_secrets_in_wrong_places(client: Client) -> None:
     status, data = client.sign_in(login="plain@example.com", password=PASSWORD, factor="device")
     assert status == 200
     secret = data["token"]
@@ -153,28 +153,28 @@ def use_the_pages(client: Client) -> None:
     assert client.send("/logout", csrf=client.csrf(client.page("/account"))) == 303
 
 
-def change_passwords_at_the_terminal(client: Client) -> str:
-    """A token of somebody whose password was made up."""
+def change_passwords_on_the_command_line(client: Client) -> str:
+    """Returns a token of a user with a generated password."""
     change = ("user", "set-password", "plain@example.com", "--password-stdin")
     done = client.server.sso(*change, stdin=f"{ANOTHER_PASSWORD}\n")
     assert leaked(done.stdout + done.stderr, client.secrets) == []
-    made_up = client.server.sso("user", "set-password", "app@example.com").stdout.split()[1]
-    client.secrets.add(made_up)
+    generated = client.server.sso("user", "set-password", "app@example.com").stdout.split()[1]
+    client.secrets.add(generated)
     client.server.sso("user", "reset-2fa", "app@example.com")
-    status, data = client.sign_in(login="app@example.com", password=made_up)
+    status, data = client.sign_in(login="app@example.com", password=generated)
     assert status == 200
     return str(data["token"])
 
 
-def sign_in_while_the_database_is_away(client: Client, token: str) -> None:
+def sign_in_while_the_database_is_down(client: Client, token: str) -> None:
     kill([postmaster(client.server)])
     assert until(lambda: client.sign_in(token=token)[0] == 503)
     assert client.sign_in(login="plain@example.com", password=ANOTHER_PASSWORD)[0] in (200, 401, 503)
     assert until(lambda: client.sign_in(token=token)[0] == 200, 20)
 
 
-def sign_in_while_something_is_broken(client: Client, token: str) -> None:
-    """A mistake of ours, for which the log has a traceback."""
+def sign_in_during_an_internal_error(client: Client, token: str) -> None:
+    """Causes an unexpected error, which is logged with a traceback."""
     dsn = f"postgresql://sso@/sso?host={client.server.folder}/data/postgres/socket&port=5432"
     sql(dsn, "ALTER TABLE session_tokens RENAME COLUMN kind TO kind_away")
     assert client.sign_in(token=token)[0] == 500

@@ -12,6 +12,7 @@ from sso.perm.input.audit import FIELDS, read_audit_filter
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import audit
 from sso.perm.stores.audit import DEFAULT_PAGE, AuditFilter
+from sso.perm.stores.projects import resolve_project_id
 
 
 class AuditEndpoint:
@@ -41,6 +42,6 @@ class AuditEndpoint:
     async def _read_filter(self, data: dict[str, Any]) -> AuditFilter:
         fields = read_audit_filter(data)
         if "project_id" in fields:
-            fields["project_id"] = await self._projects.read_project_id(fields["project_id"])
+            fields["project_id"] = await resolve_project_id(self._database, fields["project_id"])
         limit = fields.pop("most", DEFAULT_PAGE)
         return AuditFilter(limit=limit, **fields)

@@ -1,4 +1,4 @@
-"""Keys of applications in files: only small regular files count, and the folder is read in a thread, seldom."""
+"""Key files of applications: only small regular files are read, in a thread, and only when they change."""
 
 import os
 import threading
@@ -30,26 +30,26 @@ def store(folder: Path, name: str, key: Any = FIRST) -> Path:
 
 
 async def ids(files: KeyFiles, key: Any) -> list[int]:
-    return [found.application_id for found in await files.find_by_id(key_id(key))]
+    return [file_key.application_id for file_key in await files.find_by_id(key_id(key))]
 
 
-async def test_key_of_an_application_follows_its_file(tmp_path: Path) -> None:
+async def test_changed_key_file_is_read_again(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     assert await files.find(10) is None
     file = store(tmp_path, "10.pem")
-    found = await files.find(10)
-    assert found is not None
-    assert (found.id, found.pem) == (key_id(FIRST), public_pem(FIRST))
+    file_key = await files.find(10)
+    assert file_key is not None
+    assert (file_key.id, file_key.pem) == (key_id(FIRST), public_pem(FIRST))
     store(tmp_path, "10.pem", SECOND)
     os.utime(file, ns=(1, 1))
-    found = await files.find(10)
-    assert found is not None
-    assert found.id == key_id(SECOND)
+    file_key = await files.find(10)
+    assert file_key is not None
+    assert file_key.id == key_id(SECOND)
     file.unlink()
     assert await files.find(10) is None
 
 
-async def test_keys_are_found_by_their_id_once_the_folder_changes(tmp_path: Path) -> None:
+async def test_keys_are_found_by_id_after_the_folder_changes(tmp_path: Path) -> None:
     clock = Clock()
     files = KeyFiles(tmp_path, clock)
     for name in ("10.pem", "9.pem", "010.pem", "x.pem", "11.txt"):
@@ -65,7 +65,7 @@ async def test_keys_are_found_by_their_id_once_the_folder_changes(tmp_path: Path
     assert (await ids(files, FIRST), await ids(files, SECOND)) == ([], [10, 12])
 
 
-async def test_unknown_keys_cost_one_scan_per_refresh_and_none_on_the_event_loop(
+async def test_requests_for_unknown_keys_scan_the_folder_once_per_refresh_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scans: list[int] = []
@@ -110,7 +110,7 @@ async def test_unchanged_files_are_read_once(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.timeout(30)
-async def test_only_small_regular_files_count(tmp_path: Path) -> None:
+async def test_only_small_regular_files_are_read(tmp_path: Path) -> None:
     outside = store(tmp_path, "elsewhere")
     folder = tmp_path / "keys"
     folder.mkdir()
@@ -127,7 +127,7 @@ async def test_only_small_regular_files_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(30)
-def test_content_of_a_file_that_became_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+def test_reading_a_file_that_became_a_fifo_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "10.pem")
     (tmp_path / "11.pem").symlink_to(store(tmp_path, "12.pem"))
     for name in ("10.pem", "11.pem", "none.pem"):
@@ -135,7 +135,7 @@ def test_content_of_a_file_that_became_a_fifo_is_not_waited_for(tmp_path: Path) 
             key_files._content(tmp_path / name)
 
 
-async def test_missing_folder_holds_no_keys(tmp_path: Path) -> None:
+async def test_missing_folder_has_no_keys(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path / "none")
     assert await files.find_by_id("x") == []
     assert await files.find(10) is None

@@ -37,7 +37,7 @@ class ApiResponse:
 
 @dataclass(frozen=True)
 class ApiUser:
-    """A user with a JWT, who calls endpoints."""
+    """A user with a JWT, and requests of this user."""
 
     client: httpx.Client
     user_id: str
@@ -56,10 +56,10 @@ class Studio:
         self.client = client
         self.root = self.user()
         self.give_roles(self.root, "root")
-        self.keeper = self.user()  # the administrator of projects that have no other
+        self.keeper = self.user()  # the administrator of projects without other administrators
 
     def user(self, *, second_factor: bool = False, **fields: Any) -> ApiUser:
-        """A new user, signed in."""
+        """Create a user and log in."""
         number = next(_numbers)
         login = fields.pop("login", f"perm{number}@example.com")
         code: dict[str, str] = {}
@@ -72,7 +72,7 @@ class Studio:
         return ApiUser(self.client, data["user_id"], login, data["jwt"])
 
     def give_roles(self, user: ApiUser, *roles: str) -> None:
-        """Roles of the central application, as the command line would give them."""
+        """Assign roles of the central application, as the command line does."""
 
         async def run() -> None:
             async with open_services(load(None, self.server.settings), self.dsn) as services:
@@ -93,13 +93,13 @@ class Studio:
         return self.server.settings["SSO_DATABASE_URL"]
 
     def give_rules(self, user: ApiUser, *rules: str, **params: str) -> None:
-        """Root rules of the central application, in the user's own private data."""
+        """Give root rules of the central application in the user's own private data."""
         given: dict[str, Any] = {rule: {"value": True} for rule in rules}
         given |= {rule: {"value": True, "params": value} for rule, value in params.items()}
         self.save_data(user, 1, private_data=given)
 
     def give_secret(self, user: ApiUser, application_id: int, *rules: str, **meta: Any) -> None:
-        """Rules of ``secret_data.application``, and levels such as ``roles={"canWrite": "all"}`` of its ``meta``."""
+        """Give rules of ``secret_data.application``, and levels of ``meta`` such as ``roles={"canWrite": "all"}``."""
         secret = {
             "application": {rule: {"value": True} for rule in rules},
             "meta": {word: {right: {"value": level} for right, level in said.items()} for word, said in meta.items()},
@@ -112,7 +112,7 @@ class Studio:
         assert response.status == 200, response.body
 
     def join(self, project_id: str, user: ApiUser, **roles: Any) -> None:
-        """Roles in a project beside those of the other members: ``project=["viewer"]``, ``applications={…}``."""
+        """Add a member with these roles to a project: ``project=["viewer"]``, ``applications={…}``."""
         members = self.root.call("project/membership", action="get", data={"id": project_id}).data["users"]
         users = [member for member in members if member["user_id"] != user.user_id]
         users.append({"user_id": user.user_id, "roles": roles})
@@ -120,7 +120,7 @@ class Studio:
         assert response.status == 200, response.body
 
     def role(self, application_id: int, name: str, *rules: str, **fields: Any) -> None:
-        """Rules by name, and sections of generic rules: ``project={"can_view_project": {"value": True}}``."""
+        """Save a role with these rules, and sections such as ``project={"can_view_project": {"value": True}}``."""
         sections = {section: fields.pop(section) for section in ("project", "app", "srv", "group") if section in fields}
         meta = {"private_data": {rule: {"value": True} for rule in rules} | sections}
         data = {"name": name, "meta": meta, **fields}
@@ -141,7 +141,7 @@ class Studio:
         return user.call("meta/data", action="get", application_id=application_id, data=data, options=options).data
 
     def project(self, *admins: ApiUser) -> str:
-        """A new project; its id. Root needs no membership, and each one is read with every call."""
+        """Create a project; returns its id. Root is no member, because every request reads the caller's memberships."""
         created: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
         users = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in admins or (self.keeper,)]
         assert self.root.call("project/membership", action="save", data={"id": created, "users": users}).status == 200
@@ -168,7 +168,7 @@ def studio(server: Server) -> Iterator[Studio]:
 
 @pytest.fixture(scope="module")
 def team(studio: Studio) -> Any:
-    """New people for each file: every project that they are members of is read with each of their calls."""
+    """New users for each file, because every request reads all memberships of its caller."""
     from tests.perm.endpoints.team import Team
 
     return Team.create(studio)

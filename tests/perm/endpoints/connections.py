@@ -1,4 +1,4 @@
-"""Plain connections, to be told apart by the worker that serves them, and many requests at the same instant."""
+"""Connections to a known worker, and concurrent requests."""
 
 import http.client
 import os
@@ -14,11 +14,11 @@ import orjson
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: few, for every day
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: the few rounds of a normal test run
 
 
 class Connection:
-    """One connection of one person."""
+    """One connection of one user."""
 
     def __init__(self, server: Server, user: ApiUser) -> None:
         self.headers = {
@@ -35,11 +35,11 @@ class Connection:
         return ApiResponse(response.status, orjson.loads(response.read()))
 
     def worker(self, server: Server) -> int:
-        """The pid of the worker that has the other end."""
-        assert self.call("user/info").status == 200  # by now it was accepted
+        """The pid of the worker that serves the connection."""
+        assert self.call("user/info").status == 200  # after a response a worker has accepted the connection
         port = self._connection.sock.getsockname()[1]
         for line in Path("/proc/net/tcp").read_text().splitlines():
-            parts = line.split()  # …, local and remote address, state, …, and at last the inode
+            parts = line.split()  # parts 2 to 4: local address, remote address, state; part 9: inode
             if parts[2].endswith(f":{port:04X}") and parts[3] == "01":
                 return _holder(f"socket:[{parts[9]}]", server.workers())
         raise AssertionError("no such connection")
@@ -60,7 +60,7 @@ def _holder(socket: str, pids: Sequence[int]) -> int:
 
 
 def connect_to_each_worker(server: Server, user: ApiUser) -> list[Connection]:
-    """One connection to every worker, found by opening connections until all of them have one."""
+    """Open connections until every worker has one; returns one for each worker."""
     by_worker: dict[int, Connection] = {}
     workers = server.workers()
     for _ in range(500):
@@ -75,7 +75,7 @@ def connect_to_each_worker(server: Server, user: ApiUser) -> list[Connection]:
 def run_concurrently(
     server: Server, calls: Sequence[tuple[ApiUser, Callable[[Connection], ApiResponse]]]
 ) -> list[ApiResponse]:
-    """All of these at the same instant, each over a fresh connection."""
+    """Run all requests at the same time, each over a new connection."""
     start = threading.Barrier(len(calls))
 
     def run(item: tuple[ApiUser, Callable[[Connection], ApiResponse]]) -> ApiResponse:

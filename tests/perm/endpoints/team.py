@@ -1,4 +1,4 @@
-"""A project with one person for each kind of right in it, for tests of what each of them may hand out."""
+"""A project with one user for each kind of right, for tests of delegation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 @dataclass(frozen=True)
 class Team:
-    """People that tests share; each test makes a project of its own for them."""
+    """Users that tests share; each test creates its own project for them."""
 
     studio: Studio
     owner: ApiUser  # admin
@@ -44,7 +44,7 @@ class TeamProject:
     group: str  # tagged `project`, without users
 
     def members(self, **changes: list[Any] | None) -> list[dict[str, Any]]:
-        """The membership as it was made; ``manager=["admin"]`` replaces project roles, ``owner=None`` drops a user."""
+        """The membership of a new project; ``manager=["admin"]`` replaces roles, ``owner=None`` drops a user."""
         team = self.team
         created: dict[str, list[Any] | None] = {
             "owner": ["admin"], "manager": ["manager"], "developer": ["developer"], "viewer": ["viewer"],
@@ -80,7 +80,7 @@ class TeamProject:
         return caller.call("roles", action="delete", application_id=self.app, data={"name": name})
 
     def state(self) -> Any:
-        """Everything that the project gives, as root sees it."""
+        """The whole project as root sees it: membership, settings, groups, roles."""
         root = self.team.studio.root
         return [
             root.call("project/membership", action="get", data={"id": self.id}).data,

@@ -1,4 +1,4 @@
-"""What an application loses when it moves to another project, and who may take that away."""
+"""Moves of applications between projects: the keys and rights that end, and the callers who may move."""
 
 import asyncio
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_service_key_of_a_moved_application_is_not_valid_in_its_new_project(team
     application = studio.root.call(
         "application", action="get", data={"application_id": source.app}, options={"full": True}
     )
-    assert application.data["service_meta"] == {"name": "Shop", "public_key": ""}  # still a service
+    assert application.data["service_meta"] == {"name": "Shop", "public_key": ""}  # the application is still a service
     sql = "SELECT private_key_sealed FROM applications WHERE application_id = $1"
     assert query(studio.server, sql, source.app)[0][0] is None
     trail = studio.root.call("audit", data={"application_id": source.app, "operation": "application.key.remove"}).data
@@ -131,7 +131,7 @@ _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid()
 
 
 def write_during_move(studio: Studio, app: int, project_id: str, write: Callable[[], ApiResponse]) -> ApiResponse:
-    """The answer to a write that was judged before the application moved, and is carried out after that."""
+    """The response to a write that was authorized before the application moved and runs after the move."""
 
     async def run() -> ApiResponse:
         connection = await asyncpg.connect(studio.dsn)

@@ -1,4 +1,4 @@
-"""The audit trail: who changed what, before and after, when, from where; and who may read it."""
+"""The audit trail: its entries, its filters, and the callers who may read it."""
 
 import time
 from typing import Any
@@ -163,7 +163,7 @@ def test_large_values_in_audit_entries_are_truncated_with_a_marker(studio: Studi
 
 
 def test_entries_older_than_the_retention_are_deleted_in_batches(studio: Studio) -> None:
-    """The oldest come first, more than one batch of them; younger ones stay."""
+    """There are more entries than one batch deletes. Newer entries stay."""
     statement = """INSERT INTO audit (id, at, operation, target) OVERRIDING SYSTEM VALUE
         SELECT -n, now() - make_interval(days => 10, hours => n), 'test.old', 'retention'
         FROM generate_series(1, 2500) n"""

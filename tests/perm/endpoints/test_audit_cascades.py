@@ -1,4 +1,4 @@
-"""What other records lose by a change is recorded in the trail of every project that is affected."""
+"""Rights that end as a consequence of a change are recorded in the audit trail of every affected project."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ def test_assignments_of_others_are_hidden_from_readers_who_may_not_read_roles(st
     manager = studio.user()
     project = studio.project(manager)
     app = studio.application(project)
-    studio.role(app, manager.user_id, "x")  # a role named like the reader
+    studio.role(app, manager.user_id, "x")  # a role with the id of the reader as name
     studio.save_data(studio.user(), app, roles=[manager.user_id])
     data = {"name": manager.user_id}
     assert studio.root.call("roles", action="delete", application_id=app, data=data).status == 200

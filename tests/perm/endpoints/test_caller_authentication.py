@@ -1,4 +1,4 @@
-"""Who may call a permission endpoint (§4.1, §5.3): a user JWT with a factor, or with a service JWT."""
+"""Authentication at permission endpoints (§4.1, §5.3): a user JWT with a factor, or with a service JWT."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
 def post(
     studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any
 ) -> tuple[int, Any]:
-    """Status and answer; of a refusal, the reason after "invalid token" is left out."""
+    """Status and body of the response, without the reason after "invalid token"."""
     response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
     content = response.json()
     if content.get("error", "").startswith("invalid token: "):
@@ -33,7 +33,7 @@ def post(
 
 
 def refusal_reason(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> str:
-    """Why a call is refused with 401."""
+    """The error text of a 401 response."""
     response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
     assert response.status_code == 401
     return str(response.json()["error"])
@@ -56,12 +56,12 @@ def test_unauthorized_response_names_the_missing_or_wrong_credential(
     assert refusal_reason(studio, bearer(expired)) == "invalid token: the JWT has expired"
     service = key.sign(studio.server, app)
     assert refusal_reason(studio, bearer(ann.jwt, None, service), "project", action="get", data={"id": "x"}) == (
-        "invalid token: the header Factor is required, nothing replaces it in this call"
+        "invalid token: the header Factor is required, nothing replaces it for this request"
     )
     assert refusal_reason(studio, bearer(ann.jwt, None, "a.b.c")) == "invalid token: the service JWT is not valid"
     for token in (f"{ann.jwt[:-8]}AAAAAAAA", "a.b.c", user_jwt(studio.server, "999999999")):
         assert refusal_reason(studio, bearer(token)) == "invalid token"
-    # Nothing is told of a token that this service has not signed.
+    # The response reveals nothing about a token that this service has not signed.
     forged_end = forged({"alg": "ES256", "kid": signer(studio.server).kid}, {"exp": 1, "iat": 0, "typ": "user_token"})
     assert refusal_reason(studio, bearer(forged_end)) == "invalid token"
 
@@ -157,7 +157,7 @@ def test_service_jwt_with_a_large_rsa_key_is_verified(studio: Studio, ann: ApiUs
 
 
 def test_stored_application_key_beyond_the_limits_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
-    """An older version accepted it, and may have stored it."""
+    """An older version may have stored such a key."""
     app = studio.application()
     key = ServiceKey("RS256").trusted_by(studio, app)
     public = key.private.public_key()
@@ -233,7 +233,7 @@ UNVERIFIED: Any = {"verify_signature": False}
 
 
 def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"x" * 64) -> str:
-    """A JWT that no library would make."""
+    """A JWT that libraries refuse to create."""
 
     def part(raw: bytes) -> str:
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
@@ -382,7 +382,7 @@ def test_fixed_addresses_of_a_jwt_are_compared_with_the_signed_address(
 
 @pytest.fixture
 def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
-    """The claims of a token that was exchanged from an access token, whose grant lives."""
+    """The claims of a token that was exchanged for an access token with a valid grant."""
     sql(
         studio.dsn,
         """INSERT INTO oauth_clients (client_id, first_party) VALUES ('exchange-site', true)

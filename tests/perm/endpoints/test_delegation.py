@@ -1,4 +1,4 @@
-"""Nobody gives or takes away rights in a project that they do not hold there, by whatever write."""
+"""A caller cannot give or take away rights in a project that the caller does not hold, with any write."""
 
 import itertools
 import time
@@ -67,7 +67,7 @@ def test_role_at_one_resource_counts_with_the_rules_of_that_level_only(team: Tea
     project = team.project()
     users = [*project.members(), member(team.stranger, applications={str(project.app): ["admin"]})]
     assert project.save_members(team.manager, *users).status == 200
-    # Whoever manages memberships but holds no rule over applications cannot give one.
+    # A caller who manages memberships but has no rule over applications cannot give one.
     team.studio.role(1, "registrar", project={"can_manage_project": {"value": True}})
     assert project.save_members(team.studio.root, *project.members(viewer=["registrar"])).status == 200
     members = [
@@ -148,7 +148,7 @@ def test_project_manager_grants_application_roles_whose_rules_it_holds(team: Tea
     assert project.save_actions(team.manager, ("guard", "grant")).status == 200
     team.studio.save_data(team.manager, project.app, roles=[])
     team.studio.give_secret(team.manager, project.app, roles={"canWrite": "all"})
-    assert project.save_actions(team.manager).status == 200  # whoever may assign the role may grant it
+    assert project.save_actions(team.manager).status == 200  # a caller who may assign the role may grant it
 
 
 def test_rule_in_data_that_the_caller_may_write_does_not_count_as_held(team: Team) -> None:
@@ -189,11 +189,11 @@ def test_administrator_grants_regular_roles_and_needs_the_schema_right_for_prote
     assert project.save_actions(team.owner, ("guard", "grant"), ("chief", "revoke")).status == 200
 
 
-# Who is let in
+# Access to the project
 
 
 def disallow(project: TeamProject, *users: ApiUser) -> str:
-    """Another group on the disallow list."""
+    """Put a group with these users on the disallow list."""
     studio = project.team.studio
     group = studio.group(project.id, *(user.user_id for user in users), tags=("project",))
     assert project.save_lists(studio.root, disallow=[group]).status == 200
@@ -201,7 +201,7 @@ def disallow(project: TeamProject, *users: ApiUser) -> str:
 
 
 def allow_only(project: TeamProject, *users: ApiUser) -> str:
-    """The group on the allow list, with these users."""
+    """Put the group, with these users, on the allow list."""
     assert project.save_access(project.team.studio.root, users=[user.user_id for user in users]).status == 200
     assert project.save_lists(project.team.studio.root, allow=[project.group]).status == 200
     return project.group
@@ -209,7 +209,7 @@ def allow_only(project: TeamProject, *users: ApiUser) -> str:
 
 def test_project_manager_cannot_lock_the_administrator_out(team: Team) -> None:
     project = team.project()
-    team.studio.join(project.id, team.stranger, project=["admin"])  # there would still be an administrator
+    team.studio.join(project.id, team.stranger, project=["admin"])  # so that an administrator would remain
     project.save_access(team.studio.root, users=[team.owner.user_id])
     others = team.studio.group(project.id, team.manager.user_id, team.stranger.user_id, tags=("project",))
     refused(project, lambda project: project.save_lists(team.manager, disallow=[project.group]))

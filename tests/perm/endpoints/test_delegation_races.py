@@ -1,4 +1,4 @@
-"""Memberships, moves and user limits at the same instant, over two workers. SSO_TEST_ROUNDS=2000: twenty rounds."""
+"""Concurrent changes of memberships, moves and user limits, over two workers. SSO_TEST_ROUNDS=2000: twenty rounds."""
 
 import itertools
 from collections.abc import Callable
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
 
 @pytest.fixture(scope="module")
 def crowd(studio: Studio) -> list[str]:
-    """Users who never signed in."""
+    """Users without a login."""
     ids = [str(8_000_000 + number) for number in range(CROWD)]
     studio.server.apply({"users": [{"user_id": user_id, "login": f"d{user_id}@example.com"} for user_id in ids]})
     return ids
@@ -57,7 +57,7 @@ def test_concurrent_move_and_membership_save_leave_no_role_at_the_application(
     members = [{"user_id": user_id, "roles": roles} for user_id in crowd]
     saved, moved = race(studio, membership(source, studio.keeper, members), move(app, destination))
     assert moved.status == 200
-    assert saved.status in (200, 400)  # 400: the application had left already
+    assert saved.status in (200, 400)  # 400: the application had moved already
     assert [user["user_id"] for user in members_of(studio, source)] == [studio.keeper.user_id]
 
 
@@ -79,7 +79,7 @@ def test_concurrent_removal_and_membership_save_leave_no_role_at_the_application
 
 @pytest.mark.parametrize("_", range(TIMES))
 def test_concurrent_moves_require_rights_in_the_current_project(studio: Studio, _: int) -> None:
-    """Whoever was judged by the project that the application has left meanwhile must ask again."""
+    """A request that was authorized in a project that the application has left gets a conflict."""
     projects = [studio.project() for _ in range(8)]
     app = studio.application(projects[0])
     responses = race(studio, *(move(app, project) for project in projects[1:]))
@@ -169,7 +169,9 @@ def test_user_limit_counts_each_user_once_and_ended_assignments_not(studio: Stud
     assert assign(crowd[0]) == 200
     assert give(one, crowd[1], expired=5) == 200
     assert give(two, crowd[1]) == 200
-    assert root.call("project", action="delete", data={"id": two}).status == 200  # its memberships end
+    assert (
+        root.call("project", action="delete", data={"id": two}).status == 200
+    )  # memberships of the removed project end
     assert give(one, crowd[2]) == 200
     assert root.call("roles", action="delete", application_id=1, data={"name": name}).status == 200
 

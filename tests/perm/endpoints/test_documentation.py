@@ -1,4 +1,4 @@
-"""The examples of docs/permissions.rst, run as they stand there."""
+"""Runs the examples of docs/permissions.rst."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def filled(text: str, names: dict[str, Any]) -> Any:
 
 
 def agrees(expected: Any, actual: Any, names: dict[str, Any]) -> bool:
-    """Equal, but for what differs from run to run; a name in braces takes the value that it meets first."""
+    """Whether the values are equal; a name in braces stands for the first value that it is compared with."""
     if expected == "…":
         return True
     if isinstance(expected, str) and (unknown := re.fullmatch(r"\{(\w+)\}", expected)):
@@ -38,7 +38,7 @@ def agrees(expected: Any, actual: Any, names: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def studio(postgres_server: Postgres, tmp_path: Path) -> Iterator[Studio]:
-    """Of its own: names such as Red Dawn are taken elsewhere."""
+    """A server of its own, because other tests use names such as Red Dawn."""
     dsn = postgres_server.fresh()
     with running(tmp_path, **QUICK, SSO_DATABASE_URL=dsn) as server, server.client() as client:
         yield Studio(server, client)

@@ -1,6 +1,6 @@
-"""Which credentials each permission endpoint accepts in place of the device factor: every endpoint, every credential.
+"""The credentials that each permission endpoint accepts in place of the device factor.
 
-The caller is an administrator with every right, so that a refusal is always one of the credentials.
+The caller has every right, so a 401 or 403 is always caused by the credentials.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Credentials: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # headers, field
 
 
 class Office:
-    """An application with a service JWT and an access key, in a project; another one there; and one elsewhere."""
+    """An application with a service JWT and an access key, another one in its project, and one in another project."""
 
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
@@ -68,7 +68,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-# Each credential that may come without the right factor, and what it is sent as.
+# Each combination of credentials, as headers and fields of the body.
 CREDENTIALS: dict[str, Callable[[Office], Credentials]] = {
     "factor": lambda o: (bearer(o.studio.root.jwt) | {"Factor": FACTOR}, {}),
     "factor in the body": lambda o: ({}, {"jwt": o.studio.root.jwt, "factor": FACTOR}),
@@ -98,7 +98,7 @@ SERVICES = ("service", "service in the body", "service and wrong factor")
 
 @dataclass(frozen=True)
 class Call:
-    """One action of an endpoint. An ``application`` is the one that it is about: own, sister, stranger or none."""
+    """One action of an endpoint. ``application`` is its target: own, sister, stranger or none."""
 
     path: str
     body: Callable[[Office], dict[str, Any]]
@@ -125,7 +125,7 @@ def _call(path: str, application: str = "", **body: Any) -> Call:
 
 
 PROJECT_CALLS = [
-    # What a project call does not use must not make it a call about an application.
+    # An application_id that the endpoint does not use must not change the target of the request.
     _call("publish", project="", application_id="$own"),
     _call("project", action="get", data={"id": "$project", "application_id": "$own"}, application_id="$own"),
     _call("project", action="save", data={"id": "$project", "application_id": "$own"}, application_id="$own"),
@@ -175,8 +175,8 @@ def test_matrix_covers_every_endpoint() -> None:
     assert called == set(ENDPOINT_RULES)
 
 
-# With the factor, 401 never comes, and 403 does not either: the caller has every right. 400, 404 and 409 are the
-# endpoint's own words about the body.
+# With accepted credentials there is no 401 and no 403, because the caller has every right. 400, 404 and 409 are about
+# the body.
 PASSED = {200, 400, 404, 409}
 
 
@@ -215,7 +215,7 @@ def test_endpoint_accepts_only_the_credentials_of_its_target(office: Office, cal
 
 
 def test_service_jwt_of_another_project_cannot_save_membership(studio: Studio, office: Office) -> None:
-    """The owner of one application, and the JWT of an administrator who signed in to it once."""
+    """The owner of an application may have the JWT of an administrator who logged in there."""
     victim = studio.project(studio.root)
     users = [{"user_id": office.bob.user_id, "roles": {"project": ["admin"]}}]
     body = {"action": "save", "data": {"id": victim, "users": users}}
@@ -225,7 +225,7 @@ def test_service_jwt_of_another_project_cannot_save_membership(studio: Studio, o
 
 
 def test_service_jwt_cannot_move_its_application_to_another_project(studio: Studio, office: Office) -> None:
-    """There it would stand in for the factor in calls about all the other applications."""
+    """In the other project it would replace the factor for all applications."""
     target = studio.project()
     data = {"application_id": office.own, "project_id": target}
     assert office.send("application", CREDENTIALS["service"](office), action="save", data=data).status == 403
@@ -270,7 +270,7 @@ def test_unused_field_selects_no_key_for_a_signed_address(office: Office, call: 
     headers, fields = CREDENTIALS["factor"](office)
     signed = (headers | ip_headers(office.key, "10.1.2.3"), fields)
     response = office.send(call.path, signed, **call.body(office))
-    if call.path == "application/tags":  # the field is what this call is about
+    if call.path == "application/tags":  # the target of this endpoint is this field
         assert response.status == 200
     else:
         assert (response.status, response.body["error"]) == (403, "Ip is signed for another application")
@@ -305,7 +305,7 @@ def test_audit_names_the_key_that_signed_an_address(studio: Studio, office: Offi
 
 
 def test_signed_address_activates_no_condition_of_a_central_role(studio: Studio, office: Office) -> None:
-    """An application vouches for its own clients' addresses, not for who is in the administrators' network."""
+    """An application vouches for addresses at itself only, not for an address in the network of administrators."""
     role = "office_network"
     studio.role(1, role, "can_create_app", condition={"ip": "10.0.0.0/8"})
     studio.role(1, "here", "can_remove_apps", condition={"ip": "127.0.0.0/8"})

@@ -70,7 +70,7 @@ def test_unauthorized_response_names_the_missing_or_wrong_credential(studio: Stu
 
 
 def renewed(studio: Studio, key: dict[str, Any], jwt: str) -> dict[str, Any]:
-    """The claims of the JWT that an exchange gives."""
+    """The claims of the JWT that an exchange returns."""
     response = exchange(studio, key["hash"], jwt=jwt, factor=FACTOR)
     assert response.status_code == 200, response.text
     claims: dict[str, Any] = pyjwt.decode(response.json()["jwt"], options={"verify_signature": False})

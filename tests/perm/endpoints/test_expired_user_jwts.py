@@ -1,4 +1,4 @@
-"""What services may do with an expired user JWT, or with none: users' schemas only (§4.5, §4.8)."""
+"""Requests with an expired user JWT or without one, which only meta/data accepts (§4.5, §4.8)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A 403 names the right that is missing, and says the same whether or not there is what the caller may not see."""
+"""The text of a 403 names the missing right, and is the same whether or not the object exists."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``SSO_GSID_ADMIN=deny``: what a game got by a sign-in is not enough for administrative calls."""
+"""``SSO_GSID_ADMIN=deny``: the JWT of a game is not accepted for administrative requests."""
 
 import socket
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.perm.endpoints.test_endpoint_credentials import (
 )
 from tests.perm.endpoints.tokens import user_jwt
 
-REFUSED = (403, "a sign-in to a game is not enough for administrative calls")
+REFUSED = (403, "a login from a game is not accepted for administrative requests")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def office(studio: Studio) -> Office:
 
 @pytest.fixture(scope="module")
 def strict(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A second server on the same data, which denies games the administration."""
+    """A second server on the same database, which denies administration to games."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"

@@ -167,11 +167,11 @@ def test_invalid_group_tags_are_rejected(studio: Studio, tags: object) -> None:
 
 
 def test_group_in_an_allow_or_disallow_list_cannot_be_deleted_or_lose_its_tag(studio: Studio) -> None:
-    """An allow list that became empty by the way would open the project to everybody."""
+    """An allow list that becomes empty would open the project to all users."""
     project = studio.project()
     group = studio.group(project, studio.keeper.user_id, tags=("project",))
     for name in ("allow", "disallow"):
-        if name == "disallow":  # an administrator must still be let in
+        if name == "disallow":  # an administrator must keep access
             assert studio.root.call("group/access", group_id=group, data={"users": []}).status == 409
             free = {"id": project, "allow": []}
             assert studio.root.call("project/membership", action="save", data=free).status == 200

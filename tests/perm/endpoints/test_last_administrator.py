@@ -1,4 +1,4 @@
-"""A project that has an administrator keeps one with effective access, whoever changes whatever."""
+"""A project that has an administrator with access keeps one, whatever a request changes."""
 
 import time
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_roles_that_give_the_rules_of_admin_together_make_an_administrator(team:
 
 def test_access_lists_must_admit_an_administrator(team: Team, caller: ApiUser) -> None:
     project = team.project()
-    conflicts(project, lambda: project.save_lists(caller, allow=[project.group]))  # nobody is in it
+    conflicts(project, lambda: project.save_lists(caller, allow=[project.group]))  # the group is empty
     project.save_access(team.studio.root, users=[team.owner.user_id])
     conflicts(project, lambda: project.save_lists(caller, disallow=[project.group]))
     assert project.save_lists(caller, allow=[project.group]).status == 200
@@ -110,7 +110,7 @@ def test_group_conditions_must_admit_an_administrator(team: Team, caller: ApiUse
     [
         {"meta": {}},
         {"protected": True},
-        {"condition": {"tag": "nobody"}},
+        {"condition": {"tag": "missing"}},
         {"meta": {"private_data": {"can_create_app": {"value": True}}}},
     ],
 )
@@ -133,8 +133,8 @@ def rules_of_admin(team: Team) -> Any:
 
 
 def test_project_that_never_had_an_administrator_can_be_changed(team: Team) -> None:
-    team.studio.server.apply({"projects": [{"title": "Nobody has it"}]})
-    data: dict[str, Any] = {"id": "nobody_has_it", "users": [member(team.viewer, project=["viewer"])]}
+    team.studio.server.apply({"projects": [{"title": "Without Admin"}]})
+    data: dict[str, Any] = {"id": "without_admin", "users": [member(team.viewer, project=["viewer"])]}
     assert team.studio.root.call("project/membership", action="save", data=data).status == 200
     data["users"].append(member(team.owner, project=["admin"]))
     assert team.studio.root.call("project/membership", action="save", data=data).status == 200

@@ -1,4 +1,4 @@
-"""Limits hold under fifty requests at the same instant, over two workers. With SSO_TEST_ROUNDS=2000, twenty rounds."""
+"""Limits hold under fifty concurrent requests, over two workers. With SSO_TEST_ROUNDS=2000, twenty rounds."""
 
 import itertools
 from collections import Counter
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(60 + 30 * TIMES)
 
 
 def race(studio: Studio, user: ApiUser, calls: Sequence[Callable[[Connection], ApiResponse]]) -> Counter[int]:
-    """How many answers there were of each status; nothing but OK, a conflict, or "busy"."""
+    """The number of responses of each status, which are only OK, conflict or "busy"."""
     responses = run_concurrently(studio.server, [(user, call) for call in calls])
     for response in responses:
         assert (response.status == 200) == (response.body["status"] == "OK")
@@ -32,7 +32,7 @@ def same(path: str, **body: Any) -> list[Callable[[Connection], ApiResponse]]:
 
 @pytest.fixture(scope="module")
 def crowd(studio: Studio) -> list[str]:
-    """Users who never signed in."""
+    """Users without a login."""
     ids = [str(7_000_000 + number) for number in range(PARALLEL)]
     studio.server.apply({"users": [{"user_id": user_id, "login": f"c{user_id}@example.com"} for user_id in ids]})
     return ids
@@ -114,7 +114,7 @@ def test_concurrent_saves_never_give_a_group_more_than_100_users(studio: Studio,
 
     race(studio, studio.root, [put(users) for users in lists])
     final = studio.root.call("group/access", group_id=group, data={}).data["users"]
-    assert final in lists  # one of them as a whole, nothing mixed
+    assert final in lists  # one of the saves as a whole
 
 
 @pytest.mark.parametrize("_", range(TIMES))
@@ -140,7 +140,7 @@ def test_one_of_concurrent_saves_with_the_same_if_match_succeeds(studio: Studio,
 
 @pytest.mark.parametrize("_", range(TIMES))
 def test_role_that_becomes_protected_is_in_no_membership_afterwards(studio: Studio, _: int) -> None:
-    """However memberships and the change fall together: either refused, or stripped with the change."""
+    """A membership that is saved concurrently is either refused, or loses the role with the change."""
     name = f"racing_{next(_numbers)}"
     rules = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     role = {"name": name, "meta": rules}

@@ -1,4 +1,4 @@
-"""What the login operation knows of applications: who may log in, permissions, e-mail, services, signed addresses."""
+"""Login at applications: login rules, permissions, e-mail secrets, service JWTs, signed addresses."""
 
 import hashlib
 import hmac
@@ -122,7 +122,7 @@ def test_with_email_and_the_secret_of_the_application_returns_the_login(studio: 
     assert login(studio, user, app_id=tanks, with_email=secret)[1]["login"] == user.login
     other = secret[:-1] + ("B" if secret.endswith("A") else "A")
     assert "login" not in login(studio, user, app_id=tanks, with_email=other)[1]
-    assert "login" not in login(studio, user, with_email=secret)[1]  # the central application's counts there
+    assert "login" not in login(studio, user, with_email=secret)[1]  # the secret of the central application is used
 
 
 def service_jwt(studio: Studio, application: int, key: ed25519.Ed25519PrivateKey, **claims: Any) -> str:
@@ -201,4 +201,6 @@ def test_login_with_a_wrongly_signed_address_is_forbidden(studio: Studio) -> Non
         signed(key, "203.0.113.7", int(time.time()) - 400),
     ):
         assert login(studio, user, headers, app_id=tanks)[0] == 403
-    assert login(studio, user, {"Ip": "127.0.0.1"}, app_id=tanks)[0] == 200  # true, so it says nothing
+    assert (
+        login(studio, user, {"Ip": "127.0.0.1"}, app_id=tanks)[0] == 200
+    )  # equal to the address of the connection, so it is ignored

@@ -22,7 +22,7 @@ def member(user_id: Any, **roles: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def users(studio: Studio) -> None:
-    """Users who never signed in."""
+    """Users without a login."""
     ids = ("7", "2000000", "3000000")
     studio.server.apply({"users": [{"user_id": user_id, "login": f"m{user_id}@example.com"} for user_id in ids]})
 
@@ -78,15 +78,15 @@ def test_membership_names_only_resources_of_its_project(studio: Studio) -> None:
         {"applications": {str(other): ["viewer"]}},
         {"applications": {str(removed): ["viewer"]}},
         {"applications": {"1": ["viewer"]}},
-        {"services": {str(app): ["viewer"]}},  # it has no service_meta
+        {"services": {str(app): ["viewer"]}},  # the application has no service_meta
         {"groups": {stranger: ["group_admin"]}},
         {"groups": {"0" * 24: ["group_admin"]}},
-        {"project": ["nobody"]},
+        {"project": ["missing"]},
         {"project": ["root"]},
     ):
         response = save(studio, project, users=[member("7", **roles)])
         assert (response.status, response.body["status"]) == (400, "ERROR"), roles
-    for wrong in (stranger, "0" * 24, group, "x"):  # the last group of ours lacks the tag
+    for wrong in (stranger, "0" * 24, group, "x"):  # the group lacks the tag
         assert save(studio, project, allow=[wrong]).status == 400
         assert save(studio, project, disallow=[wrong]).status == 400
     assert get(studio, project) == before
@@ -182,7 +182,7 @@ def test_expired_assignment_gives_no_rights(studio: Studio) -> None:
 
 
 def test_membership_of_thousands_fits_in_one_save(studio: Studio) -> None:
-    """Other calls may have 10,000 values; a membership save lists every member of a project."""
+    """Other requests may have 10,000 values; a save of a membership lists every member of the project."""
     users = [{"user_id": str(number), "roles": {"project": ["viewer"]}} for number in range(1, 2501)]
     response = studio.root.call("project/membership", action="save", data={"id": "no_such_project", "users": users})
     assert (response.status, response.body["error"]) == (404, "project not found")

@@ -98,7 +98,7 @@ def test_one_project_gets_an_alias_that_many_save_concurrently(studio: Studio) -
 
 @pytest.fixture(scope="module")
 def author(studio: Studio) -> ApiUser:
-    """Somebody who may have one project, and has removed as many as an author may."""
+    """A user who may have one project and has removed the maximum number of projects."""
     author = studio.user()
     studio.give_rules(author, can_create_projects="1")
     for _ in range(MAX_REMOVED_PROJECTS):

@@ -1,4 +1,4 @@
-"""The table of required permissions (§5.5): for every row who is allowed, and who is refused."""
+"""The table of required permissions (§5.5): for every row, callers who are allowed and callers who are refused."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ def new_scene(studio: Studio) -> Scene:
 
 @pytest.fixture(scope="module", autouse=True)
 def roles_of_one_rule(studio: Studio) -> Iterator[None]:
-    """A generic role for each generic rule, so that rights can be told apart."""
+    """A generic role for each generic rule, so that each rule can be given alone."""
     names = [(section, rule) for section, rules in GENERIC_RULES.items() for rule in rules]
     for section, rule in names:
         meta = {"private_data": {section: {rule: {"value": True}}}}
@@ -81,10 +81,10 @@ EVERY_RIGHT = (
 @dataclass(frozen=True)
 class Row:
     operation: str
-    allowed: tuple[tuple[str, ...], ...]  # each of these suffices
+    allowed: tuple[tuple[str, ...], ...]  # each of these rights suffices
     call: Callable[[Scene, ApiUser], ApiResponse]
-    useless: tuple[str, ...] = EVERY_RIGHT  # all of these together, less the allowed ones, do not
-    fresh: bool = False  # it leaves nothing behind to try again with
+    useless: tuple[str, ...] = EVERY_RIGHT  # all of these rights without the sufficient ones do not suffice
+    fresh: bool = False  # the request cannot be repeated
     refused: int = 403
 
 
@@ -128,7 +128,7 @@ ROWS = (
         "application get",
         (MANAGE_APPS, ("secret:canRead",), ("app:can_view_app",), ("app:can_manage_app_api_keys",)),
         application("get"),
-        # Any role in the applications section suffices to view, also one that the whole project gives.
+        # Any role in the applications section suffices to view, also a role over the whole project.
         useless=tuple(right for right in EVERY_RIGHT if not right.endswith(("can_view_app", "app_api_keys"))),
     ),
     Row("application save", (MANAGE_APPS, ("secret:canSave",)), application("save", description="new")),
@@ -212,7 +212,7 @@ def test_operation_is_allowed_with_each_sufficient_right(studio: Studio, shared:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
 def test_operation_is_forbidden_without_a_sufficient_right(studio: Studio, shared: Scene, row: Row) -> None:
-    """To those who have nothing, to those who have all that does not suffice, and to those who have it elsewhere."""
+    """Callers without rights, with all other rights, and with the right in another project are refused."""
     enough = {rights[0] for rights in row.allowed if len(rights) == 1}
     elsewhere = new_scene(studio) if row.fresh else studio_scene(studio)
     for scene, rights in (
@@ -231,7 +231,7 @@ _elsewhere: list[Scene] = []
 
 
 def studio_scene(studio: Studio) -> Scene:
-    """Another project, made once."""
+    """Another project, created once."""
     if not _elsewhere:
         _elsewhere.append(new_scene(studio))
     return _elsewhere[0]

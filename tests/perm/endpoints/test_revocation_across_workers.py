@@ -1,6 +1,6 @@
-"""A permission taken away is gone for every request that starts after the answer, on every worker.
+"""A revoked permission is invalid for every request that starts after the response, on every worker.
 
-SSO_TEST_ROUNDS=2000 makes it two thousand rounds.
+SSO_TEST_ROUNDS=2000 runs two thousand rounds.
 """
 
 import time
@@ -23,7 +23,7 @@ class Reader(Protocol):
 
 
 class Stale:
-    """A planted fault: whoever asks again within 50 ms is told what was true then."""
+    """A planted fault: responses are cached for 50 ms."""
 
     def __init__(self, connection: Connection) -> None:
         self._wire = connection
@@ -36,7 +36,7 @@ class Stale:
 
 
 class Ground:
-    """A user who has one rule in several ways; each way can be given and taken."""
+    """A user who can get one rule from several sources; each source can be granted and revoked."""
 
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
@@ -89,13 +89,13 @@ class Ground:
 
 
 def stale_rounds(ground: Ground, writers: list[Connection], readers: list[Reader], rounds: int) -> int:
-    """In how many rounds somebody still saw what had been taken away before they asked."""
+    """The number of rounds in which a reader still saw a rule after its revocation."""
     stale = 0
     for number in range(rounds):
         way = ground.ways[number % len(ground.ways)]
         writer = writers[number // len(ground.ways) % len(writers)]
         assert all(response.status == 200 for response in way(writer, True))
-        for reader in readers:  # this warms whatever may be kept
+        for reader in readers:  # this fills any cache
             assert ground.sees(reader) or isinstance(reader, Stale)
         assert all(response.status == 200 for response in way(writer, False))
         stale += any(ground.sees(reader) for reader in readers)
@@ -143,14 +143,14 @@ def test_a_planted_cache_of_50_ms_is_detected(
     ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
     planted: list[Reader] = [Stale(readers[0]), readers[1]]
-    # A slow moment may outlive the cache, so that one look is not enough.
+    # On a slow machine a cached response may expire in time, so one round is not enough.
     assert any(stale_rounds(ground, writers, planted, len(ground.ways)) for _ in range(40))
 
 
 def test_rule_added_after_a_user_left_the_group_is_never_visible_to_the_user(
     ground: Ground, writers: list[Connection], readers: list[Connection]
 ) -> None:
-    """First out of the group, then a rule for the group: nobody sees the second without the first."""
+    """The user leaves the group, then the group gets a rule. No reader sees the rule for the user."""
     studio = ground.studio
     for number in range(max(10, TIMES // 10)):
         first, second = writers[number % 2], writers[(number + 1) % 2]

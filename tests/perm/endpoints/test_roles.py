@@ -156,7 +156,7 @@ def test_condition_has_at_most_256_nodes_and_64_levels(studio: Studio, app: int)
 
 def test_default_roles_apply_to_all_users(studio: Studio, app: int) -> None:
     studio.role(app, "default", "sit")
-    studio.role(app, "other", "stand", default=True, condition={"tag": "nobody"})
+    studio.role(app, "other", "stand", default=True, condition={"tag": "missing"})
     assert studio.rules_of(studio.user(), app) == ["sit", "stand"]
 
 
@@ -222,7 +222,7 @@ def test_protected_role_with_protected_rules_cannot_become_public(studio: Studio
     save(studio, app, name="guard", protected=True, meta=meta())
     assert save(studio, app, name="guard", protected=False).status == 400
     assert get(studio, app, name="guard").data["protected"] is True
-    assert save(studio, app, name="guard", protected=False, meta={}).status == 200  # its new content counts
+    assert save(studio, app, name="guard", protected=False, meta={}).status == 200  # the new content of the role counts
 
 
 def test_rule_in_a_public_role_cannot_become_protected(studio: Studio) -> None:

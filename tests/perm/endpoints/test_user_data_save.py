@@ -1,4 +1,4 @@
-"""POST /api/permissions/meta/data, action save: who may write what, and what is written (§2.9, §4.5)."""
+"""POST /api/permissions/meta/data, action save (§2.9, §4.5)."""
 
 import time
 from typing import Any
@@ -66,7 +66,7 @@ def test_can_write_self_covers_the_own_record_and_all_covers_other_users(
     for other in (name for name in PARTS if name != part and not (part == "secret_data" and name == "login")):
         assert save(ann, app, ann.user_id, **{other: PARTS[other]}).status == 403
         assert save(ann, app, bob.user_id, **{part: PARTS[part], other: PARTS[other]}).status == 403
-    # The others first: whoever writes their own secret data may write themselves out of it.
+    # Secret data comes last, because writing it may remove the right to write.
     assert save(ann, app, bob.user_id, **{part: PARTS[part]}).status == (200 if level == "all" else 403)
     assert save(ann, app, ann.user_id, **{part: PARTS[part]}).status == (403 if level == "none" else 200)
 
@@ -104,8 +104,8 @@ def test_unknown_user_is_not_found(studio: Studio, app: int) -> None:
 
 
 def test_assignment_of_an_unknown_role_is_rejected(studio: Studio, app: int) -> None:
-    response = save(studio.root, app, studio.user().user_id, roles=["guard", "nobody"])
-    assert (response.status, response.body["error"]) == (400, "roles[1]: there is no role nobody")
+    response = save(studio.root, app, studio.user().user_id, roles=["guard", "missing"])
+    assert (response.status, response.body["error"]) == (400, "roles[1]: there is no role missing")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_invalid_assignments_are_rejected_and_change_nothing(studio: Studio, app
     save(studio.root, app, ann.user_id, roles=["cook"])
     assert save(studio.root, app, ann.user_id, roles=roles).status == 400
     assert tree(studio, app, ann)["roles"] == ["cook"]
-    # The shape is judged before the permission.
+    # Input is validated before the authorization.
     assert save(studio.user(), app, ann.user_id, roles=roles).status in (400, 403)
 
 

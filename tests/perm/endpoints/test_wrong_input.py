@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is the envelope of §4.1 with a 4xx: never a 5xx, and nothing is changed by it."""
+"""Invalid input always gets a 4xx in the envelope of §4.1, never a 5xx, and changes nothing."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 
-# One of each JSON kind; a field takes those of its own kind, and every other one is wrong.
+# One value of each JSON type; a field accepts values of its own type only.
 KINDS: dict[str, Any] = {
     "null": None,
     "bool": True,
@@ -26,7 +26,7 @@ PATHS = (
 
 
 class Bodies:
-    """A good body for every endpoint and action: what is put in place of its parts is what is wrong."""
+    """A valid body for every endpoint and action; tests replace parts of it by invalid values."""
 
     def __init__(self, studio: Studio) -> None:
         project, keeper = studio.project(), studio.keeper.user_id
@@ -174,7 +174,7 @@ def with_value(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> tuple
 
 
 def may_be(path: tuple[Any, ...], kind: str) -> bool:
-    """Fields that take more than one kind: values of rules, references to applications, a project that is none."""
+    """Whether a field accepts several types: values of rules, ids of applications, a project_id of null."""
     name = path[-1]
     if name == "value":
         return "secret_data" not in path and "login" not in path and kind not in ("list", "obj")
@@ -187,7 +187,7 @@ def bodies(studio: Studio) -> Bodies:
 
 
 def test_valid_bodies_are_accepted(studio: Studio, bodies: Bodies) -> None:
-    """So that what the next test puts into them is what is wrong with them."""
+    """The next test relies on this."""
     for path, body in bodies.good:
         if body.get("action") == "delete" or path == "publish":
             continue
@@ -207,7 +207,7 @@ def test_field_of_another_type_is_rejected(studio: Studio, bodies: Bodies, numbe
             response = studio.root.call(path, **body)
             assert (response.status, response.body["status"]) == (400, "ERROR"), (path, place, kind, response.body)
             assert set(response.body) == {"status", "error"}
-            assert "\u00e9" not in response.body["error"]  # what was sent is not repeated
+            assert "\u00e9" not in response.body["error"]  # the error does not repeat the input
 
 
 HOSTILE = ("'; DROP TABLE users; --", "%_\\:name$1", "x" * 5000)
@@ -256,7 +256,7 @@ RAW = (
 @pytest.mark.parametrize("path", PATHS)
 def test_unreadable_body_is_rejected_before_authentication(studio: Studio, path: str) -> None:
     for raw in RAW:
-        status, response = send(studio, path, raw, Authorization="Bearer nobody")
+        status, response = send(studio, path, raw, Authorization="Bearer unknown")
         assert (status, response["status"]) == (400, "ERROR"), raw[:40]
 
 
@@ -274,7 +274,9 @@ def test_unreadable_body_is_rejected_before_authentication(studio: Studio, path:
 def test_other_media_types_and_large_bodies_are_rejected(
     studio: Studio, path: str, raw: bytes, header: str, value: str, status: int
 ) -> None:
-    with studio.server.client() as client:  # of its own: an answer before the body was read spoils the connection
+    with (
+        studio.server.client() as client
+    ):  # a new connection, because a response before the body was read makes it unusable
         response = client.post(f"/api/permissions/{path}", content=raw, headers={header: value})
     assert (response.status_code, response.json()["status"]) == (status, "ERROR")
 

@@ -1,4 +1,4 @@
-"""Tokens as others would make them: service JWTs signed by applications, and user JWTs signed as the service signs."""
+"""Creates service JWTs of applications, and user JWTs signed with the key of the service."""
 
 import base64
 import hashlib
@@ -44,7 +44,7 @@ class ServiceKey:
 
 @cache
 def signer(server: Server) -> Signer:
-    """The service's own signing key, as only the service can open it."""
+    """The signing key of the service."""
 
     async def run() -> Signer:
         async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
@@ -56,7 +56,7 @@ def signer(server: Server) -> Signer:
 
 
 def user_jwt(server: Server, user_id: str, factor: str | None = FACTOR, **claims: Any) -> str:
-    """A user JWT with these claims instead of the usual ones; None leaves one out."""
+    """A user JWT with these claims instead of the usual ones; None removes a claim."""
     now = int(time.time())
     payload = {
         "typ": "user_token", "iss": server.base_url, "sub": user_id, "uid": user_id, "iat": now - 10, "exp": now + 600,
@@ -66,7 +66,7 @@ def user_jwt(server: Server, user_id: str, factor: str | None = FACTOR, **claims
 
 
 def expired_jwt(server: Server, user_id: str, days: float, **claims: Any) -> str:
-    """A user JWT that ended so many days ago."""
+    """A user JWT that expired this many days ago."""
     end = int(time.time() - days * DAY)
     return user_jwt(server, user_id, iat=end - 3600, exp=end, **claims)
 
@@ -76,7 +76,7 @@ def factor_digest(factor: str) -> str:
 
 
 def ip_headers(key: dict[str, Any], address: str, at: float | None = None) -> dict[str, str]:
-    """What a server sends that acts for a client at this address."""
+    """The headers of a server that acts for a client at this address."""
     moment = int(time.time() if at is None else at)
     created = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
     return {"Ip": address, "Signature": f"{key['id']}:{moment}:{created}"}

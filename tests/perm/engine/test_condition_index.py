@@ -1,4 +1,4 @@
-"""Roles that do not apply are not looked at: what is found by look-up is what the cost depends on."""
+"""The condition index: which conditions are evaluated for a user."""
 
 import json
 from typing import Any
@@ -8,20 +8,20 @@ import pytest
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import Condition
 from sso.perm.engine.decode import decode_condition
-from tests.perm.world import giving, user, world
+from tests.perm.evaluation import evaluate, role_giving, user
 
-SOMEBODY = {"login": "ann@example.com", "tags": ["beta"], "purchases": ["game"], "ip": "10.0.0.1"}
+USER = {"login": "ann@example.com", "tags": ["beta"], "purchases": ["game"], "ip": "10.0.0.1"}
 
 
-def looked_at(conditions: dict[str, dict[str, Any]]) -> set[str]:
-    seen: set[str] = set()
+def evaluated(conditions: dict[str, dict[str, Any]]) -> set[str]:
+    names: set[str] = set()
 
-    def read(name: str) -> Condition:
-        seen.add(name)
+    def decode(name: str) -> Condition:
+        names.add(name)
         return decode_condition(conditions[name])
 
-    ConditionIndex(conditions, read).find(user(SOMEBODY))
-    return seen
+    ConditionIndex(conditions, decode).find(user(USER))
+    return names
 
 
 @pytest.mark.parametrize(
@@ -41,24 +41,26 @@ def looked_at(conditions: dict[str, dict[str, Any]]) -> set[str]:
         {"everyone": False},
     ],
 )
-def test_a_necessary_condition_is_found_by_look_up(condition: Any) -> None:
+def test_condition_that_requires_an_attribute_the_user_lacks_is_not_evaluated(condition: Any) -> None:
     texts = {f"role{at}": json.dumps(condition).replace("{}", str(at), 3) for at in range(100)}
-    assert looked_at({name: json.loads(text) for name, text in texts.items()}) == set()
+    assert evaluated({name: json.loads(text) for name, text in texts.items()}) == set()
 
 
-def test_a_role_is_filed_under_the_rarest_thing_it_needs() -> None:
+def test_role_is_filed_under_the_rarest_attribute_it_requires() -> None:
     conditions: dict[str, Any] = {f"r{at}": {"domain": "example.com", "tag": f"t{at}"} for at in range(50)}
     conditions["mine"] = {"domain": "example.com", "tag": "beta"}
-    assert looked_at(conditions) == {"mine"}
+    assert evaluated(conditions) == {"mine"}
 
 
-def test_what_needs_nothing_nameable_is_evaluated_for_everybody() -> None:
-    assert looked_at({"a": {"or": [{"tag": "x"}, {"everyone": True}]}, "b": {"tag": "x"}}) == {"a"}
+def test_condition_that_requires_no_attribute_is_evaluated_for_every_user() -> None:
+    assert evaluated({"a": {"or": [{"tag": "x"}, {"everyone": True}]}, "b": {"tag": "x"}}) == {"a"}
 
 
-def test_roles_that_are_not_assigned_are_never_prepared() -> None:
-    roles = [giving(f"r{at}") for at in range(20)] + [giving(f"c{at}", condition={"tag": f"x{at}"}) for at in range(20)]
-    made = world(roles=roles, own={"roles": ["r3"]})
-    made.short()
-    prepared = {name for name, role in made.application.roles.items() if "rules" in vars(role)}
-    assert prepared == {"r3"}
+def test_roles_that_are_not_held_are_not_compiled() -> None:
+    roles = [role_giving(f"r{at}") for at in range(20)] + [
+        role_giving(f"c{at}", condition={"tag": f"x{at}"}) for at in range(20)
+    ]
+    result = evaluate(roles=roles, own={"roles": ["r3"]})
+    result.short()
+    compiled = {name for name, role in result.application.roles.items() if "rules" in vars(role)}
+    assert compiled == {"r3"}

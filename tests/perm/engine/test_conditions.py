@@ -1,4 +1,4 @@
-"""Conditions (§2.7): when each one holds. Members combine with AND, and what asks for nothing holds for nobody."""
+"""Conditions (§2.7): when each holds, and that the index agrees."""
 
 from ipaddress import IPv6Address
 from typing import Any
@@ -12,15 +12,15 @@ from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.render import as_list
 from sso.perm.engine.user_facts import UserFacts
-from tests.perm.world import giving, user, world
+from tests.perm.evaluation import evaluate, role_giving, user
 
 ANN = {"login": "ann@Example.com", "tags": ["beta"], "purchases": ["full_game"], "ip": "10.1.1.1"}
 
 
-def says(condition: dict[str, Any], **somebody: Any) -> bool:
-    read, found = decode_condition(condition), user(ANN | somebody)
-    assert (ConditionIndex({"r": condition}, lambda _: read).find(found) == {"r"}) == holds(read, found)
-    return holds(read, found)
+def holds_for_ann(condition: dict[str, Any], **changes: Any) -> bool:
+    decoded, ann = decode_condition(condition), user(ANN | changes)
+    assert (ConditionIndex({"r": condition}, lambda _: decoded).find(ann) == {"r"}) == holds(decoded, ann)
+    return holds(decoded, ann)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def says(condition: dict[str, Any], **somebody: Any) -> bool:
     ],
 )
 def test_condition_holds(condition: dict[str, Any]) -> None:
-    assert says(condition)
+    assert holds_for_ann(condition)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_condition_holds(condition: dict[str, Any]) -> None:
     ],
 )
 def test_condition_does_not_hold(condition: dict[str, Any]) -> None:
-    assert not says(condition)
+    assert not holds_for_ann(condition)
 
 
 @pytest.mark.parametrize(
@@ -89,46 +89,46 @@ def test_condition_does_not_hold(condition: dict[str, Any]) -> None:
         ("x@", False),
     ],
 )
-def test_domain_is_the_whole_part_after_the_last_at(login: str, expected: bool) -> None:
-    assert says({"domain": "example.com"}, login=login) is expected
+def test_domain_is_the_part_of_the_login_after_the_last_at(login: str, expected: bool) -> None:
+    assert holds_for_ann({"domain": "example.com"}, login=login) is expected
 
 
-def test_without_a_client_address_no_ip_condition_holds() -> None:
-    assert not says({"ip": "0.0.0.0/0"}, ip=None)
+def test_ip_condition_does_not_hold_without_a_client_address() -> None:
+    assert not holds_for_ann({"ip": "0.0.0.0/0"}, ip=None)
 
 
-def test_mapped_client_address_is_the_ipv4_address() -> None:
-    assert says({"ip": "10.0.0.0/8"}, ip="::ffff:10.1.1.1")
+def test_ipv4_mapped_client_address_matches_an_ipv4_network() -> None:
+    assert holds_for_ann({"ip": "10.0.0.0/8"}, ip="::ffff:10.1.1.1")
 
 
-def test_mapped_client_address_that_nobody_has_unmapped_yet() -> None:
+def test_index_finds_an_ipv4_network_for_a_mapped_address_object() -> None:
     mapped = UserFacts("1", address=IPv6Address("::ffff:10.1.1.1"))
     condition = {"ip": "10.0.0.0/8"}
     assert ConditionIndex({"r": condition}, lambda _: decode_condition(condition)).find(mapped) == {"r"}
 
 
-def test_an_answer_follows_the_address_of_its_own_request() -> None:
-    roles = [giving("inside", condition={"ip": "10.0.0.0/8"})]
-    assert world(roles=roles, user={"ip": "10.1.1.1"}).short() == ["chat.mute"]
-    assert world(roles=roles, user={"ip": "8.8.8.8"}).short() == []
+def test_ip_condition_depends_on_the_address_of_the_request() -> None:
+    roles = [role_giving("inside", condition={"ip": "10.0.0.0/8"})]
+    assert evaluate(roles=roles, user={"ip": "10.1.1.1"}).short() == ["chat.mute"]
+    assert evaluate(roles=roles, user={"ip": "8.8.8.8"}).short() == []
 
 
-def test_stored_condition_that_cannot_be_understood_opens_nothing() -> None:
+def test_malformed_stored_condition_holds_for_no_user() -> None:
     for broken in ({"domain": 1}, {"and": [1]}, {"or": {"a": 1}}, {"ip": "x"}, {"other": 1}, {"everyone": "yes"}):
         roles = [{"name": "r", "meta": {"private_data": {"a": {"value": True}}}}]
-        made = world(roles=roles)
-        object.__setattr__(made.application.roles["r"].record, "condition", broken)
-        assert world_again(made) == []
+        result = evaluate(roles=roles)
+        object.__setattr__(result.application.roles["r"].record, "condition", broken)
+        assert evaluate_again(result) == []
 
 
-def world_again(made: Any) -> list[str]:
-    records = [role.record for role in made.application.roles.values()]
+def evaluate_again(result: Any) -> list[str]:
+    records = [role.record for role in result.application.roles.values()]
     return as_list(
-        compute_permissions(compile_application(10, 1, made.application.schema, records), made.facts, made.now)
+        compute_permissions(compile_application(10, 1, result.application.schema, records), result.facts, result.now)
     )
 
 
-def test_comparisons_show_the_value_compared() -> None:
+def test_compare_shows_the_compared_values() -> None:
     condition = decode_condition({"domain": "other.org", "or": [{"tag": "beta"}, {"ip": "8.8.8.8"}]})
     assert [tuple(item) for item in compare(condition, user(ANN))] == [
         ("domain", "other.org", "example.com", False),

@@ -1,4 +1,4 @@
-"""Whether what somebody holds in a project includes what a role gives."""
+"""Held rules: whether the rules that a user holds in a project cover a role."""
 
 from typing import Any
 
@@ -36,58 +36,58 @@ CENTRAL = compile_application(
 )
 
 
-def holdings(*project: Assignment, user: UserFacts = ANN, **levels: Any) -> HeldRules:
+def held_rules(*project: Assignment, user: UserFacts = ANN, **levels: Any) -> HeldRules:
     membership = Membership(project=project, **levels)
     facts = ProjectFacts("p", applications=(ProjectApplication(10), ProjectApplication(11)), membership=membership)
     access = compute_project_access(CENTRAL, facts, user, CENTRAL.condition_index.find(user), NOW)
     return HeldRules(CENTRAL, access)
 
 
-def may(held: HeldRules, role: str, level: str = "project", resource: str = "", lasting: int | None = 0) -> bool:
-    return held.cover_role(CENTRAL.roles[role], level, resource, lasting)
+def cover(held: HeldRules, role: str, level: str = "project", resource: str = "", ends: int | None = 0) -> bool:
+    return held.cover_role(CENTRAL.roles[role], level, resource, ends)
 
 
-def test_whoever_holds_everything_includes_every_role_everywhere() -> None:
-    held = holdings(Assignment("all"))
-    assert all(may(held, role) for role in CENTRAL.roles)
-    assert may(held, "user", "applications", "10")
-    assert may(held, "user", "applications", "12")  # the project may get such an application later
+def test_user_with_all_rules_covers_every_role_everywhere() -> None:
+    held = held_rules(Assignment("all"))
+    assert all(cover(held, role) for role in CENTRAL.roles)
+    assert cover(held, "user", "applications", "10")
+    assert cover(held, "user", "applications", "12")  # the project may get such an application later
 
 
-def test_no_access_includes_only_what_gives_nothing() -> None:
+def test_user_without_access_covers_only_roles_without_rules() -> None:
     held = HeldRules(CENTRAL, None)
-    assert {role for role in CENTRAL.roles if may(held, role)} == {"nothing", "no"}
+    assert {role for role in CENTRAL.roles if cover(held, role)} == {"nothing", "no"}
 
 
 @pytest.mark.parametrize("assignment", [Assignment("hidden"), Assignment("tagged"), Assignment("all", expired=NOW)])
-def test_a_role_that_does_not_work_is_not_held(assignment: Assignment) -> None:
-    assert not may(holdings(assignment), "tagged")
+def test_ineffective_role_covers_nothing(assignment: Assignment) -> None:
+    assert not cover(held_rules(assignment), "tagged")
 
 
-def test_a_role_whose_condition_holds_is_held() -> None:
-    assert may(holdings(Assignment("tagged"), user=UserFacts("5", tags=frozenset("x"))), "tagged")
+def test_role_whose_condition_holds_covers_itself() -> None:
+    assert cover(held_rules(Assignment("tagged"), user=UserFacts("5", tags=frozenset("x"))), "tagged")
 
 
-def test_a_role_at_one_resource_is_held_there_only() -> None:
-    held = holdings(applications={10: (Assignment("all"),)})
-    assert may(held, "all", "applications", "10")  # at this place it gives no more than the rules of its level
-    assert not may(held, "user", "applications", "11")
-    assert not may(held, "user")
-    assert not may(held, "viewer")
+def test_role_at_one_resource_covers_only_that_resource() -> None:
+    held = held_rules(applications={10: (Assignment("all"),)})
+    assert cover(held, "all", "applications", "10")  # at this scope it gives only the rules of its level
+    assert not cover(held, "user", "applications", "11")
+    assert not cover(held, "user")
+    assert not cover(held, "viewer")
 
 
-def test_what_is_given_ends_no_later_than_what_is_held() -> None:
-    held = holdings(Assignment("viewer", expired=NOW + 50))
-    assert may(held, "viewer", lasting=NOW + 50)
-    assert not may(held, "viewer", lasting=NOW + 51)
-    assert not may(held, "viewer", lasting=0)
-    assert may(held, "viewer", lasting=None)
-    assert may(holdings(Assignment("viewer", expired=NOW + 50), Assignment("all")), "viewer", lasting=0)
-    assert may(holdings(Assignment("viewer", ttl=5)), "viewer", lasting=0)  # a ttl begins again with each reading
+def test_rule_does_not_cover_a_later_end_time() -> None:
+    held = held_rules(Assignment("viewer", expired=NOW + 50))
+    assert cover(held, "viewer", ends=NOW + 50)
+    assert not cover(held, "viewer", ends=NOW + 51)
+    assert not cover(held, "viewer", ends=0)
+    assert cover(held, "viewer", ends=None)
+    assert cover(held_rules(Assignment("viewer", expired=NOW + 50), Assignment("all")), "viewer", ends=0)
+    assert cover(held_rules(Assignment("viewer", ttl=5)), "viewer", ends=0)  # a ttl restarts with each evaluation
 
 
 @pytest.mark.parametrize(
-    ("held", "params", "enough"),
+    ("held", "params", "expected"),
     [
         ([], (), False),
         ([()], (), True),
@@ -100,13 +100,13 @@ def test_what_is_given_ends_no_later_than_what_is_held() -> None:
         ([("eu",), ()], ("asia",), True),
     ],
 )
-def test_parameters_are_included_together_or_by_a_rule_without(
-    held: list[tuple[str, ...]], params: tuple[str, ...], enough: bool
+def test_parameters_are_covered_together_or_by_a_rule_without_parameters(
+    held: list[tuple[str, ...]], params: tuple[str, ...], expected: bool
 ) -> None:
-    assert covers([HeldRule(each, 0) for each in held], params, 0) is enough
+    assert covers([HeldRule(each, 0) for each in held], params, 0) is expected
 
 
-def test_rules_over_the_whole_project() -> None:
-    assert holdings(Assignment("all")).cover_project_rules(["project.view", "project.manage"])
-    assert not holdings(Assignment("viewer")).cover_project_rules(["project.view", "project.manage"])
-    assert not holdings(applications={10: (Assignment("all"),)}).cover_project_rules(["project.view"])
+def test_project_rules_are_covered_by_project_wide_roles_only() -> None:
+    assert held_rules(Assignment("all")).cover_project_rules(["project.view", "project.manage"])
+    assert not held_rules(Assignment("viewer")).cover_project_rules(["project.view", "project.manage"])
+    assert not held_rules(applications={10: (Assignment("all"),)}).cover_project_rules(["project.view"])

@@ -1,4 +1,4 @@
-"""The table of required permissions (§5.5): for each row, each alternative suffices, and nothing else does."""
+"""The table of required permissions (§5.5): for each row, each alternative is sufficient, and no other right is."""
 
 from typing import Any
 
@@ -6,17 +6,23 @@ import pytest
 
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.operations import REQUIRED, Operation, is_allowed
-from sso.perm.engine.records import OwnRecord
-from sso.perm.engine.rights import APPLICATION_RULES, Rights, SecretRights, secret_rights
+from sso.perm.engine.rights import APPLICATION_RULES, Rights, SecretRights
 from sso.perm.stores import builtin_roles
-from tests.perm.world import GROUP_A, GROUP_B, NOW, application_of, compute_with, giving, rule, schema, world
+from tests.perm.evaluation import (
+    GROUP_A,
+    GROUP_B,
+    evaluate,
+    evaluate_with,
+    role_giving,
+    rule,
+)
 
 PROJECT_RULES = tuple(f"project.{name}" for name in builtin_roles.GENERIC_RULES["project"])
 
 
 def caller(**parts: Any) -> Rights:
     secret = SecretRights(frozenset(parts.pop("secret", ())))
-    return Rights(world(application_id=1, **parts).effective, secret)
+    return Rights(evaluate(application_id=1, **parts).effective, secret)
 
 
 def with_root_rule(name: str) -> Rights:
@@ -27,26 +33,26 @@ def with_secret(name: str) -> Rights:
     return caller(secret=[name])
 
 
-def with_place(path: str, level: str = "project", resource: str = "", project: str = "p") -> Rights:
-    given: Any = ["r"] if level == "project" else {resource: ["r"]}
+def with_rule_at(path: str, level: str = "project", resource: str = "", project: str = "p") -> Rights:
+    roles: Any = ["r"] if level == "project" else {resource: ["r"]}
     facts = {
         "id": project,
-        "member": {level: given},
+        "member": {level: roles},
         "applications": [{"id": 10}, {"id": 11}],
         "groups": [{"id": GROUP_A}, {"id": GROUP_B}],
     }
-    return caller(roles=[giving("r", path)], projects=[facts])
+    return caller(roles=[role_giving("r", path)], projects=[facts])
 
 
-def kinds_of_rights() -> dict[str, Rights]:
-    """One caller for each right there is."""
-    found = {f"root:{name}": with_root_rule(name) for name in builtin_roles.ROOT_RULES}
-    found |= {f"secret:{name}": with_secret(name) for name in APPLICATION_RULES}
-    found |= {f"project:{path}": with_place(path) for path in PROJECT_RULES}
-    found["app:keys"] = with_place("app.can_manage_app_api_keys", "applications", "10")
-    found["app:any"] = with_place("srv.whatever", "applications", "10")
-    found["group:manage"] = with_place("group.can_manage_group", "groups", GROUP_A)
-    return found
+def callers_by_right() -> dict[str, Rights]:
+    """One caller for each right."""
+    callers = {f"root:{name}": with_root_rule(name) for name in builtin_roles.ROOT_RULES}
+    callers |= {f"secret:{name}": with_secret(name) for name in APPLICATION_RULES}
+    callers |= {f"project:{path}": with_rule_at(path) for path in PROJECT_RULES}
+    callers["app:keys"] = with_rule_at("app.can_manage_app_api_keys", "applications", "10")
+    callers["app:any"] = with_rule_at("srv.whatever", "applications", "10")
+    callers["group:manage"] = with_rule_at("group.can_manage_group", "groups", GROUP_A)
+    return callers
 
 
 MANAGE_APPLICATIONS = "project:project.can_manage_applications"
@@ -75,7 +81,7 @@ TABLE: dict[Operation, set[str]] = {
     Operation.SCHEMA_READ: {"secret:canReadSchema"},
     Operation.SCHEMA_MODIFY: {"secret:canModifySchema"},
 }
-RIGHTS = kinds_of_rights()
+RIGHTS = callers_by_right()
 
 
 def may(operation: Operation, rights: Rights, project: str | None = "p", app: int = 10, group: str = GROUP_A) -> bool:
@@ -88,15 +94,15 @@ def test_every_operation_has_a_row() -> None:
 
 @pytest.mark.parametrize("right", sorted(RIGHTS))
 @pytest.mark.parametrize("operation", list(Operation))
-def test_row(operation: Operation, right: str) -> None:
+def test_right_allows_exactly_the_operations_of_the_table(operation: Operation, right: str) -> None:
     assert may(operation, RIGHTS[right]) is (right in TABLE[operation])
 
 
 @pytest.mark.parametrize("operation", list(Operation))
-def test_nobody_without_rights_and_root_with_all(operation: Operation) -> None:
+def test_operation_is_refused_without_rights_and_allowed_for_root(operation: Operation) -> None:
     assert not may(operation, caller())
     shipped = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)
-    root = Rights(compute_with(shipped, {"own": {"roles": ["root"]}}).effective)
+    root = Rights(evaluate_with(shipped, {"own": {"roles": ["root"]}}).effective)
     assert may(operation, root)
     assert may(operation, root, None)
 
@@ -111,69 +117,10 @@ def test_rights_in_another_project_or_resource_do_not_count(operation: Operation
             assert not may(operation, rights, app=11, group=GROUP_B)
 
 
-def test_role_at_project_level_reaches_keys_of_every_application() -> None:
-    assert may(Operation.ACCESS_KEY, with_place("app.can_manage_app_api_keys"), app=11)
+def test_project_wide_role_allows_access_keys_of_every_application() -> None:
+    assert may(Operation.ACCESS_KEY, with_rule_at("app.can_manage_app_api_keys"), app=11)
 
 
 @pytest.mark.parametrize("section", ["public_data", "secret_data"])
 def test_root_rule_in_another_section_is_no_right(section: str) -> None:
     assert not may(Operation.PUBLISH, caller(own={section: rule("can_create_projects")}))
-
-
-def test_only_the_role_root_is_root() -> None:
-    parts = {"application_id": 1, "roles": [giving("not_root")], "own": {"roles": ["not_root"]}}
-    assert not Rights(compute_with(application_of(parts), parts).effective).is_root
-
-
-def test_secret_rights_are_the_schemas_overlaid_by_the_callers_own() -> None:
-    base = schema({"secret_data": {"application": {"canRead": {"value": True}, "canSave": {"value": True}}}})
-    own = {
-        "application": {
-            "canSave": {"value": False},
-            "canReadSchema": {"value": True},
-            "canModifySchema": {"value": True, "expired": NOW},
-        },
-        "meta": {"roles": {"canWrite": {"value": "all"}}, "public": {"canRead": {"value": "strange"}}},
-    }
-    rights = secret_rights(base, OwnRecord(secret_data=own), NOW)
-    assert rights.application == {"canRead", "canReadSchema"}
-    assert rights.meta["roles.canWrite"] == "all"
-    assert rights.meta["public.canRead"] == "none"
-
-
-def test_roles_give_no_secret_rights() -> None:
-    meta = {"secret_data": {"application": {"canSave": {"value": True}}}}
-    made = world(roles=[{"name": "default", "meta": meta}])
-    assert secret_rights(made.application.schema, made.facts.own, NOW).application == frozenset()
-
-
-def test_defaults_of_a_new_application() -> None:
-    rights = Rights(world(application_id=1).effective, secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW))
-    assert rights.readable_sections(own=False) == {"public_data"}
-    assert rights.writable_sections(own=True) == frozenset()
-    assert rights.readable_sections(own=True) == {"public_data", "private_data", "roles", "secret_data", "login"}
-    assert secret_rights(schema({}), OwnRecord(), NOW) == secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW)
-
-
-@pytest.mark.parametrize(
-    ("level", "own", "others"), [("self", True, False), ("all", True, True), ("none", False, False)]
-)
-@pytest.mark.parametrize(
-    ("word", "sections"),
-    [
-        ("public", {"public_data"}),
-        ("private", {"private_data"}),
-        ("roles", {"roles"}),
-        ("secret", {"secret_data", "login"}),
-    ],
-)
-def test_can_write_self_and_all(word: str, sections: set[str], level: str, own: bool, others: bool) -> None:
-    base = schema({"secret_data": {"meta": {word: {"canWrite": {"value": level}}}}})
-    rights = Rights(world(application_id=1).effective, secret_rights(base, OwnRecord(), NOW))
-    assert rights.writable_sections(own=True) == (sections if own else set())
-    assert rights.writable_sections(own=False) == (sections if others else set())
-
-
-def test_service_account_may_read_and_write_every_section() -> None:
-    rights = Rights(world(application_id=1).effective, service=True)
-    assert rights.readable_sections(own=False) == rights.writable_sections(own=False) >= {"roles", "secret_data"}

@@ -1,4 +1,4 @@
-"""Application settings, service_meta and tags at save."""
+"""Applications in requests: settings and service_meta."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import pytest
 
 from sso.perm.errors import InvalidInput
 from sso.perm.input.application import read_application_fields
-from sso.perm.input.tags import read_tags
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_wrong_service_meta_is_refused(meta: Any) -> None:
         read_application_fields({"service_meta": meta})
 
 
-def test_service_meta_at_its_limits() -> None:
+def test_service_meta_is_accepted_at_its_limits() -> None:
     meta = {
         "name": "A z_0.9" + "a" * 25,
         "description": "🎲" * 1024,
@@ -61,10 +60,6 @@ def test_service_meta_at_its_limits() -> None:
         {"service_meta": meta},
         ["service_meta.x: unknown field, ignored"],
     )
-
-
-def test_tags_count_once() -> None:
-    assert read_tags(["a", "b", "a"] * 10) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -83,12 +78,12 @@ def test_tags_count_once() -> None:
         None,
     ],
 )
-def test_wrong_settings_are_refused(settings: Any) -> None:
+def test_wrong_application_settings_are_refused(settings: Any) -> None:
     with pytest.raises(InvalidInput):
         read_application_fields({"settings": settings})
 
 
-def test_settings() -> None:
+def test_unknown_fields_of_application_settings_are_ignored_with_a_warning() -> None:
     settings = {
         "gdpr": {"char_sources": ["https://a.b/c"], "data_sources": [{"fetch": "https://a.b", "remove": "http://c.d"}]},
         "restricted_domains": ["Example.com"],
@@ -97,3 +92,34 @@ def test_settings() -> None:
         {"settings": settings},
         ["settings.other: unknown field, ignored"],
     )
+
+
+def test_application_fields_are_read_as_given() -> None:
+    assert read_application_fields({"name": "n", "project_id": "", "other": 1}) == (
+        {"name": "n", "project_id": None},
+        [],
+    )
+    assert read_application_fields({"project_id": None}) == ({"project_id": None}, [])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"name": ""}, "name: must not be empty"),
+        ({"name": "a\n"}, "name: must not contain control characters"),
+        ({"project_id": "x" * 65}, "project_id: must be at most 64 characters"),
+        ({"service_meta": {"env": "x" * 65}}, "service_meta.env: must be at most 64 characters"),
+        (
+            {"service_meta": {"tags": ["a", 1]}},
+            "service_meta.tags[1]: must be 1 to 64 letters, digits, colons or underscores",
+        ),
+        (
+            {"settings": {"gdpr": {"data_sources": [{}, {"fetch": ""}]}}},
+            "settings.gdpr.data_sources[1].fetch: must not be empty",
+        ),
+    ],
+)
+def test_error_names_the_path_and_what_is_expected(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_application_fields(data)
+    assert caught.value.message == message

@@ -1,4 +1,4 @@
-"""Conditions at save: strict types, no unknown members, limits."""
+"""Conditions in requests: strict types, no unknown members, limits."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import pytest
 
 from sso.perm.errors import InvalidInput
 from sso.perm.input.conditions import check_condition
-from sso.perm.input.groups import read_group_conditions
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_wrong_condition_is_refused(condition: Any) -> None:
         check_condition(condition)
 
 
-def test_the_error_names_the_place() -> None:
+def test_error_names_the_path_of_the_member() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_condition({"or": [{"tag": "a"}, {"and": [{"ip": "x"}]}]})
     assert caught.value.message == "condition.or[1].and[0].ip: not an IP address"
@@ -65,7 +64,7 @@ def chain(length: int) -> dict[str, Any]:
     return condition
 
 
-def test_at_most_256_nodes() -> None:
+def test_condition_has_at_most_256_nodes() -> None:
     check_condition({"or": [{"tag": "a"}] * 255})
     with pytest.raises(InvalidInput, match="256 nodes"):
         check_condition({"or": [{"tag": "a"}] * 256})
@@ -73,40 +72,9 @@ def test_at_most_256_nodes() -> None:
         check_condition({"or": [{"tag": "a"}] * 1_000_000})
 
 
-def test_at_most_64_levels() -> None:
+def test_condition_has_at_most_64_levels() -> None:
     check_condition(chain(64))
     with pytest.raises(InvalidInput, match="64 levels"):
         check_condition(chain(65))
     with pytest.raises(InvalidInput):
         check_condition(chain(900))
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [{"ip": "10.0.0.0/8"}, {"and": [{"ip": "10.0.0.0/8"}]}, {"or": [{"tag": "a"}, {"and": [{"ip": "::1"}]}]}],
-)
-def test_ip_is_refused_at_any_depth_of_a_group_condition(condition: Any) -> None:
-    check_condition(condition)
-    with pytest.raises(InvalidInput, match="must not ask for ip"):
-        read_group_conditions([{"title": "t", "condition": condition}])
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        [{"title": "t"}],
-        [{"condition": {"tag": "a"}}],
-        [{"title": "", "condition": {}}],
-        [{"title": 1, "condition": {}}],
-        {},
-        [1],
-    ],
-)
-def test_title_and_condition_of_a_group_condition_are_required(items: Any) -> None:
-    with pytest.raises(InvalidInput):
-        read_group_conditions(items)
-
-
-def test_group_conditions_keep_title_and_condition_and_name_what_is_ignored() -> None:
-    item = {"title": "t", "condition": {"domain": "Example.com"}}
-    assert read_group_conditions([item | {"x": 1}]) == ([item], ["conditions[0].x: unknown field, ignored"])

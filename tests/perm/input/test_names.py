@@ -1,4 +1,4 @@
-"""Names: what may be part of a path, what a title becomes, and what is reserved."""
+"""Names and ids in requests: segments of paths, titles, aliases, ids."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_bad_segment_is_refused(name: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "A-Z_09", "a" * 64, "applications", "projectaccess", "-"])
-def test_segment(name: str) -> None:
+def test_valid_segment_is_accepted(name: str) -> None:
     assert input_names.read_segment(name, "x") == name
 
 
@@ -89,11 +89,11 @@ def test_project_id_is_the_title_in_lower_case_with_underscores(title: str, expe
     assert input_names.project_id_from_title(title) == expected
 
 
-def test_a_group_may_have_a_title_that_no_project_may_have() -> None:
+def test_reserved_project_title_is_a_valid_group_title() -> None:
     assert input_names.read_title("Game", "title") == "Game"
 
 
-def test_aliases() -> None:
+def test_aliases_are_distinct_and_at_most_20() -> None:
     assert input_names.read_aliases(["a", "b", "a"], "p") == ("a", "b")
     assert len(input_names.read_aliases([f"a{at}" for at in range(20)], "p")) == 20
 
@@ -120,7 +120,7 @@ def test_application_key_has_one_spelling(value: Any) -> None:
         input_names.read_application_key(value, "x")
 
 
-def test_message_names_the_place_and_never_what_was_sent() -> None:
+def test_error_names_the_path_and_not_the_value() -> None:
     with pytest.raises(InvalidInput) as caught:
         input_names.read_segment("<script>", "private_data")
     assert caught.value.message == "private_data: a name must be 1 to 64 letters, digits, underscores or dashes"

@@ -1,18 +1,14 @@
-"""Project settings and memberships at save: what they name must be the project's own."""
+"""The settings of a project in requests, and the applications, groups and roles that they name."""
 
 from typing import Any
 
 import pytest
 
-from sso.perm.engine.compiled_application import compile_application
 from sso.perm.errors import InvalidInput
-from sso.perm.input.groups import read_group_users
-from sso.perm.input.membership import read_group_list, read_member_roles
-from sso.perm.input.project import ProjectResources, check_services, read_project_settings
-from sso.perm.stores import builtin_roles
-from tests.perm.world import GROUP_A, GROUP_B, application_of, giving, project
+from sso.perm.input.project import ProjectResources, check_services, read_project_fields, read_project_settings
+from tests.perm.evaluation import GROUP_A, GROUP_B, application_of, project, role_giving
 
-HAS = ProjectResources.of(
+RESOURCES = ProjectResources.of(
     project(
         {
             "id": "p",
@@ -21,8 +17,7 @@ HAS = ProjectResources.of(
         }
     )
 )
-CENTRAL = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)
-APPLICATIONS = {10: application_of({"roles": [giving("r"), giving("top", protected=True)]})}
+APPLICATIONS = {10: application_of({"roles": [role_giving("r"), role_giving("top", protected=True)]})}
 
 
 def action(**fields: Any) -> dict[str, Any]:
@@ -52,16 +47,16 @@ def services(*items: Any, key: str = "10") -> dict[str, Any]:
         None,
     ],
 )
-def test_wrong_settings_are_refused(settings: Any) -> None:
+def test_wrong_project_settings_are_refused(settings: Any) -> None:
     with pytest.raises(InvalidInput):
         read_project_settings(settings)
 
 
-def test_settings() -> None:
+def test_project_settings_are_read_and_unknown_fields_ignored() -> None:
     settings = services(action(), action(action="revoke")) | {"allowed_domains": ["Example.com"]}
-    found, warnings = read_project_settings(settings | {"x": 1})
-    assert (found, warnings) == (settings, ["settings.x: unknown field, ignored"])
-    check_services(found["services"], HAS, APPLICATIONS)
+    stored, warnings = read_project_settings(settings | {"x": 1})
+    assert (stored, warnings) == (settings, ["settings.x: unknown field, ignored"])
+    check_services(stored["services"], RESOURCES, APPLICATIONS)
 
 
 @pytest.mark.parametrize(
@@ -75,72 +70,50 @@ def test_settings() -> None:
         (services(action(role="top")), "protected role"),
     ],
 )
-def test_what_a_project_names_must_be_its_own(settings: Any, message: str) -> None:
+def test_services_must_name_resources_of_the_project_and_existing_roles(settings: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        check_services(read_project_settings(settings)[0]["services"], HAS, APPLICATIONS)
+        check_services(read_project_settings(settings)[0]["services"], RESOURCES, APPLICATIONS)
 
 
 def test_protected_role_may_be_revoked() -> None:
-    check_services(services(action(role="top", action="revoke"))["services"], HAS, APPLICATIONS)
+    check_services(services(action(role="top", action="revoke"))["services"], RESOURCES, APPLICATIONS)
 
 
-def test_member_roles() -> None:
-    roles = {
-        "project": ["admin", {"name": "viewer", "expired": 5}],
-        "applications": {"10": ["viewer"], "11": []},
-        "services": {"11": [{"name": "srv_admin", "ttl": 9}]},
-        "groups": {GROUP_B: ["group_admin"]},
-    }
-    found, warnings = read_member_roles(roles | {"x": 1}, HAS, CENTRAL)
-    assert warnings == ["roles.x: unknown field, ignored"]
-    assert found == {
-        "project": [{"name": "admin"}, {"name": "viewer", "expired": 5}],
-        "applications": {"10": [{"name": "viewer"}], "11": []},
-        "services": {"11": [{"name": "srv_admin", "ttl": 9}]},
-        "groups": {GROUP_B: [{"name": "group_admin"}]},
-    }
+def test_service_without_groups_has_none() -> None:
+    assert read_project_settings({"services": {"10": {}}}) == ({"services": {"10": {"groups": []}}}, [])
 
 
 @pytest.mark.parametrize(
-    "roles",
+    ("settings", "message"),
     [
-        {"project": ["root"]},
-        {"project": ["unknown"]},
-        {"project": "admin"},
-        {"project": {"admin": 1}},
-        {"applications": {"12": ["admin"]}},
-        {"applications": {"1": ["admin"]}},
-        {"applications": {"x": ["admin"]}},
-        {"applications": ["admin"]},
-        {"services": {"10": ["admin"]}},
-        {"groups": {"f" * 24: ["admin"]}},
-        {"groups": {"x": []}},
-        [],
+        ([], "settings: must be an object"),
+        ({"services": {"<x>": {}}}, "settings.services: a key must be an application id"),
+        ({"services": {"10": {"groups": [action(), {}]}}}, "settings.services.10.groups[1].group_id: is required"),
+        (
+            {"allowed_domains": ["a", 1]},
+            "settings.allowed_domains[1]: must be a domain, the part of a login after the @",
+        ),
+        ({"allowed_domains": ["a"] * 1001}, "settings.allowed_domains: must have at most 1000 items"),
     ],
 )
-def test_wrong_member_roles_are_refused(roles: Any) -> None:
+def test_error_names_the_path_and_what_is_expected(settings: Any, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_project_settings(settings)
+    assert caught.value.message.split("; ")[0] == message
+
+
+def test_project_fields_are_read_with_their_settings() -> None:
+    data = {"id": "p", "title": "P 1", "aliases": ["a", "A"], "settings": {"services": {"10": {}}, "x": 1}}
+    assert read_project_fields("p_1", data) == (
+        {"title": "P 1", "aliases": ["a"], "settings": {"services": {"10": {"groups": []}}}},
+        ["settings.x: unknown field, ignored"],
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"title": "game"}, {"title": 1}, {"description": None}, {"aliases": "a"}, {"aliases": ["p_1"]}, {"settings": []}],
+)
+def test_wrong_project_fields_are_refused(data: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        read_member_roles(roles, HAS, CENTRAL)
-
-
-def test_role_with_root_rules_cannot_be_assigned_through_a_project() -> None:
-    central_like = application_of({"application_id": 1, "roles": [giving("maker", "can_create_projects")]})
-    with pytest.raises(InvalidInput, match="holds root rules"):
-        read_member_roles({"project": ["maker"]}, HAS, central_like)
-
-
-def test_allow_and_disallow_take_groups_with_the_tag_project() -> None:
-    assert read_group_list([GROUP_A, GROUP_A], HAS, "allow") == [GROUP_A]
-    for value in ([GROUP_B], ["f" * 24], ["x"], GROUP_A, None):
-        with pytest.raises(InvalidInput):
-            read_group_list(value, HAS, "allow")
-
-
-def test_group_has_at_most_100_users_each_counted_once() -> None:
-    users = [str(1000 + at) for at in range(100)]
-    assert read_group_users(users + users) == users
-    with pytest.raises(InvalidInput):
-        read_group_users([*users, "5"])
-    for value in ([1], ["x"], ["01"], "1", [None]):
-        with pytest.raises(InvalidInput):
-            read_group_users(value)
+        read_project_fields("p_1", data)

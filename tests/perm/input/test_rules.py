@@ -1,4 +1,4 @@
-"""Sections of rules at save: schema, roles, own data."""
+"""Trees of rules in requests: of a schema, of roles, and of own data."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from sso.perm.errors import InvalidInput
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_own_data, read_schema
-from tests.perm.world import NOW, rule
+from tests.perm.evaluation import NOW, rule
 
 SECTIONS = ["public_data", "private_data", "secret_data"]
 FORGED = {"projectAccess": {"p": {"private_data": {"project": {"can_manage_project": {"value": True}}}}}}
@@ -15,7 +15,7 @@ FORGED = {"projectAccess": {"p": {"private_data": {"project": {"can_manage_proje
 
 @pytest.mark.parametrize("section", SECTIONS)
 @pytest.mark.parametrize("tree", [FORGED, {"a": FORGED}, {"a": {"b": FORGED}}, {"projectAccess": {"value": True}}])
-def test_project_access_cannot_be_written_by_hand(section: str, tree: Any) -> None:
+def test_project_access_cannot_be_written(section: str, tree: Any) -> None:
     for read in (read_schema, read_own_data):
         with pytest.raises(InvalidInput, match="projectAccess is reserved"):
             read({section: tree})
@@ -86,16 +86,16 @@ def test_depth_and_size_are_limited() -> None:
 
 
 @pytest.mark.parametrize("value", [True, False, None, 0, 1.5, "", "text 🎲"])
-def test_value_is_any_scalar(value: Any) -> None:
+def test_value_may_be_any_scalar(value: Any) -> None:
     assert read_schema({"public_data": rule("a", value)})[0] == {"public_data": rule("a", value)}
 
 
-def test_parameters_are_trimmed_and_stored_once() -> None:
+def test_parameters_are_trimmed_and_duplicates_dropped() -> None:
     found, _ = read_schema({"public_data": rule("a", params=" x y ,, ü,x y")})
     assert found == {"public_data": rule("a", params="x y,ü")}
 
 
-def test_unknown_members_are_named_in_warnings() -> None:
+def test_unknown_members_are_ignored_with_a_warning() -> None:
     found, warnings = read_schema({"private_data": rule("a.b", ttl=5, **{"<b>": 1}), "other": {}, "version": 7})
     assert found == {"private_data": rule("a.b")}
     assert warnings == [
@@ -105,7 +105,7 @@ def test_unknown_members_are_named_in_warnings() -> None:
     ]
 
 
-def test_only_own_entries_end() -> None:
+def test_only_entries_of_own_data_may_end() -> None:
     for data in ({"private_data": rule("a", expired=5)}, {"public_data": rule("a", expired=5)}):
         with pytest.raises(InvalidInput, match="only a user's own entries"):
             read_schema(data)
@@ -120,13 +120,13 @@ def test_expired_is_a_strict_integer(expired: Any) -> None:
         read_own_data({"private_data": rule("a", expired=expired)})
 
 
-def test_default_expiry_is_for_entries_without_their_own() -> None:
+def test_default_expired_is_for_entries_without_an_end() -> None:
     data = {"private_data": {"a": {"value": 1}, "b": {"value": 1, "expired": 0}, "c": {"value": 1, "expired": 9}}}
     found, _ = read_own_data(data, NOW)
     assert {name: node["expired"] for name, node in found["private_data"].items()} == {"a": NOW, "b": NOW, "c": 9}
 
 
-def test_what_a_tree_shows_of_the_schema_is_not_stored_as_own() -> None:
+def test_schema_members_of_a_tree_are_not_stored_in_own_data() -> None:
     found, warnings = read_own_data({"private_data": rule("a", protected=True, description="x", params="")})
     assert (found, warnings) == ({"private_data": rule("a")}, [])
 
@@ -141,7 +141,7 @@ def test_what_a_tree_shows_of_the_schema_is_not_stored_as_own() -> None:
         {"x": {}},
     ],
 )
-def test_login_has_the_boolean_rules_can_and_cannot(login: Any) -> None:
+def test_wrong_login_rules_are_refused(login: Any) -> None:
     for read in (read_schema, read_own_data):
         assert read({"login": {"can": {"value": False}}})[0]["login"] == {"can": {"value": False}}
         with pytest.raises(InvalidInput):
@@ -156,13 +156,13 @@ def test_login_has_the_boolean_rules_can_and_cannot(login: Any) -> None:
         {"meta": {"secret": {"canWrite": {"value": "everyone"}}}},
     ],
 )
-def test_rules_that_the_service_reads_have_known_values(secret: Any) -> None:
+def test_wrong_secret_rules_are_refused(secret: Any) -> None:
     with pytest.raises(InvalidInput):
         read_schema({"secret_data": secret})
     read_schema({"secret_data": {"mine": {"value": 5}, "meta": {"roles": {"canRead": {"value": "all"}}}}})
 
 
-def test_what_get_gave_can_be_sent_back() -> None:
+def test_schema_of_a_get_can_be_saved_unchanged() -> None:
     data = {"application_id": 10, "version": 3, "updated_at": 5, "roles": {}, "public_data": rule("a", protected=True)}
     found, warnings = read_schema(data)
     assert (found, warnings) == ({"public_data": rule("a", protected=True)}, [])

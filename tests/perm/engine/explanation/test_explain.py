@@ -1,4 +1,4 @@
-"""Explanations: the chain of a rule, and the nearest reasons why it is missing."""
+"""Explanations: the sources of a rule that a user holds, and the reasons why a rule is missing."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ import pytest
 
 from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.render import Options
-from tests.perm.world import GROUP_A, GROUP_B, NOW, World, giving, rule, world
+from tests.perm.evaluation import GROUP_A, GROUP_B, NOW, Evaluation, evaluate, role_giving, rule
 
 RULE = "private_data.chat.mute"
 
 
-def ask(made: World, name: str = RULE) -> dict[str, Any]:
-    return explain_rule(made.application, made.facts, made.effective, name)
+def explain(result: Evaluation, name: str = RULE) -> dict[str, Any]:
+    return explain_rule(result.application, result.facts, result.effective, name)
 
 
-def reasons(made: World, name: str = RULE) -> list[str]:
-    return [reason["reason"] for reason in ask(made, name)["reasons"]]
+def reasons(result: Evaluation, name: str = RULE) -> list[str]:
+    return [reason["reason"] for reason in explain(result, name)["reasons"]]
 
 
 def granting(*actions: tuple[str, str], **fields: Any) -> dict[str, Any]:
@@ -28,10 +28,10 @@ def granting(*actions: tuple[str, str], **fields: Any) -> dict[str, Any]:
     return {"id": "p", "settings": {"services": {"10": {"groups": items}}}, "groups": groups, **fields}
 
 
-def test_chain_of_an_assigned_role_with_condition_parameters_and_expiry() -> None:
-    roles = [giving("mod", params="b", condition={"tag": "beta"}), giving("default", params="a")]
-    made = world(roles=roles, user={"tags": ["beta"]}, own={"roles": [{"name": "mod", "ttl": 60}]})
-    assert ask(made) == {
+def test_sources_show_role_condition_parameters_and_end() -> None:
+    roles = [role_giving("mod", params="b", condition={"tag": "beta"}), role_giving("default", params="a")]
+    result = evaluate(roles=roles, user={"tags": ["beta"]}, own={"roles": [{"name": "mod", "ttl": 60}]})
+    assert explain(result) == {
         "rule": RULE,
         "held": True,
         "params": ["a", "b"],
@@ -55,22 +55,22 @@ def test_chain_of_an_assigned_role_with_condition_parameters_and_expiry() -> Non
     }
 
 
-def test_condition_of_a_default_role_is_no_part_of_the_chain() -> None:
-    made = world(roles=[giving("default", condition={"everyone": True})])
-    assert ask(made)["sources"][0]["by"] == [{"kind": "default"}]
+def test_condition_of_a_default_role_is_not_shown() -> None:
+    result = evaluate(roles=[role_giving("default", condition={"everyone": True})])
+    assert explain(result)["sources"][0]["by"] == [{"kind": "default"}]
 
 
-def test_chain_of_own_data_replaces_the_schema() -> None:
+def test_own_data_replaces_the_schema_as_source() -> None:
     schema = {"private_data": rule("chat.mute")}
-    assert [link["layer"] for link in ask(world(schema=schema))["sources"]] == ["schema"]
-    made = world(schema=schema, own={"private_data": rule("chat.mute", expired=NOW + 5)})
-    assert [link["layer"] for link in ask(made)["sources"]] == ["own"]
-    assert ask(made)["sources"][0]["expired"] == NOW + 5
+    assert [source["layer"] for source in explain(evaluate(schema=schema))["sources"]] == ["schema"]
+    result = evaluate(schema=schema, own={"private_data": rule("chat.mute", expired=NOW + 5)})
+    assert [source["layer"] for source in explain(result)["sources"]] == ["own"]
+    assert explain(result)["sources"][0]["expired"] == NOW + 5
 
 
-def test_chain_of_a_grant_to_a_group_through_the_project() -> None:
-    made = world(roles=[giving("mod")], home=granting((GROUP_A, "grant")))
-    assert ask(made)["sources"][0]["by"] == [
+def test_source_of_a_granted_role_shows_the_group() -> None:
+    result = evaluate(roles=[role_giving("mod")], home=granting((GROUP_A, "grant")))
+    assert explain(result)["sources"][0]["by"] == [
         {
             "kind": "group",
             "project_id": "p",
@@ -82,7 +82,7 @@ def test_chain_of_a_grant_to_a_group_through_the_project() -> None:
     ]
 
 
-def in_project(**fields: Any) -> World:
+def in_project(**fields: Any) -> Evaluation:
     project = {
         "id": "p",
         "aliases": ["alias"],
@@ -91,11 +91,11 @@ def in_project(**fields: Any) -> World:
         **fields,
     }
     roles = [
-        giving("dev", "app.can"),
-        giving("late", "app.can", condition={"tag": "x"}),
-        giving("top", "app.can", protected=True),
+        role_giving("dev", "app.can"),
+        role_giving("late", "app.can", condition={"tag": "x"}),
+        role_giving("top", "app.can", protected=True),
     ]
-    return world(application_id=1, roles=roles, projects=[project])
+    return evaluate(application_id=1, roles=roles, projects=[project])
 
 
 @pytest.mark.parametrize(
@@ -106,75 +106,82 @@ def in_project(**fields: Any) -> World:
         "private_data.projectAccess.p.applications.10.private_data.app.can",
     ],
 )
-def test_chain_of_project_access(name: str) -> None:
-    made = in_project(member={"project": [{"name": "dev", "ttl": 5}], "applications": {"10": ["dev"], "11": ["dev"]}})
-    assert ask(made, name)["sources"][0]["by"] == [
+def test_source_of_project_access_shows_the_scopes(name: str) -> None:
+    result = in_project(member={"project": [{"name": "dev", "ttl": 5}], "applications": {"10": ["dev"], "11": ["dev"]}})
+    assert explain(result, name)["sources"][0]["by"] == [
         {"kind": "project", "project_id": "p", "at": "project", "expired": NOW + 5},
         {"kind": "project", "project_id": "p", "at": "applications.10", "expired": 0},
     ]
 
 
-def test_explaining_all_uses_the_names_of_the_answer() -> None:
-    made = in_project(member={"applications": {"10": ["dev"]}})
-    arguments = (made.application, made.facts, made.effective, Options())
-    assert list(explain_all(*arguments)) == made.full()
-    assert list(explain_all(*arguments, short=True)) == made.short() == ["p/applications/10/app.can"]
+def test_explain_all_uses_the_names_of_the_list() -> None:
+    result = in_project(member={"applications": {"10": ["dev"]}})
+    arguments = (result.application, result.facts, result.effective, Options())
+    assert list(explain_all(*arguments)) == result.full()
+    assert list(explain_all(*arguments, short=True)) == result.short() == ["p/applications/10/app.can"]
 
 
-def test_role_has_it_but_is_not_assigned() -> None:
-    assert reasons(world(roles=[giving("mod")])) == ["not_assigned"]
-    assert ask(world(roles=[giving("mod")]), "chat.mute")["reasons"][0]["role"] == "mod"
+def test_reason_not_assigned() -> None:
+    assert reasons(evaluate(roles=[role_giving("mod")])) == ["not_assigned"]
+    assert explain(evaluate(roles=[role_giving("mod")]), "chat.mute")["reasons"][0]["role"] == "mod"
 
 
-def test_assigned_but_expired() -> None:
-    made = world(roles=[giving("mod")], own={"roles": [{"name": "mod", "expired": NOW - 9}]})
-    assert ask(made)["reasons"] == [
+def test_reason_expired_assignment() -> None:
+    result = evaluate(roles=[role_giving("mod")], own={"roles": [{"name": "mod", "expired": NOW - 9}]})
+    assert explain(result)["reasons"] == [
         {"reason": "expired", "text": "role mod was assigned and has ended", "role": "mod", "expired": NOW - 9}
     ]
 
 
-def test_condition_failed_with_the_value_compared() -> None:
-    made = world(roles=[giving("mod", condition={"domain": "other.org"})], own={"roles": ["mod"]})
-    assert ask(made)["reasons"][0]["compared"] == [
+def test_reason_condition_shows_the_compared_values() -> None:
+    result = evaluate(roles=[role_giving("mod", condition={"domain": "other.org"})], own={"roles": ["mod"]})
+    assert explain(result)["reasons"][0]["compared"] == [
         {"member": "domain", "asked": "other.org", "found": "example.com", "holds": False}
     ]
 
 
-def test_revoked_by_a_group() -> None:
-    made = world(roles=[giving("mod")], own={"roles": ["mod"]}, home=granting((GROUP_A, "revoke"), (GROUP_B, "revoke")))
-    (reason,) = ask(made)["reasons"]
+def test_reason_revoked_names_the_group() -> None:
+    result = evaluate(
+        roles=[role_giving("mod")], own={"roles": ["mod"]}, home=granting((GROUP_A, "revoke"), (GROUP_B, "revoke"))
+    )
+    (reason,) = explain(result)["reasons"]
     assert (reason["reason"], reason["groups"]) == ("revoked", [GROUP_A])
     assert "Testers" in reason["text"]
 
 
-def test_value_false_in_own_data_comes_first() -> None:
+def test_reason_own_value_comes_first() -> None:
     own = {"private_data": rule("chat.mute", False)}
-    assert reasons(world(roles=[giving("mod"), giving("default")], own=own)) == ["own_value", "not_assigned"]
+    assert reasons(evaluate(roles=[role_giving("mod"), role_giving("default")], own=own)) == [
+        "own_value",
+        "not_assigned",
+    ]
 
 
-def test_own_entry_has_ended() -> None:
-    assert reasons(world(own={"private_data": rule("chat.mute", expired=NOW)})) == ["expired"]
+def test_reason_expired_own_entry() -> None:
+    assert reasons(evaluate(own={"private_data": rule("chat.mute", expired=NOW)})) == ["expired"]
 
 
-def test_role_or_schema_says_no() -> None:
-    assert reasons(world(roles=[giving("default", value=False)])) == ["role_value"]
-    assert reasons(world(schema={"private_data": rule("chat.mute", False)})) == ["schema_value"]
+def test_reasons_role_value_and_schema_value() -> None:
+    assert reasons(evaluate(roles=[role_giving("default", value=False)])) == ["role_value"]
+    assert reasons(evaluate(schema={"private_data": rule("chat.mute", False)})) == ["schema_value"]
 
 
-def test_grant_does_not_reach_the_user() -> None:
-    assert reasons(world(roles=[giving("mod")], home=granting((GROUP_B, "grant")))) == ["not_in_group"]
-    assert reasons(world(roles=[giving("mod")], home=granting((GROUP_A, "grant"), disallow=[GROUP_A]))) == [
+def test_reasons_why_a_grant_does_not_reach_the_user() -> None:
+    assert reasons(evaluate(roles=[role_giving("mod")], home=granting((GROUP_B, "grant")))) == ["not_in_group"]
+    assert reasons(evaluate(roles=[role_giving("mod")], home=granting((GROUP_A, "grant"), disallow=[GROUP_A]))) == [
         "project_closed"
     ]
-    assert reasons(world(roles=[giving("mod", protected=True)], home=granting((GROUP_A, "grant")))) == ["protected"]
+    assert reasons(evaluate(roles=[role_giving("mod", protected=True)], home=granting((GROUP_A, "grant")))) == [
+        "protected"
+    ]
 
 
-def test_unknown_rule() -> None:
-    assert reasons(world(roles=[giving("mod")]), "other") == ["unknown"]
+def test_reason_unknown_rule() -> None:
+    assert reasons(evaluate(roles=[role_giving("mod")]), "other") == ["unknown"]
 
 
-def test_removed_application() -> None:
-    assert reasons(world(roles=[giving("default")], removed=True)) == ["removed"]
+def test_reason_removed_application() -> None:
+    assert reasons(evaluate(roles=[role_giving("default")], removed=True)) == ["removed"]
 
 
 @pytest.mark.parametrize(
@@ -192,10 +199,10 @@ def test_removed_application() -> None:
         ({"member": {"project": ["dev"]}, "applications": []}, "no_resource"),
     ],
 )
-def test_why_not_in_a_project(fields: dict[str, Any], expected: str) -> None:
+def test_reasons_for_a_missing_project_rule(fields: dict[str, Any], expected: str) -> None:
     assert reasons(in_project(**fields), "p/applications/10/app.can")[0] == expected
 
 
-def test_no_membership() -> None:
+def test_reason_no_membership() -> None:
     assert reasons(in_project(), "other/project.can") == ["no_membership"]
-    assert reasons(world(), "p/project.can") == ["unknown"]
+    assert reasons(evaluate(), "p/project.can") == ["unknown"]

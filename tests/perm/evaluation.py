@@ -1,6 +1,7 @@
-"""A small world written as plain JSON: an application, one user, projects. Both evaluators read the same one.
+"""Evaluate a scenario written as plain JSON: an application, one user, projects.
 
-For the engine it goes through the readers of input and the converters of stored JSON, as in production.
+The JSON passes through `sso.perm.input` and `sso.perm.engine.decode`, as in production. The reference evaluator reads
+the same JSON.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ GROUP_A, GROUP_B, GROUP_C = "a" * 24, "b" * 24, "c" * 24
 
 
 @dataclass(frozen=True)
-class World:
+class Evaluation:
     application: CompiledApplication
     facts: PermissionFacts
     effective: EffectivePermissions
@@ -52,15 +53,15 @@ class World:
         return as_tree(self.application.schema, self.facts.own)
 
 
-def world(**parts: Any) -> World:
-    """Only what matters is given: application_id, schema, roles, user, own, removed, home, projects, now."""
-    return compute_with(application_of(parts), parts)
+def evaluate(**parts: Any) -> Evaluation:
+    """``parts`` may have application_id, schema, roles, user, own, removed, home, projects and now."""
+    return evaluate_with(application_of(parts), parts)
 
 
-def compute_with(application: CompiledApplication, parts: Mapping[str, Any]) -> World:
+def evaluate_with(application: CompiledApplication, parts: Mapping[str, Any]) -> Evaluation:
     facts = facts_of(parts)
     now = parts.get("now", NOW)
-    return World(application, facts, compute_permissions(application, facts, now), now)
+    return Evaluation(application, facts, compute_permissions(application, facts, now), now)
 
 
 def application_of(parts: Mapping[str, Any]) -> CompiledApplication:
@@ -122,7 +123,7 @@ def rule(path: str, value: Any = True, **members: Any) -> dict[str, Any]:
     return node
 
 
-def giving(role_name: str, path: str = "chat.mute", value: Any = True, **fields: Any) -> dict[str, Any]:
+def role_giving(role_name: str, path: str = "chat.mute", value: Any = True, **fields: Any) -> dict[str, Any]:
     """A role that gives one private rule."""
     node_members = {"params": fields.pop("rule_params")} if "rule_params" in fields else {}
     return {"name": role_name, "meta": {"private_data": rule(path, value, **node_members)}, **fields}

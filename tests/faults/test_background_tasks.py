@@ -1,4 +1,4 @@
-"""A background task that fails is logged and started again; its worker goes on serving meanwhile."""
+"""A failed background task is logged and restarted; its worker continues to serve."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,23 +13,23 @@ from tests.kit.postgres import Postgres
 from tests.kit.server import Server, until
 
 
-class Harm(NamedTuple):
-    """Something that no task expects of its database."""
+class Damage(NamedTuple):
+    """An unexpected state of the database."""
 
     do: str
     wake: str
     undo: str
-    said: str  # in the log
+    log_text: str
 
 
-DAMAGED_KEY = Harm(
+DAMAGED_KEY = Damage(
     """INSERT INTO signing_keys (kid, algorithm, public_pem, private_sealed, signs_from)
     SELECT 'damaged', algorithm, public_pem, private_sealed, signs_from FROM signing_keys LIMIT 1""",
     "keys",
     "DELETE FROM signing_keys WHERE kid = 'damaged'",
     "a sealed value (signing_keys.private_sealed:damaged) does not open",
 )
-MISSING_TABLE = Harm(
+MISSING_TABLE = Damage(
     "ALTER TABLE outbox RENAME TO outbox_away",
     "mail",
     "ALTER TABLE outbox_away RENAME TO outbox",
@@ -46,17 +46,17 @@ def server(postgres_server: Postgres) -> Iterator[Server]:
     postgres_server.drop(dsn)
 
 
-def test_a_key_that_cannot_be_opened_is_said_and_takes_nobody_down(server: Server) -> None:
+def test_undecryptable_key_is_logged_and_stops_no_worker(server: Server) -> None:
     dsn = server.settings["SSO_DATABASE_URL"]
     first = server.workers()
     sql(dsn, DAMAGED_KEY.do, f"SELECT pg_notify('sso', '{DAMAGED_KEY.wake}')")
     assert until(lambda: len({entry["process"] for entry in server.log_events("keys.decryption_failed")}) == 2)
-    assert DAMAGED_KEY.said in str(server.log_events("keys.decryption_failed")[0])
+    assert DAMAGED_KEY.log_text in str(server.log_events("keys.decryption_failed")[0])
     assert login_status(server) == 200
     assert server.workers() == first
 
 
-def test_mail_that_cannot_be_built_ends_no_worker_and_the_next_one_is_sent(server: Server) -> None:
+def test_invalid_mail_stops_no_worker_and_the_next_mail_is_sent(server: Server) -> None:
     dsn = server.settings["SSO_DATABASE_URL"]
     first = server.workers()
     for number, recipient in enumerate(("grp:;@example.com", "a@[1.2.3.4", "", "x@y\nBcc: z@example.com")):
@@ -71,7 +71,7 @@ def test_mail_that_cannot_be_built_ends_no_worker_and_the_next_one_is_sent(serve
     assert server.log_events("process.died") == []
 
 
-def test_wake_up_that_means_nothing_ends_no_worker(server: Server) -> None:
+def test_unknown_notification_stops_no_worker(server: Server) -> None:
     first = server.workers()
     payloads = ["", "\n", "mail\n\nkeys", "poll:", "x" * 7000, "socket:\u2028", "polls"]
     sql(server.settings["SSO_DATABASE_URL"], *(f"SELECT pg_notify('sso', '{payload}')" for payload in payloads))
@@ -79,19 +79,19 @@ def test_wake_up_that_means_nothing_ends_no_worker(server: Server) -> None:
     assert server.workers() == first
 
 
-def test_failing_task_is_started_again_and_its_worker_goes_on_serving(server: Server) -> None:
-    harm = MISSING_TABLE
+def test_failed_task_is_restarted_and_its_worker_continues_to_serve(server: Server) -> None:
+    damage = MISSING_TABLE
     dsn = server.settings["SSO_DATABASE_URL"]
     first = server.workers()
-    sql(dsn, harm.do, f"SELECT pg_notify('sso', '{harm.wake}')")
+    sql(dsn, damage.do, f"SELECT pg_notify('sso', '{damage.wake}')")
     assert until(lambda: len({entry["process"] for entry in server.log_events("background.task_failed")}) == 2)
     failure = server.log_events("background.task_failed")[0]
     assert failure["task"] == "mail"
-    assert harm.said in str(failure)
+    assert damage.log_text in str(failure)
     assert login_status(server) == 200
-    assert until(lambda: len(server.log_events("background.task_failed")) >= 6), "it is tried again"
+    assert until(lambda: len(server.log_events("background.task_failed")) >= 6), "the task is restarted"
 
-    sql(dsn, harm.undo)
+    sql(dsn, damage.undo)
     login = new_user(server, email_2fa=True)
     with server.client() as client:
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["otp"] == ["email"]
@@ -102,7 +102,7 @@ def test_failing_task_is_started_again_and_its_worker_goes_on_serving(server: Se
 
 
 def login_status(server: Server) -> int:
-    """0 while nobody answers."""
+    """Returns 0 if the server does not answer."""
     try:
         with Connection(server.base_url, timeout_s=2.0) as connection:
             return connection.ask("POST", LOGIN, PEOPLE[0]._asdict()).status

@@ -1,7 +1,8 @@
-"""Random worlds for the property tests: few names, so that everything meets everything.
+"""Random scenarios for the property tests, with few names, so that their parts often refer to each other.
 
-Hypothesis chooses a seed and a size, and the world follows from them: worlds drawn piece by piece come out too poor for
-a grant, a revoke and a membership to meet in one of them. A failure shrinks to the smallest size that still shows it.
+Hypothesis chooses a seed and a size, and the generator derives the scenario from them. Scenarios that Hypothesis draws
+piece by piece are too poor: grants, revokes and memberships rarely meet in one. A failure shrinks to the smallest size
+that still shows it.
 """
 
 from random import Random
@@ -10,7 +11,7 @@ from typing import Any
 from hypothesis import note
 from hypothesis import strategies as st
 
-from tests.perm.world import GROUP_A, GROUP_B, GROUP_C, NOW
+from tests.perm.evaluation import GROUP_A, GROUP_B, GROUP_C, NOW
 
 NAMES = ("a", "can_create_projects", "b-c", "app")
 GENERIC = ("project", "app", "srv", "group")
@@ -29,8 +30,8 @@ LOGINS = (
     *("u@example.com", "u@example.com", "u@Example.COM", "a@b@other.org", "x@evilexample.com", "example.com"),
     *("u@STRASSE.de", "u@straße.de", "u@XN--strae-oqa.DE"),
 )
-# A world without anything in it.
-NOTHING: dict[str, Any] = {
+# A scenario without roles, rules and projects.
+EMPTY_SCENARIO: dict[str, Any] = {
     "application_id": 10,
     "schema": {},
     "roles": [],
@@ -43,7 +44,7 @@ NOTHING: dict[str, Any] = {
 }
 
 
-class Maker:
+class ScenarioGenerator:
     def __init__(self, seed: int, size: int) -> None:
         self.random = Random(seed)
         self.size = size
@@ -59,7 +60,7 @@ class Maker:
         return self.random.sample(different, self.random.randint(0, min(most, self.size, len(different))))
 
     def most(self, items: tuple[Any, ...]) -> list[Any]:
-        """Nearly all of them, in a world of full size."""
+        """Nearly all items, in a scenario of full size."""
         return self.random.sample(items, min(self.size, self.random.randint(len(items) // 2 + 1, len(items))))
 
     def tree(self, *, own: bool = False, names: tuple[str, ...] = NAMES, depth: int = 0) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class Maker:
             "ip": self.one(ADDRESSES),
         }
 
-    def world(self) -> dict[str, Any]:
+    def scenario(self) -> dict[str, Any]:
         central = self.sometimes(0.5)
         return {
             "application_id": 1 if central else 10,
@@ -190,13 +191,13 @@ class Maker:
         return {name: value for name, value in chosen.items() if self.sometimes(0.3)}
 
 
-def makers() -> st.SearchStrategy[Maker]:
-    def make(size: int, seed: int) -> Maker:
+def scenario_generators() -> st.SearchStrategy[ScenarioGenerator]:
+    def make(size: int, seed: int) -> ScenarioGenerator:
         note(f"seed {seed}, size {size}")
-        return Maker(seed, size)
+        return ScenarioGenerator(seed, size)
 
     return st.builds(make, st.sampled_from((1, 2, 3, 7, 7, 7, 7, 7)), st.integers(0, 2**32))
 
 
-def worlds() -> st.SearchStrategy[dict[str, Any]]:
-    return makers().map(Maker.world)
+def scenarios() -> st.SearchStrategy[dict[str, Any]]:
+    return scenario_generators().map(ScenarioGenerator.scenario)

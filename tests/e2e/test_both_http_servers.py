@@ -1,4 +1,4 @@
-"""The program with either HTTP server: the same pages, data, refusals and end."""
+"""The service with each of its HTTP servers: pages, API, refused requests and shutdown."""
 
 import os
 import signal
@@ -17,23 +17,23 @@ from tests.kit.server import QUICK, Server, running
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def either(
+def server(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_HTTP": request.param, "SSO_WORKERS": "2"}
-    with running(tmp_path_factory.mktemp("either"), **settings) as server:
+    with running(tmp_path_factory.mktemp("server"), **settings) as server:
         yield server
 
 
-def test_a_person_signs_in(either: Server) -> None:
-    with fresh_browser(either, new_user(either)) as browser:
+def test_user_signs_in_with_a_browser(server: Server) -> None:
+    with fresh_browser(server, new_user(server)) as browser:
         browser.open_account()
         assert browser.is_signed_in
 
 
-def test_a_program_signs_in(either: Server) -> None:
-    login = new_user(either)
-    with either.client() as client:
+def test_client_uses_the_api(server: Server) -> None:
+    login = new_user(server)
+    with server.client() as client:
         for number in range(5):
             body = {"login": login, "password": PASSWORD if number % 2 else "x", "factor": "x"}
             assert client.post("/proxy/api/login", json=body).status_code == (200 if number % 2 else 401)
@@ -48,7 +48,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
 
 
-def exchanged(server: Server, sent: bytes) -> bytes:
+def exchange(server: Server, sent: bytes) -> bytes:
     host, port = server.base_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as raw:
         raw.sendall(sent)
@@ -58,15 +58,15 @@ def exchanged(server: Server, sent: bytes) -> bytes:
         return received
 
 
-def test_http_2_without_tls_is_not_served(either: Server) -> None:
+def test_http_2_without_tls_is_not_served(server: Server) -> None:
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
-    for _ in range(4):  # by both workers
-        assert exchanged(either, PREFACE).startswith(b"HTTP/1.1 400 ")
-        answers = exchanged(either, request + UPGRADE + b"\r\n" + PREFACE).split(b"HTTP/1.1 ")[1:]
+    for _ in range(4):  # on both workers
+        assert exchange(server, PREFACE).startswith(b"HTTP/1.1 400 ")
+        answers = exchange(server, request + UPGRADE + b"\r\n" + PREFACE).split(b"HTTP/1.1 ")[1:]
         assert [answer[:4] for answer in answers] == [b"200 ", b"400 "]
 
 
-def test_ambiguous_request_is_refused_and_ends_the_connection(either: Server) -> None:
+def test_ambiguous_request_is_refused_and_ends_the_connection(server: Server) -> None:
     head = b"POST /proxy/api/login HTTP/1.1\r\nHost: localhost\r\n"
     following = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for framing in (
@@ -76,19 +76,19 @@ def test_ambiguous_request_is_refused_and_ends_the_connection(either: Server) ->
         b"Content-Length: 5\n",
         b"A: b\r\n" * 200,
     ):
-        answers = exchanged(either, head + framing + b"\r\n" + following).split(b"HTTP/1.1 ")[1:]
+        answers = exchange(server, head + framing + b"\r\n" + following).split(b"HTTP/1.1 ")[1:]
         assert [answer[:4] for answer in answers] == [b"431 " if b"A:" in framing else b"400 "]
 
 
-def test_it_ends_when_it_is_told_to(either: Server) -> None:
-    """The last of this module: a connection that does nothing does not keep it, nor do more signals change its end."""
-    host, port = either.base_url.removeprefix("http://").split(":")
-    assert either.process is not None
+def test_repeated_sigterm_stops_the_server_despite_an_idle_connection(server: Server) -> None:
+    """The last test of this module, because it stops the server."""
+    host, port = server.base_url.removeprefix("http://").split(":")
+    assert server.process is not None
     with socket.create_connection((host, int(port))) as idle:
-        while either.process.poll() is None:
-            for pid in (either.process.pid, *either.workers()):
+        while server.process.poll() is None:
+            for pid in (server.process.pid, *server.workers()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
             time.sleep(0.005)
-        assert either.stop() == 0
+        assert server.stop() == 0
         assert idle.recv(1) == b""

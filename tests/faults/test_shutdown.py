@@ -1,4 +1,4 @@
-"""SIGTERM, SIGHUP, and two servers on one data directory: nobody who was let in is sent away without an answer."""
+"""SIGTERM, SIGHUP, and two servers with one data directory: every accepted request gets a response."""
 
 import http.client
 import itertools
@@ -41,11 +41,11 @@ from tests.kit.server import Server, until
 
 STOPPED_S = 10.0
 REFUSED_S = 1.0
-HASH_S = 0.4  # of one login, when it has a core to itself
+HASH_S = 0.4  # duration of one password hash on an idle core
 HASH_KIB = 8192
 
 
-def test_sigterm_answers_what_is_in_flight_and_then_leaves_in_order() -> None:
+def test_sigterm_answers_requests_in_flight_and_stops_the_database_cleanly() -> None:
     settings = {"SSO_ARGON2_TIME": str(slow_hash()), "SSO_ARGON2_KIB": str(HASH_KIB)}
     with open_folder() as folder, serving(folder, **settings) as server:
         people = PEOPLE[:4]
@@ -53,34 +53,33 @@ def test_sigterm_answers_what_is_in_flight_and_then_leaves_in_order() -> None:
         database = postmaster(server)
         visits = [Visit(server, person) for person in people]
         assert until(lambda: all(visit.port for visit in visits))
-        time.sleep(0.1)
-        assert until(lambda: unread({visit.port for visit in visits}) == 0)  # they are being served
+        assert until(lambda: unread({visit.port for visit in visits}) == 0)  # the server has read the requests
         assert server.process is not None
         server.process.send_signal(signal.SIGTERM)
-        told = time.monotonic()
-        refused = until_refused(server) - told
+        signalled = time.monotonic()
+        refused = until_refused(server) - signalled
         code = server.process.wait(20)
-        stopped = seconds_since(told)
+        stopped = seconds_since(signalled)
         for visit in visits:
             visit.join()
-        assert any(visit.ended > told for visit in visits), "nobody was in flight any more"
-        answered = max(visit.ended for visit in visits) - told
+        assert any(visit.ended > signalled for visit in visits), "no request was in flight"
+        answered = max(visit.ended for visit in visits) - signalled
         print(f"refusing after {refused:.2f} s, last answer after {answered:.2f} s, stopped after {stopped:.2f} s")
-        assert [visit.broke or visit.status for visit in visits] == [200] * 4
+        assert [visit.error or visit.status for visit in visits] == [200] * 4
         assert code == 0
         assert refused < REFUSED_S * SLACK
-        assert stopped < STOPPED_S  # without a margin, as it kills what takes longer
+        assert stopped < STOPPED_S  # without a margin, because it kills slower workers
         assert until(lambda: not is_alive(database))
         assert "database system is shut down" in logs(server)
         server.stop()
 
-        # Nothing that was told in the last moment is lost, and the database need not recover.
+        # No acknowledged login is lost, and the database needs no recovery.
         server.start()
         assert rejected_tokens(server.base_url, [visit.token for visit in visits]) == []
         assert "not properly shut down" not in logs(server)
 
 
-def test_connections_that_nobody_uses_are_let_go_and_do_not_delay_the_stop(postgres_server: Postgres) -> None:
+def test_idle_connections_are_closed_and_do_not_delay_the_shutdown(postgres_server: Postgres) -> None:
     dsn = postgres_server.fresh()
     with open_folder() as folder, serving(folder, SSO_DATABASE_URL=dsn) as server, ExitStack() as stack:
         connections = [stack.enter_context(Connection(server.base_url)) for _ in range(20)]
@@ -89,12 +88,12 @@ def test_connections_that_nobody_uses_are_let_go_and_do_not_delay_the_stop(postg
         assert len(held(server)) == 20
         for connection in connections[4:]:
             connection.close()
-        assert until(lambda: len(held(server)) == 4), "closed by their clients, they are still held"
+        assert until(lambda: len(held(server)) == 4), "connections that clients have closed are still held"
         began = time.monotonic()
         assert server.stop() == 0
         stopped = seconds_since(began)
         print(f"stopped after {stopped:.2f} s")
-        assert stopped < STOPPED_S / 2, "there was nothing to wait for"
+        assert stopped < STOPPED_S / 2, "no request was in flight"
     postgres_server.drop(dsn)
 
 
@@ -103,7 +102,7 @@ def held(server: Server) -> set[int]:
 
 
 def slow_hash() -> int:
-    """The cost at which a password takes its time, on this machine at its best."""
+    """Returns the argon2 cost at which a hash takes HASH_S on this machine."""
     passes = 5
     hasher = argon2.PasswordHasher(time_cost=passes, memory_cost=HASH_KIB, parallelism=1)
     took = min(timeit.repeat(lambda: hasher.hash("x"), repeat=3, number=1))
@@ -111,16 +110,16 @@ def slow_hash() -> int:
 
 
 class Visit(threading.Thread):
-    """One login; what came of it is known after ``join``."""
+    """One login in a thread; its result is available after ``join``."""
 
     def __init__(self, server: Server, person: Person) -> None:
         super().__init__(daemon=True)
         self._address = urlsplit(server.base_url).netloc
         self._person = person
-        self.port = 0  # once it has asked
+        self.port = 0  # set when the request was sent
         self.status = 0
         self.token = ""
-        self.broke: object = None
+        self.error: object = None
         self.ended = 0.0
         self.start()
 
@@ -133,12 +132,12 @@ class Visit(threading.Thread):
                 self.token = json.loads(response.read())["token"]
                 self.status = response.status
         except (OSError, http.client.HTTPException) as error:
-            self.broke = error
+            self.error = error
         self.ended = time.monotonic()
 
 
 def until_refused(server: Server) -> float:
-    """When a new connection was first refused."""
+    """Returns the time when a new connection was first refused."""
     address = urlsplit(server.base_url)
     end = time.monotonic() + 20
     while time.monotonic() < end:
@@ -147,10 +146,10 @@ def until_refused(server: Server) -> float:
         except ConnectionRefusedError:
             return time.monotonic()
         time.sleep(0.02)
-    pytest.fail("connections are still taken")
+    pytest.fail("connections are still accepted")
 
 
-def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sighup_under_load_applies_new_settings_without_a_failed_request(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_folder() as folder:
         config = folder / "sso.toml"
         monkeypatch.setattr("tests.kit.server._SSO", (sys.executable, "-m", "sso", "--config", str(config)))
@@ -168,7 +167,7 @@ def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch:
                     load.wait_for(10, since=time.monotonic())
             journal = load.journal
             retried = sum(entry.retried for entry in journal.entries)
-            print(f"{ROUNDS} reloads: {journal.count()}, {retried} sent again, slowest {journal.slowest():.2f} s")
+            print(f"{ROUNDS} reloads: {journal.count()}, {retried} retried, slowest {journal.slowest():.2f} s")
             assert journal.broken() == []
             assert journal.statuses() == {200}
             assert all(len(generation) == 2 for generation in pids)
@@ -176,7 +175,7 @@ def test_sighup_under_load_fails_no_request_and_brings_new_settings(monkeypatch:
             assert rejected_tokens(server.base_url, journal.tokens) == []
             assert leaked(logs(server), journal.secrets) == []
 
-            # Settings that are wrong change nothing.
+            # Invalid settings are not applied.
             set_vendor(config, "Not A Vendor")
             reload(server, "reload.failed")
             assert f"vendor{ROUNDS - 1}_nick" in sign_in(server, PEOPLE[0]).data
@@ -201,7 +200,7 @@ def sign_in(server: Server, person: Person) -> Answer:
     return answer
 
 
-def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_the_other() -> None:
+def test_two_servers_share_the_database_of_one_data_directory() -> None:
     with open_folder() as folder, serving(folder) as first:
         add_people(first)
         token = sign_in(first, PEOPLE[0]).data["token"]
@@ -211,7 +210,7 @@ def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_
             assert first.base_url != second.base_url
             assert rejected_tokens(second.base_url, [token]) == []
 
-            # Both look after it, and one PostgreSQL is what comes of it.
+            # Both servers try to restart it, and one PostgreSQL runs afterwards.
             kill([database])
             assert until(lambda: postmaster(first) not in (0, database))
             assert until(lambda: is_ready(first) and is_ready(second))
@@ -227,7 +226,7 @@ def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_
             assert is_alive(database)
             assert rejected_tokens(second.base_url, [token]) == []
 
-            # The same when the other one is not stopped but killed.
+            # The same if the other server is killed.
             first.start()
             assert first.process is not None
             with Load(second.base_url, PEOPLE) as load:
@@ -239,7 +238,7 @@ def test_two_servers_share_a_data_directory_and_neither_takes_the_database_from_
             assert load.journal.broken() == []
             assert postmaster(first) == database
             assert rejected_tokens(second.base_url, [token]) == []
-        assert until(lambda: not is_alive(database)), "the last one to leave stops it"
+        assert until(lambda: not is_alive(database)), "the last server stops the database"
 
 
 def is_ready(server: Server) -> bool:

@@ -1,4 +1,4 @@
-"""A PostgreSQL that is not ours goes away, comes back, hangs up on us, refuses to write: what people notice of it."""
+"""An external PostgreSQL stops, hangs, terminates connections or refuses writes, and then recovers."""
 
 import re
 import signal
@@ -31,9 +31,9 @@ from tests.kit.server import Server, until
 
 REFUSED_S = 2.0
 RECOVERED_S = 5.0
-SCAN_S = 5.0  # every worker looks again this often, whatever it hears
-OURS = "FROM pg_stat_activity WHERE application_name = 'sso'"
-LISTENERS = f"SELECT array_agg(pid ORDER BY pid) {OURS} AND query ILIKE 'LISTEN%'"
+SCAN_S = 5.0  # interval of the regular scan of every worker
+SSO_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'sso'"
+LISTENERS = f"SELECT array_agg(pid ORDER BY pid) {SSO_CONNECTIONS} AND query ILIKE 'LISTEN%'"
 
 
 class Setup(NamedTuple):
@@ -47,7 +47,7 @@ class Setup(NamedTuple):
 
 @pytest.fixture(scope="module")
 def setup() -> Iterator[Setup]:
-    """Two workers and a PostgreSQL of which they know the address only. Each test leaves both running."""
+    """Two workers and a separate PostgreSQL. Each test leaves both running."""
     with open_folder() as folder:
         database = embedded.join(folder / "elsewhere")
         try:
@@ -58,14 +58,14 @@ def setup() -> Iterator[Setup]:
             database.close()
 
 
-def test_gone_is_503_and_back_is_recovered_without_a_restart(setup: Setup) -> None:
+def test_stopped_database_is_503_and_the_server_recovers_without_a_restart(setup: Setup) -> None:
     workers = setup.server.workers()
     for _ in range(max(1, ROUNDS // 3)):
-        go_and_come_back(setup)
+        stop_and_restart_database(setup)
     assert setup.server.workers() == workers
 
 
-def go_and_come_back(setup: Setup) -> None:
+def stop_and_restart_database(setup: Setup) -> None:
     server, database = setup
     with Load(server.base_url, PEOPLE) as load:
         load.wait_for(20)
@@ -78,18 +78,18 @@ def go_and_come_back(setup: Setup) -> None:
         assert ask(server, "/healthz").status == 200
         assert ask(server, "/readyz").status == 503
         assert ask(server, "/readyz").retry_after.isdigit()
-        assert ask(server, "/login").status == 200  # the form needs nothing
+        assert ask(server, "/login").status == 200  # the form needs no database
         returns = time.monotonic()
         database.ensure()
         back = time.monotonic()
         load.wait_for(20, since=back)
-        assert until(lambda: ask(server, "/readyz").status == 200)  # of all workers
-        time.sleep(1)  # is it over?
+        assert until(lambda: ask(server, "/readyz").status == 200)  # on all workers
+        load.wait_for(50, since=time.monotonic())  # no further failures
     journal = load.journal
     refused = journal.answered(503)
     meanwhile = [entry for entry in journal.entries if gone < entry.began and entry.ended < returns]
     recovered = max(0.0, max(entry.ended for entry in refused) - back)
-    print(f"{journal.count()}, slowest {journal.slowest():.2f} s, all well {recovered:.2f} s after its return")
+    print(f"{journal.count()}, slowest {journal.slowest():.2f} s, recovered {recovered:.2f} s after its return")
     assert journal.statuses() == {200, 503}
     assert journal.broken() == []
     assert all(entry.status == (200 if entry.what == "keys" else 503) for entry in meanwhile)
@@ -101,31 +101,31 @@ def go_and_come_back(setup: Setup) -> None:
     assert leaked(logs(server), journal.secrets) == []
 
 
-def test_hanging_is_503_within_two_seconds_and_recovers_by_itself(setup: Setup) -> None:
+def test_hanging_database_is_503_within_two_seconds_and_the_server_recovers(setup: Setup) -> None:
     server, database = setup
     workers = server.workers()
     postmaster = database.pid()
     assert postmaster is not None
     with Load(server.base_url, PEOPLE) as load:
         load.wait_for(20)
-        everybody = descendants({postmaster})
-        kill(everybody, signal.SIGSTOP)
+        processes = descendants({postmaster})
+        kill(processes, signal.SIGSTOP)
         try:
             hangs = time.monotonic()
-            time.sleep(6)
+            load.wait_for(40, 503, since=hangs)
             assert ask(server, "/healthz").status == 200
             assert ask(server, "/login").status == 200
         finally:
-            kill(everybody, signal.SIGCONT)
+            kill(processes, signal.SIGCONT)
         back = time.monotonic()
         load.wait_for(20, since=back)
-        time.sleep(1)  # is it over?
+        load.wait_for(50, since=time.monotonic())  # no further failures
     journal = load.journal
     refused = journal.answered(503)
     meanwhile = [entry for entry in refused if hangs < entry.began and entry.ended < back]
     recovered = max(0.0, max(entry.ended for entry in refused) - back)
-    print(f"{journal.count()}, slowest {journal.slowest():.2f} s, all well {recovered:.2f} s after its return")
-    assert len(meanwhile) > 20  # most of them at once
+    print(f"{journal.count()}, slowest {journal.slowest():.2f} s, recovered {recovered:.2f} s after its return")
+    assert len(meanwhile) > 20  # most of them without waiting
     assert journal.statuses() == {200, 503}
     assert journal.broken() == []
     assert journal.slowest() < REFUSED_S * SLACK
@@ -134,27 +134,26 @@ def test_hanging_is_503_within_two_seconds_and_recovers_by_itself(setup: Setup) 
     assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
-def test_all_connections_terminated_does_no_lasting_harm(setup: Setup) -> None:
+def test_server_recovers_from_the_termination_of_all_connections(setup: Setup) -> None:
     server, _ = setup
     workers = server.workers()
     with Load(server.base_url, PEOPLE) as load:
         load.wait_for(20)
         for _ in range(ROUNDS):
-            assert sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {OURS}") >= 2
-            hung_up = time.monotonic()
-            load.wait_for(30, since=hung_up)
-        time.sleep(0.5)
+            assert sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {SSO_CONNECTIONS}") >= 2
+            terminated = time.monotonic()
+            load.wait_for(30, since=terminated)
     journal = load.journal
-    harm = max((entry.ended for entry in journal.answered(503)), default=hung_up) - hung_up
-    print(f"{ROUNDS} times: {journal.count()}, last harm after {harm:.2f} s")
+    recovered = max((entry.ended for entry in journal.answered(503)), default=terminated) - terminated
+    print(f"{ROUNDS} times: {journal.count()}, recovered after {recovered:.2f} s")
     assert journal.statuses() <= {200, 503}
     assert journal.broken() == []
-    assert harm < RECOVERED_S * SLACK
+    assert recovered < RECOVERED_S * SLACK
     assert server.workers() == workers
     assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
-def test_read_only_refuses_to_write_and_goes_on_reading(setup: Setup) -> None:
+def test_read_only_database_is_503_for_writes_and_serves_reads(setup: Setup) -> None:
     server, _ = setup
     with httpx.Client(base_url=server.base_url, timeout=20) as browser, Load(server.base_url, PEOPLE) as load:
         load.wait_for(20)
@@ -168,41 +167,40 @@ def test_read_only_refuses_to_write_and_goes_on_reading(setup: Setup) -> None:
             assert {entry.status for entry in load.journal.since(began) if entry.what == "keys"} == {200}
             assert {entry.status for entry in load.journal.since(began) if entry.what != "keys"} == {503}
             assert ask(server, "/healthz").status == 200
-            page = browser.get("/account")  # a session is looked up, which only reads
+            page = browser.get("/account")  # reads the session only
             assert page.status_code == 200
             assert PEOPLE[0].login in page.text
-            assert ask(server, LOGIN, {"token": load.journal.tokens[-1]}).status == 503  # it would make new tokens
+            assert ask(server, LOGIN, {"token": load.journal.tokens[-1]}).status == 503  # would write new tokens
         over = time.monotonic()
-        load.wait_for(20, since=over)
-        time.sleep(0.3)
+        load.wait_for(30, since=over)
     journal = load.journal
     recovered = max(0.0, max(entry.ended for entry in journal.answered(503)) - over)
-    print(f"{journal.count()}, all well {recovered:.2f} s after")
+    print(f"{journal.count()}, recovered after {recovered:.2f} s")
     assert journal.statuses() == {200, 503}
     assert journal.broken() == []
     assert recovered < RECOVERED_S * SLACK
     assert rejected_tokens(server.base_url, journal.tokens) == []
 
 
-def test_a_lost_listening_connection_is_opened_again_and_a_rotation_is_seen(setup: Setup) -> None:
+def test_lost_listen_connection_is_reopened_and_key_rotation_is_noticed(setup: Setup) -> None:
     server, _ = setup
-    before = listeners_afresh(setup)
-    sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {OURS} AND pid = ANY ('{as_array(before)}')")
-    hung_up = time.monotonic()
+    before = new_listeners(setup)
+    sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {SSO_CONNECTIONS} AND pid = ANY ('{as_array(before)}')")
+    terminated = time.monotonic()
     assert until(lambda: len(listeners(setup) - before) == 2, RECOVERED_S * SLACK)
-    print(f"listening again after {seconds_since(hung_up):.2f} s")
-    print(f"a new key was seen after {rotation_seen(server):.2f} s")
+    print(f"listening again after {seconds_since(terminated):.2f} s")
+    print(f"key rotation noticed after {rotation_seen(server):.2f} s")
 
 
-def test_a_listening_connection_that_went_silent_is_made_up_for_by_looking_again(setup: Setup) -> None:
+def test_regular_scan_notices_key_rotation_despite_a_silent_listen_connection(setup: Setup) -> None:
     server, _ = setup
-    silent = listeners_afresh(setup)
+    silent = new_listeners(setup)
     kill(silent, signal.SIGSTOP)
     try:
         took = rotation_seen(server)
     finally:
         kill(silent, signal.SIGCONT)
-    print(f"a new key was seen after {took:.2f} s")
+    print(f"key rotation noticed after {took:.2f} s")
     assert took < SCAN_S * SLACK
 
 
@@ -210,10 +208,10 @@ def listeners(setup: Setup) -> set[int]:
     return set(sql(setup.dsn, LISTENERS) or ())
 
 
-def listeners_afresh(setup: Setup) -> set[int]:
-    """Those of both workers, young enough to be known by the first thing they said."""
-    old = set(sql(setup.dsn, f"SELECT array_agg(pid) {OURS}"))
-    sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {OURS}")
+def new_listeners(setup: Setup) -> set[int]:
+    """Reopens the LISTEN connections of both workers and returns their pids; a new one is identified by its query."""
+    old = set(sql(setup.dsn, f"SELECT array_agg(pid) {SSO_CONNECTIONS}"))
+    sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {SSO_CONNECTIONS}")
     assert until(lambda: len(listeners(setup) - old) == 2)
     return listeners(setup)
 
@@ -223,7 +221,7 @@ def as_array(pids: set[int]) -> str:
 
 
 def rotation_seen(server: Server) -> float:
-    """Seconds until both workers publish a new key."""
+    """Rotates the key and returns the seconds until both workers publish it."""
     kid = server.sso("key", "rotate").stdout.split()[0]
     began = time.monotonic()
     assert until(lambda: all(kid in published_by(server, worker) for worker in server.workers()), SCAN_S * SLACK)
@@ -231,7 +229,7 @@ def rotation_seen(server: Server) -> float:
 
 
 def published_by(server: Server, worker: int) -> list[str]:
-    """The keys that one worker publishes: the others are held back, so that the question comes to it."""
+    """Returns the keys that one worker publishes; the others are stopped meanwhile, so that it gets the request."""
     others = set(server.workers()) - {worker}
     kill(others, signal.SIGSTOP)
     try:

@@ -1,4 +1,4 @@
-"""Our own service as a target of the OAuth benchmarks."""
+"""This service as a target of the OAuth benchmarks."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 from scripts.benchmarks.oauth_measure import Subject
 from scripts.benchmarks.oauth_target import Target
-from scripts.benchmarks.report import family
+from scripts.benchmarks.report import process_tree
 from tests.kit.server import Server, running
 
 USERS = 64
@@ -23,8 +23,8 @@ CLIENT = {
     "redirect_uris": [REDIRECT_URI],
     "consent": False,
 }
-# A hash that takes as long as the 1,000 rounds of PBKDF2 that peers are set up with, 0.4 ms. No limit, and no line in
-# the log, for the one address that all of it comes from.
+# A hash that takes as long as the 1,000 rounds of PBKDF2 of the peers, 0.4 ms. All load comes from one address, so
+# there are no rate limits and no access log.
 HASH = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "512"}
 NO_LIMITS = {
     "SSO_CONNECTIONS_PER_ADDRESS": "0",
@@ -36,7 +36,7 @@ SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 
 @contextmanager
-def ours(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
+def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
     with (
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder), **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
@@ -65,9 +65,9 @@ def ours(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
 
 
 @contextmanager
-def our_own(dsn: str, database_pid: Callable[[], int], workers: int = 1, **settings: str) -> Iterator[Subject]:
-    """To be measured, with its supervisor."""
-    with ours(dsn, SSO_WORKERS=str(workers), **settings) as (server, target):
+def service_subject(dsn: str, database_pid: Callable[[], int], workers: int = 1, **settings: str) -> Iterator[Subject]:
+    """Yields the running service, including its supervisor, as a subject of measurements."""
+    with running_service(dsn, SSO_WORKERS=str(workers), **settings) as (server, target):
         assert server.process is not None
         supervisor = server.process.pid
-        yield Subject(target, lambda: family(supervisor), lambda: family(database_pid()))
+        yield Subject(target, lambda: process_tree(supervisor), lambda: process_tree(database_pid()))

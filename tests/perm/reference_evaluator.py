@@ -1,5 +1,5 @@
-"""A second evaluator, deliberately naive: it reads the plain JSON of a world and does what the text says, rule by rule,
-looking at everything and keeping nothing. It shares no code with the engine.
+"""A second, deliberately simple evaluator: it reads the plain JSON of a scenario and follows the specification rule by
+rule, without caches and indexes. It shares no code with the engine.
 """
 
 from ipaddress import ip_address, ip_network
@@ -10,7 +10,7 @@ import idna
 LEVELS = {"project": "project", "applications": "app", "services": "srv", "groups": "group"}
 
 
-class Naive:
+class ReferenceEvaluator:
     def __init__(self, parts: dict[str, Any]) -> None:
         self.application_id = parts["application_id"]
         self.schema = parts["schema"]
@@ -20,7 +20,7 @@ class Naive:
         self.home = parts["home"]
         self.projects = parts["projects"]
         self.now = parts["now"]
-        self.dead = parts["removed"] or (self.home is not None and self.home["removed"])
+        self.removed = parts["removed"] or (self.home is not None and self.home["removed"])
 
     # Conditions and groups
 
@@ -69,7 +69,7 @@ class Naive:
             for group in project["groups"]
         )
 
-    def lets_in(self, project: dict[str, Any]) -> bool:
+    def admits(self, project: dict[str, Any]) -> bool:
         domains = project["settings"].get("allowed_domains", [])
         return (
             not project["removed"]
@@ -87,7 +87,7 @@ class Naive:
         return self.is_default(role) or role["condition"] == {} or self.condition(role["condition"])
 
     def end(self, item: Any) -> int | None:
-        """None: over already; 0: never."""
+        """The end of an assignment: None if it has ended, 0 if it never ends."""
         if isinstance(item, str):
             return 0
         if item.get("ttl", 0):
@@ -104,8 +104,8 @@ class Naive:
             for item in services.get(str(self.application_id), {}).get("groups", [])
         )
 
-    def ways(self, role: dict[str, Any]) -> list[tuple[str, int]]:
-        """How the user comes by a role, whatever its condition: the way and its end."""
+    def origins(self, role: dict[str, Any]) -> list[tuple[str, int]]:
+        """The origins of a role, whatever its condition, each with its end."""
         found = []
         if self.actions(role["name"], "revoke") and not self.is_default(role):
             return []
@@ -118,28 +118,28 @@ class Naive:
             found.append(("default", 0))
         elif role["condition"] != {} and self.condition(role["condition"]):
             found.append(("condition", 0))
-        if self.actions(role["name"], "grant") and not role["protected"] and self.lets_in(self.home):
+        if self.actions(role["name"], "grant") and not role["protected"] and self.admits(self.home):
             found.append(("granted", 0))
         return found
 
     def effective(self) -> dict[str, int]:
-        """The effective roles, with the end of the longest-lived way."""
-        if self.dead:
+        """The effective roles, each with its last end."""
+        if self.removed:
             return {}
         found = {}
         for role in self.defined.values():
-            ways = self.ways(role)
-            if ways and self.condition_allows(role):
-                found[role["name"]] = self.longest([end for _, end in ways])
+            origins = self.origins(role)
+            if origins and self.condition_allows(role):
+                found[role["name"]] = self.longest([end for _, end in origins])
         return found
 
     def named(self) -> set[str]:
-        if self.dead:
+        if self.removed:
             return set()
         return {
             name
             for name, role in self.defined.items()
-            if any(way in ("assigned", "granted") for way, _ in self.ways(role))
+            if any(way in ("assigned", "granted") for way, _ in self.origins(role))
         }
 
     # Rules
@@ -176,7 +176,7 @@ class Naive:
 
     def sources(self) -> dict[str, list[tuple[int, str, list[str], int]]]:
         """For each rule that is held: (layer, role name, parameters, end) of all that keeps it alive."""
-        if self.dead:
+        if self.removed:
             return {}
         schema, own = self.both(self.schema), self.both(self.own)
         own = {path: node for path, node in own.items() if not 0 < node.get("expired", 0) <= self.now}
@@ -205,7 +205,7 @@ class Naive:
     def given(self, project: dict[str, Any]) -> list[tuple[str, str, str, int]]:
         """(level, resource, role name, end), whether or not the condition holds."""
         found: list[tuple[str, str, str, int]] = []
-        if self.application_id != 1 or self.dead or not self.lets_in(project):
+        if self.application_id != 1 or self.removed or not self.admits(project):
             return found
         for level, resource in self.places(project):
             items = project["member"].get(level, [] if level == "project" else {})

@@ -1,6 +1,6 @@
-"""What is killed, lost or broken while games wait: no login that was confirmed is lost, and none is handed out twice.
+"""Faults while game polls are held: no confirmed login is lost, and none is delivered twice.
 
-Few games in every run; with SSO_TEST_ROUNDS=20 (scripts/faults) as many as a busy evening has.
+A usual run has few games; SSO_TEST_ROUNDS=20 (scripts/faults) has many.
 """
 
 import signal
@@ -21,6 +21,7 @@ from tests.kit.held import (
     Connection,
     Game,
     Player,
+    ask_once,
     begin_polls,
     new_games,
     open_socket,
@@ -32,10 +33,9 @@ from tests.kit.server import Server, until
 LONG = ROUNDS > 3
 POLLS = 1000 if LONG else 120
 POLLS_AT_STOP, SOCKETS_AT_STOP = (5000, 500) if LONG else (300, 30)
-HOLD_S = 120  # longer than anything here takes: whoever is answered was woken
+HOLD_S = 120  # longer than any test: an answered poll has been woken
 SCAN_S = 5.0
 STOPPED_S = 10.0
-SETTLED_S = 5.0  # one that dies younger than this is followed a little later
 LISTENERS = "FROM pg_stat_activity WHERE application_name = 'sso' AND query ILIKE 'LISTEN%'"
 POLLED = "SELECT count(*) FROM game_sessions WHERE poll > 0 AND gsid = ANY ($1)"
 pytestmark = pytest.mark.timeout(1200 if LONG else 180)
@@ -52,7 +52,7 @@ class Setup(NamedTuple):
 
 @pytest.fixture(scope="module")
 def setup() -> Iterator[Setup]:
-    """Two workers and a PostgreSQL of which they know the address only. Each test leaves both running."""
+    """Two workers and a separate PostgreSQL. Each test leaves both running."""
     with open_folder() as folder:
         database = embedded.join(folder / "elsewhere")
         try:
@@ -68,23 +68,23 @@ def player(setup: Setup) -> Player:
 
 
 @dataclass
-class Evening:
-    """Many games that wait for their players, and do not give up when something breaks."""
+class WaitingGames:
+    """Many games with held polls, which poll again after an error."""
 
     player: Player
     games: list[Game]
     polls: list[Connection]
-    told: dict[str, list[str]] = field(default_factory=dict)  # by gsid
+    results: dict[str, list[str]] = field(default_factory=dict)  # of all polls, by gsid
     tokens: list[str] = field(default_factory=list)
 
-    async def play(self, meanwhile: Callable[[], Awaitable[object]] | None = None) -> float:
-        """All are confirmed, while something happens; seconds until the last game has its login."""
+    async def log_in(self, fault: Callable[[], Awaitable[object]] | None = None) -> float:
+        """Confirms all games while a fault happens. Returns the seconds until the last game has its login."""
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
             for game, poll in zip(self.games, self.polls, strict=True):
                 nursery.start_soon(self._wait, game, poll)
-            if meanwhile:
-                nursery.start_soon(meanwhile)
+            if fault:
+                nursery.start_soon(fault)
             for start in range(10):
                 nursery.start_soon(self._confirm, self.games[start::10])
         return trio.current_time() - began
@@ -92,38 +92,44 @@ class Evening:
     async def _confirm(self, games: list[Game]) -> None:
         for game in games:
             with trio.fail_after(60):
-                while await self.player.confirm(game.gsid) != 303:  # noqa: ASYNC110 - 503, or nobody there
+                while await self.player.confirm(game.gsid) != 303:  # noqa: ASYNC110 - 503, or no server
                     await trio.sleep(0.1)
 
     async def _wait(self, game: Game, poll: Connection) -> None:
-        told = self.told.setdefault(game.gsid, [])
+        results = self.results.setdefault(game.gsid, [])
         with trio.fail_after(HOLD_S):
             while True:
                 async with poll:
                     answer = await poll.receive()
-                told.append(answer.outcome)
+                results.append(answer.outcome)
                 if answer.outcome == "OK":
                     self.tokens.append(answer.data["token"])
                 if answer.outcome in ("OK", "403", "ERROR", "CANCELLED"):
                     return
                 await trio.sleep(answer.data.get("delay", 0.2))
-                poll = await self._again(game)
+                poll = await self._poll_again(game)
 
-    async def _again(self, game: Game) -> Connection:
+    async def _poll_again(self, game: Game) -> Connection:
         while True:
             try:
                 return await game.begin_poll()
-            except (OSError, trio.BrokenResourceError):  # nobody there yet
+            except (OSError, trio.BrokenResourceError):  # no server yet
                 await trio.sleep(0.1)
 
-    def words(self) -> Counter[str]:
-        return Counter(" ".join(told) for told in self.told.values())
+    async def until_delivered(self, count: int) -> None:
+        """Waits until so many games have their login."""
+        while len(self.tokens) < count:  # noqa: ASYNC110 - there is no event to wait for
+            await trio.sleep(0.005)
 
-    def all_well(self) -> bool:
-        return all(told[-1] == "OK" and told.count("OK") == 1 for told in self.told.values())
+    def summary(self) -> Counter[str]:
+        """Counts the games by the sequence of their results."""
+        return Counter(" ".join(results) for results in self.results.values())
+
+    def all_logged_in_once(self) -> bool:
+        return all(results[-1] == "OK" and results.count("OK") == 1 for results in self.results.values())
 
 
-async def new_evening(setup: Setup, player: Player, count: int = POLLS) -> Evening:
+async def waiting_games(setup: Setup, player: Player, count: int = POLLS) -> WaitingGames:
     games = await new_games(setup.server, count)
     began = time.monotonic()
     polls = await begin_polls(games)
@@ -132,97 +138,95 @@ async def new_evening(setup: Setup, player: Player, count: int = POLLS) -> Eveni
         while (await rows.run(POLLED, gsids))[0][0] < count:
             assert seconds_since(began) < HOLD_S
             await trio.sleep(0.05)
-    await trio.sleep(0.2)
     print(f"{count} polls held after {seconds_since(began):.1f} s")
-    return Evening(player, games, polls)
+    return WaitingGames(player, games, polls)
 
 
-async def delivered_twice(evening: Evening) -> int:
-    """Of some that have their login, how many get it again."""
-    some = evening.games[:: max(1, len(evening.games) // 20)]
-    return sum(answer.outcome == "OK" for answer in await receive_all(await begin_polls(some)))
+async def delivered_twice(waiting: WaitingGames) -> int:
+    """Polls again for some games with a login. Returns how many get it again."""
+    sample = waiting.games[:: max(1, len(waiting.games) // 20)]
+    return sum(answer.outcome == "OK" for answer in await receive_all(await begin_polls(sample)))
 
 
 # Workers
 
 
 @pytest.mark.parametrize("how_many", [1, 2], ids=["one worker", "all workers"])
-async def test_workers_killed_with_polls_held_lose_no_login(setup: Setup, player: Player, how_many: int) -> None:
-    await trio.sleep(SETTLED_S / 5)
-    evening = await new_evening(setup, player)
+async def test_killed_workers_with_held_polls_lose_no_login(setup: Setup, player: Player, how_many: int) -> None:
+    waiting = await waiting_games(setup, player)
     victims = setup.server.workers()[:how_many]
-    theirs = set().union(*(ports_of(victim) for victim in victims))
-    cut = sum(poll.port in theirs for poll in evening.polls)
+    ports = set().union(*(ports_of(victim) for victim in victims))
+    lost_polls = sum(poll.port in ports for poll in waiting.polls)
     kill(victims)
-    took = await evening.play()
-    print(f"{cut} of {len(evening.games)} polls cut off, all logins after {took:.1f} s: {dict(evening.words())}")
-    assert evening.all_well(), evening.words()
-    assert await delivered_twice(evening) == 0
+    took = await waiting.log_in()
+    print(f"{lost_polls} of {len(waiting.games)} polls lost, all logins after {took:.1f} s: {dict(waiting.summary())}")
+    assert waiting.all_logged_in_once(), waiting.summary()
+    assert await delivered_twice(waiting) == 0
     assert until(lambda: len(setup.server.workers()) == 2)
 
 
-async def test_a_worker_killed_while_logins_are_handed_out_hands_out_none_twice(setup: Setup, player: Player) -> None:
-    """Only what it had claimed and not yet written may be lost, and only by its own clients."""
-    await trio.sleep(SETTLED_S / 5)
-    evening = await new_evening(setup, player)
+async def test_worker_killed_during_deliveries_delivers_no_login_twice(setup: Setup, player: Player) -> None:
+    """Only logins that the worker had claimed and not yet sent may be lost, and only by its own clients."""
+    waiting = await waiting_games(setup, player)
     victim = setup.server.workers()[0]
     ports = ports_of(victim)
-    its_own = {game.gsid for game, poll in zip(evening.games, evening.polls, strict=True) if poll.port in ports}
+    own_games = {game.gsid for game, poll in zip(waiting.games, waiting.polls, strict=True) if poll.port in ports}
 
-    async def kill_it() -> None:
-        await trio.sleep(0.3)
+    async def kill_worker() -> None:
+        await waiting.until_delivered(5)
         kill([victim])
 
-    await evening.play(kill_it)
-    lost = {gsid for gsid, told in evening.told.items() if told[-1] != "OK"}
-    print(f"{len(lost)} lost in the crash of {len(its_own)}: {dict(evening.words())}")
-    assert all(told.count("OK") <= 1 for told in evening.told.values())
-    assert lost <= its_own
-    assert len(lost) <= len(its_own) / 2, "no more than were being written at that moment"
-    assert await delivered_twice(evening) == 0
+    await waiting.log_in(kill_worker)
+    lost = {gsid for gsid, results in waiting.results.items() if results[-1] != "OK"}
+    print(f"{len(lost)} lost of {len(own_games)}: {dict(waiting.summary())}")
+    assert all(results.count("OK") <= 1 for results in waiting.results.values())
+    assert lost <= own_games
+    assert len(lost) <= len(own_games) / 2, "no more than were being sent at that moment"
+    assert await delivered_twice(waiting) == 0
     assert until(lambda: len(setup.server.workers()) == 2)
 
 
 # The database
 
 
-async def test_postgres_killed_while_logins_are_handed_out_loses_none(setup: Setup, player: Player) -> None:
-    evening = await new_evening(setup, player)
+async def test_postgres_killed_during_deliveries_loses_no_login(setup: Setup, player: Player) -> None:
+    waiting = await waiting_games(setup, player)
     workers = setup.server.workers()
 
     async def kill_and_restart() -> None:
-        await trio.sleep(0.3)
+        await waiting.until_delivered(5)
         postmaster = setup.database.pid()
         assert postmaster is not None
         kill([postmaster])
         await trio.to_thread.run_sync(lambda: until(lambda: not is_alive(postmaster)))
-        await trio.sleep(1)
+        while (await ask_once(setup.server, "/readyz")).status != 503:  # noqa: ASYNC110 - there is no event to wait for
+            await trio.sleep(0.05)
         await trio.to_thread.run_sync(setup.database.ensure)
 
-    took = await evening.play(kill_and_restart)
-    print(f"all logins after {took:.1f} s: {dict(evening.words())}")
-    assert evening.all_well(), evening.words()
-    assert len(set(evening.tokens)) == len(evening.games)
-    assert await delivered_twice(evening) == 0
+    took = await waiting.log_in(kill_and_restart)
+    print(f"all logins after {took:.1f} s: {dict(waiting.summary())}")
+    assert waiting.all_logged_in_once(), waiting.summary()
+    assert len(set(waiting.tokens)) == len(waiting.games)
+    assert await delivered_twice(waiting) == 0
     assert setup.server.workers() == workers
 
 
-async def test_a_lost_listening_connection_delays_logins_and_loses_none(setup: Setup, player: Player) -> None:
-    evening = await new_evening(setup, player)
+async def test_lost_listen_connection_loses_no_login(setup: Setup, player: Player) -> None:
+    waiting = await waiting_games(setup, player)
 
-    async def hang_up() -> None:
+    async def terminate_listeners() -> None:
         for _ in range(5):
             await in_thread(sql, setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {LISTENERS}")
-            await trio.sleep(0.2)
+            assert await in_thread(until, lambda: len(listening(setup)) == 2)
 
-    took = await evening.play(hang_up)
-    print(f"all logins after {took:.1f} s: {dict(evening.words())}")
-    assert set(evening.words()) == {"OK"}, "none had to ask again"
+    took = await waiting.log_in(terminate_listeners)
+    print(f"all logins after {took:.1f} s: {dict(waiting.summary())}")
+    assert set(waiting.summary()) == {"OK"}, "no game had to poll again"
 
 
-async def test_a_listening_connection_that_went_silent_is_made_up_for_by_looking(setup: Setup, player: Player) -> None:
-    evening = await new_evening(setup, player, POLLS // 4)
-    # Afresh, so that they are known by what they said last.
+async def test_regular_scan_compensates_for_a_silent_listen_connection(setup: Setup, player: Player) -> None:
+    waiting = await waiting_games(setup, player, POLLS // 4)
+    # New connections are identified by their last statement.
     await in_thread(
         sql, setup.dsn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'sso'"
     )
@@ -230,11 +234,11 @@ async def test_a_listening_connection_that_went_silent_is_made_up_for_by_looking
     assert listeners
     kill(listeners, signal.SIGSTOP)
     try:
-        took = await evening.play()
+        took = await waiting.log_in()
     finally:
         kill(listeners, signal.SIGCONT)
-    print(f"all logins after {took:.1f} s: {dict(evening.words())}")
-    assert evening.all_well(), evening.words()
+    print(f"all logins after {took:.1f} s: {dict(waiting.summary())}")
+    assert waiting.all_logged_in_once(), waiting.summary()
     assert took < SCAN_S * SLACK + (60 if LONG else 5)
 
 
@@ -246,9 +250,9 @@ async def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
     return await trio.to_thread.run_sync(partial(work, *arguments))
 
 
-# An error in the middle (the statements of a delivery, one at a time)
+# Failing statements of a delivery
 
-RAISE = "CREATE OR REPLACE FUNCTION fail() RETURNS trigger AS $$ BEGIN RAISE 'a fault'; END $$ LANGUAGE plpgsql"
+FAIL = "CREATE OR REPLACE FUNCTION fail() RETURNS trigger AS $$ BEGIN RAISE 'a fault'; END $$ LANGUAGE plpgsql"
 FAILING = {
     "claim": "BEFORE UPDATE ON game_sessions FOR EACH ROW WHEN (NEW.status = 'delivered')",
     "tokens": "BEFORE INSERT ON session_tokens FOR EACH ROW",
@@ -256,14 +260,13 @@ FAILING = {
 
 
 @pytest.mark.parametrize("statement", FAILING)
-async def test_a_statement_of_the_delivery_that_fails_costs_no_login(
-    setup: Setup, player: Player, statement: str
-) -> None:
+async def test_failing_statement_of_the_delivery_loses_no_login(setup: Setup, player: Player, statement: str) -> None:
     (held, fresh) = await new_games(setup.server, 2)
     poll = await held.begin_poll()
-    await trio.sleep(0.5)
+    async with rows_of(setup.server) as rows:
+        await rows.until_polled(held.gsid)
     table = FAILING[statement].split(" ON ")[1].split()[0]
-    await in_thread(sql, setup.dsn, RAISE, f"CREATE TRIGGER fail {FAILING[statement]} EXECUTE FUNCTION fail()")
+    await in_thread(sql, setup.dsn, FAIL, f"CREATE TRIGGER fail {FAILING[statement]} EXECUTE FUNCTION fail()")
     try:
         for game in (held, fresh):
             assert await player.confirm(game.gsid) == 303
@@ -280,12 +283,12 @@ async def test_a_statement_of_the_delivery_that_fails_costs_no_login(
         assert (await game.poll()).status == 403
 
 
-# A server that leaves
+# Shutdown
 
 
-async def test_sigterm_with_many_polls_and_sockets_answers_them_all(setup: Setup, player: Player) -> None:
+async def test_sigterm_answers_all_held_polls_and_closes_all_sockets(setup: Setup, player: Player) -> None:
     server = setup.server
-    evening = await new_evening(setup, player, POLLS_AT_STOP)
+    waiting = await waiting_games(setup, player, POLLS_AT_STOP)
     codes: Counter[int] = Counter()
     open_now = 0
 
@@ -298,32 +301,32 @@ async def test_sigterm_with_many_polls_and_sockets_answers_them_all(setup: Setup
 
     answers = []
     async with trio.open_nursery() as nursery:
-        for game in evening.games[:SOCKETS_AT_STOP]:
+        for game in waiting.games[:SOCKETS_AT_STOP]:
             nursery.start_soon(listen, game)
         with trio.fail_after(60):
-            while open_now < SOCKETS_AT_STOP:  # noqa: ASYNC110 - counted by many
+            while open_now < SOCKETS_AT_STOP:  # noqa: ASYNC110 - there is no event to wait for
                 await trio.sleep(0.05)
         process = server.process
         assert process is not None
         process.send_signal(signal.SIGTERM)
-        told = trio.current_time()
-        answers = await receive_all(evening.polls)
-        answered = trio.current_time() - told
+        began = trio.current_time()
+        answers = await receive_all(waiting.polls)
+        answered = trio.current_time() - began
         code = await trio.to_thread.run_sync(process.wait)
-        stopped = trio.current_time() - told
-    words = Counter(answer.outcome for answer in answers)
+        stopped = trio.current_time() - began
+    results = Counter(answer.outcome for answer in answers)
     delays = Counter(answer.data.get("delay") for answer in answers)
-    print(f"all answered after {answered:.2f} s, stopped after {stopped:.2f} s: {dict(words)}, {dict(codes)}")
+    print(f"all answered after {answered:.2f} s, stopped after {stopped:.2f} s: {dict(results)}, {dict(codes)}")
     server.stop()
     await trio.to_thread.run_sync(server.start)
-    assert words == {"RETRY": POLLS_AT_STOP}
+    assert results == {"RETRY": POLLS_AT_STOP}
     assert set(delays) <= set(range(2 + POLLS_AT_STOP // 1000))
     assert codes == {1012: SOCKETS_AT_STOP}
     assert code == 0
     assert stopped < STOPPED_S
     assert await in_thread(sql, setup.dsn, "SELECT max(cancels) FROM game_sessions") == 0
-    # And each of them goes on where it was.
-    games = evening.games[:20]
+    # The sessions continue after the restart.
+    games = waiting.games[:20]
     polls = await begin_polls(games)
     await player.confirm_all(games)
     assert {answer.outcome for answer in await receive_all(polls)} == {"OK"}

@@ -1,8 +1,7 @@
-"""Where the service's time goes: start it, apply a load of ``scripts/bench oauth``, and watch a worker with py-spy.
+"""Profiles a worker: starts the service, applies a load of ``scripts/bench oauth`` and samples a worker with py-spy.
 
-Two tables are printed: functions by their own time, and by the time with all that they call. Of native code only what
-was called from Python shows, as the line that called it. Without py-spy (a package of the group "bench"), or without
-the right to look at another process, it says so.
+Prints two tables: functions by their own time, and by the time including their callees. Native code appears as the
+Python line that called it. Needs py-spy (a package of the group "bench") and permission to trace processes.
 """
 
 import argparse
@@ -13,7 +12,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from scripts.benchmarks.oauth_ours import ours
+from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_work import WORK
 from scripts.benchmarks.report import progress
 from tests.kit import postgres
@@ -22,13 +21,11 @@ PER_SECOND = 400
 
 
 def find_spy() -> str:
-    here = Path(sysconfig.get_path("scripts")) / "py-spy"
-    found = str(here) if here.is_file() else shutil.which("py-spy")
-    if not found:
-        raise SystemExit(
-            "py-spy is not here, and could not be installed: pip install py-spy, for Linux on x86-64 or ARM"
-        )
-    return found
+    installed = Path(sysconfig.get_path("scripts")) / "py-spy"
+    path = str(installed) if installed.is_file() else shutil.which("py-spy")
+    if not path:
+        raise SystemExit("py-spy is not installed: pip install py-spy (Linux on x86-64 or ARM)")
+    return path
 
 
 def watch(spy: str, pid: int, seconds: float, into: Path) -> "subprocess.Popen[str]":
@@ -39,7 +36,7 @@ def watch(spy: str, pid: int, seconds: float, into: Path) -> "subprocess.Popen[s
 
 
 def fold(text: str) -> tuple[Counter[str], Counter[str], int]:
-    """Samples by function: its own, and with what it calls."""
+    """Counts the samples by function: own, and including callees."""
     own: Counter[str] = Counter()
     whole: Counter[str] = Counter()
     total = 0
@@ -60,30 +57,30 @@ def show(title: str, counted: Counter[str], total: int, lines: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/profile", description=__doc__)
-    parser.add_argument("load", choices=WORK, help="what is asked of the service meanwhile")
+    parser.add_argument("load", choices=WORK, help="kind of load")
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--lines", type=int, default=40, help="of each table")
-    parser.add_argument("--raw", type=Path, help="keep the samples, as flame graphs are made from")
-    given = parser.parse_args()
+    parser.add_argument("--lines", type=int, default=40, help="lines of each table")
+    parser.add_argument("--raw", type=Path, help="write the samples to this file, for flame graphs")
+    options = parser.parse_args()
     spy = find_spy()
     with tempfile.TemporaryDirectory() as folder, postgres.running() as database:
-        with ours(database.fresh()) as (server, target):
-            samples = given.raw or Path(folder) / "samples"
-            progress("a first look …")
-            WORK[given.load](target, given.connections, 1.0)()
-            load = WORK[given.load](target, given.connections, given.seconds + 1)
-            progress(f"{given.load} …")
-            watching = watch(spy, server.workers()[0], given.seconds, samples)
+        with running_service(database.fresh()) as (server, target):
+            samples = options.raw or Path(folder) / "samples"
+            progress("warming up …")
+            WORK[options.load](target, options.connections, 1.0)()
+            load = WORK[options.load](target, options.connections, options.seconds + 1)
+            progress(f"{options.load} …")
+            watching = watch(spy, server.workers()[0], options.seconds, samples)
             tally = load()
             _, complaint = watching.communicate()
         if not samples.exists():
-            raise SystemExit(f"py-spy could not look at the worker: {complaint.strip()}")
+            raise SystemExit(f"py-spy could not trace the worker: {complaint.strip()}")
         own, whole, total = fold(samples.read_text())
     progress("")
-    print(f"{given.load}: {len(tally.took) / tally.seconds:,.0f} a second, {total} samples")
-    show("by itself", own, total, given.lines)
-    show("with what it calls", whole, total, given.lines)
+    print(f"{options.load}: {len(tally.took) / tally.seconds:,.0f} a second, {total} samples")
+    show("own time", own, total, options.lines)
+    show("time including callees", whole, total, options.lines)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""The members of a group in requests: users and conditions."""
+
+from typing import Any
+
+import pytest
+
+from sso.perm.errors import InvalidInput
+from sso.perm.input.conditions import check_condition
+from sso.perm.input.groups import read_group_conditions, read_group_users
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [{"ip": "10.0.0.0/8"}, {"and": [{"ip": "10.0.0.0/8"}]}, {"or": [{"tag": "a"}, {"and": [{"ip": "::1"}]}]}],
+)
+def test_group_condition_must_not_ask_for_ip_at_any_depth(condition: Any) -> None:
+    check_condition(condition)
+    with pytest.raises(InvalidInput, match="must not ask for ip"):
+        read_group_conditions([{"title": "t", "condition": condition}])
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [{"title": "t"}],
+        [{"condition": {"tag": "a"}}],
+        [{"title": "", "condition": {}}],
+        [{"title": 1, "condition": {}}],
+        {},
+        [1],
+    ],
+)
+def test_wrong_group_conditions_are_refused(items: Any) -> None:
+    with pytest.raises(InvalidInput):
+        read_group_conditions(items)
+
+
+def test_unknown_fields_of_group_conditions_are_ignored_with_a_warning() -> None:
+    item = {"title": "t", "condition": {"domain": "Example.com"}}
+    assert read_group_conditions([item | {"x": 1}]) == ([item], ["conditions[0].x: unknown field, ignored"])
+
+
+def test_group_has_at_most_100_different_users() -> None:
+    users = [str(1000 + at) for at in range(100)]
+    assert read_group_users(users + users) == users
+    with pytest.raises(InvalidInput):
+        read_group_users([*users, "5"])
+    for value in ([1], ["x"], ["01"], "1", [None]):
+        with pytest.raises(InvalidInput):
+            read_group_users(value)

@@ -1,0 +1,38 @@
+"""Protected rules: only protected roles may include them."""
+
+import pytest
+
+from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.input.protected_rules import check_role_protection, check_schema_protection, shadowed_private_rules
+from tests.perm.evaluation import role, role_giving, rule, schema
+
+PROTECTED = schema({"private_data": rule("ban", False, protected=True) | rule("chat.mute")})
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("section", ["private_data", "public_data"])
+def test_only_protected_roles_may_include_protected_rules(section: str, value: bool) -> None:
+    data = {"name": "r", "meta": {section: rule("ban", value)}}
+    with pytest.raises(InvalidInput, match="ban is a protected rule"):
+        check_role_protection(role(data), PROTECTED)
+    check_role_protection(role(data | {"protected": True}), PROTECTED)
+
+
+def test_public_role_may_include_other_rules() -> None:
+    check_role_protection(role(role_giving("r")), PROTECTED)
+    check_role_protection(role(role_giving("r", "chat.ban")), PROTECTED)
+
+
+def test_rule_cannot_become_protected_while_a_public_role_holds_it() -> None:
+    with pytest.raises(PermissionConflict) as caught:
+        check_schema_protection(PROTECTED, [role(role_giving("ok")), role(role_giving("r", "ban"))])
+    assert caught.value.status == 409
+    check_schema_protection(PROTECTED, [role(role_giving("r", "ban", protected=True))])
+
+
+def test_shadowed_private_rules_are_found() -> None:
+    roles = [role(role_giving("r", "kick"))]
+    written = rule("ban") | rule("kick") | rule("mine")
+    assert shadowed_private_rules(written, PROTECTED, roles) == ["ban", "kick"]
+    both = schema({"private_data": rule("ban"), "public_data": rule("ban")})
+    assert shadowed_private_rules(written, both, []) == []

@@ -1,0 +1,117 @@
+"""The private parts of libraries that the code relies on.
+
+A failure here after an update of a library means: read what has changed, adapt the file that the message names, then
+bring this test up to date.
+"""
+
+import ast
+import asyncio
+import hashlib
+import inspect
+import sys
+import textwrap
+from asyncio import selector_events, sslproto
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+import sniffio
+import trio_asyncio
+from sqlalchemy import text
+from sqlalchemy.dialects.postgresql.asyncpg import dialect
+from trio_asyncio._base import BaseTrioEventLoop
+from trio_asyncio._handles import ScopedHandle
+
+from sso.db.asyncio_loop import MAX_READ, FastAsyncioLoop
+
+LOOP = "sso/db/asyncio_loop.py"
+
+
+def changed(library: str, part: str, file: str) -> str:
+    """Returns the message of a failure."""
+    release = sys.version.split()[0] if library == "asyncio" else version(library)
+    return f"{library} {release}: {part} is not what {file} expects; compare the two and adapt {file}"
+
+
+def code_digest(function: Callable[..., Any]) -> str:
+    """Returns a digest of a function's code, without comments, docstring and layout."""
+    [definition] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
+    if ast.get_docstring(definition) is not None:
+        del definition.body[0]
+    return hashlib.sha256(ast.unparse(definition).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("method", "digest"),
+    [
+        (trio_asyncio.TrioEventLoop._queue_handle, "528f73b82285a521"),
+        (trio_asyncio.TrioEventLoop.stop, "c3c8feefc718c1ca"),
+        (BaseTrioEventLoop._io_task, "b85b03dacceabc8e"),
+        (BaseTrioEventLoop._add_io_handler, "e98f500d29729a88"),
+        (BaseTrioEventLoop.call_soon, "66d46feca7ff5bd8"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_trio_asyncio_methods_that_the_loop_overrides(method: Callable[..., Any], digest: str) -> None:
+    part = f"the code of {method.__qualname__}"
+    assert code_digest(method) == digest, changed("trio-asyncio", part, LOOP)
+
+
+async def test_trio_asyncio_loop_has_the_attributes_of_the_subclass() -> None:
+    async with trio_asyncio.open_loop() as loop:
+        assert type(loop) is trio_asyncio.TrioEventLoop, changed("trio-asyncio", "the class of open_loop()", LOOP)
+        assert callable(getattr(loop._q_send, "send_nowait", None)), changed("trio-asyncio", "loop._q_send", LOOP)
+        for name in ("_check_closed", "run_aio_future", "create_task"):
+            assert callable(getattr(loop, name, None)), changed("trio-asyncio", f"loop.{name}", LOOP)
+        clashes = {"_ready_now", "_is_scheduled", "_is_stopping"} & vars(loop).keys()
+        assert not clashes, changed("trio-asyncio", f"the new attribute {clashes}", LOOP)
+        handle = ScopedHandle(print, (), loop)
+        for name in ("_scope", "_raise"):
+            assert hasattr(handle, name), changed("trio-asyncio", f"ScopedHandle.{name}", LOOP)
+
+
+def test_trio_asyncio_current_loop_is_a_context_variable() -> None:
+    for name in ("set", "reset"):
+        assert hasattr(trio_asyncio.current_loop, name), changed("trio-asyncio", f"current_loop.{name}", LOOP)
+
+
+async def test_asyncio_handle_has_its_private_attributes() -> None:
+    async with FastAsyncioLoop.open() as loop:
+        calls: list[int] = []
+        handle = asyncio.Handle(calls.append, (1,), loop, None)
+        assert getattr(handle, "_cancelled", None) is False, changed("asyncio", "Handle._cancelled", LOOP)
+        handle._run()
+        assert calls == [1], changed("asyncio", "Handle._run", LOOP)
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [
+        (selector_events._SelectorSocketTransport, "_read_ready__data_received"),  # type: ignore[attr-defined]
+        (sslproto.SSLProtocol, "__init__"),
+    ],
+)
+def test_asyncio_reads_as_much_as_max_size(owner: type, method: str) -> None:
+    part = f"{owner.__name__}.max_size"
+    assert owner.max_size == MAX_READ, changed("asyncio", part, LOOP)  # type: ignore[attr-defined]
+    source = inspect.getsource(getattr(owner, method))
+    assert "self.max_size" in source, changed("asyncio", f"{part}, unused in {method}", LOOP)
+
+
+def test_sniffio_keeps_the_library_in_a_thread_local() -> None:
+    part = "thread_local.name"
+    assert hasattr(sniffio.thread_local, "name"), changed("sniffio", part, LOOP)
+    sniffio.thread_local.name, before = "test", sniffio.thread_local.name
+    try:
+        assert sniffio.current_async_library() == "test", changed("sniffio", part, LOOP)
+    finally:
+        sniffio.thread_local.name = before
+
+
+def test_sqlalchemy_compiles_named_parameters_to_numbers_in_order_of_first_use() -> None:
+    compiled = text("SELECT :b, :a, :b").compile(dialect=dialect())  # type: ignore[no-untyped-call]
+    message = changed("sqlalchemy", "SQLCompiler.positiontup of the asyncpg dialect", "sso/db/statement.py")
+    assert compiled.string == "SELECT $1, $2, $1", message
+    assert list(getattr(compiled, "positiontup", None) or ()) == ["b", "a"], message
