@@ -484,7 +484,7 @@ def test_a_master_key_of_the_settings_is_changed_there(run: Program) -> None:
     assert run.ok("key", "reseal", SSO_SECRET_KEY=both) == f"3 values are sealed with the master key {new.id}\n"
     assert run("key", "reseal", "--drop-old", SSO_SECRET_KEY=both).failed_with("SSO_SECRET_KEY: change it there")
     run.ok("key", "list", SSO_SECRET_KEY=new.text())
-    assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"the master key {new.id}, which is not here")
+    assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"master key {new.id} is missing")
 
 
 def test_migrate_makes_an_empty_database_usable(postgres_server: Postgres, run: Program) -> None:
