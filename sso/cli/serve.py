@@ -25,9 +25,10 @@ from sso.core.encryption import SealError
 from sso.db.embedded import Embedded, EmbeddedError, join
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
+from sso.serve.handover import offer_listeners
 from sso.serve.http1.balance import WorkerSlots
-from sso.serve.listeners import listening
 from sso.serve.privileges import drop_privileges
+from sso.serve.service_listeners import ServiceListeners, open_listeners
 from sso.serve.supervisor import Supervisor
 
 DATABASE_CHECK_SECONDS = 0.3
@@ -41,17 +42,22 @@ log = structlog.get_logger()
     type=click.Path(path_type=Path),
     help="First apply this document of desired state, like `sso apply`.",
 )
+@click.option("--replace", is_flag=True, help="Start beside the running service and share its addresses; see below.")
 @click.pass_context
-def command(ctx: click.Context, document: Path | None) -> int:
+def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     """Start the service and keep it running.
 
     \b
     SIGTERM, Ctrl-C   stop accepting requests, finish those in progress, exit with code 0
     SIGHUP            read the settings again and replace the workers one by one
 
+    With --replace, the service takes copies of the listening sockets of the service that runs with the same data
+    directory. Both serve requests. When the new one is ready, stop the old one with SIGTERM: no request is lost.
+
     \b
-    Example:
+    Examples:
       SSO_BIND=0.0.0.0:8000 SSO_BASE_URL=https://sso.example.com sso serve
+      sso serve --replace
     """
     settings = settings_of(ctx)
     if settings.http == "lane":
@@ -61,18 +67,15 @@ def command(ctx: click.Context, document: Path | None) -> int:
             binds = parse_binds(settings.bind)
         except ValueError as error:
             raise ConfigError(f"SSO_BIND: {error}") from None
-        sockets = stack.enter_context(listening(binds))
-        settings = _with_real_port(settings, binds[0].bound(sockets[0]))
-        metrics_sockets = (
-            stack.enter_context(listening(parse_binds(settings.metrics_bind))) if settings.metrics_bind else ()
-        )
+        listeners = stack.enter_context(open_listeners(settings, binds, replace=replace))
+        settings = _with_real_port(settings, binds[0].bound(listeners.requests[0]))
         drop_privileges(settings.user, settings.data_dir, binds)
-        if metrics_sockets:
+        if listeners.metrics:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker))
         if document is not None:
             _apply_first(ctx, document)
-        return _supervise(settings, ctx.find_root().obj, dsn, sockets, metrics_sockets)
+        return _supervise(settings, ctx.find_root().obj, dsn, listeners)
 
 
 def _apply_first(ctx: click.Context, document: Path) -> None:
@@ -101,9 +104,7 @@ def _import_worker() -> None:
     gc.freeze()
 
 
-def _supervise(
-    settings: Settings, config_file: Path | None, dsn: str, sockets: Sequence[socket], metrics_sockets: Sequence[socket]
-) -> int:
+def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners: ServiceListeners) -> int:
     from sso.services import keyring
     from sso.worker import run_worker
 
@@ -114,40 +115,39 @@ def _supervise(
         def run(ready: ReadyPipe, number: int) -> None:
             gc.enable()
             _exit_on_sigterm()  # while the worker starts and after it has stopped: the exit code stays 0
-            for listener in metrics_sockets:
+            for listener in listeners.metrics:
                 listener.close()
             slot = slots.slot(number, current.workers)
             try:
-                trio.run(partial(run_worker, current, dsn, sockets, ready, slot))
+                trio.run(partial(run_worker, current, dsn, listeners.requests, ready, slot))
             except* SealError as group:
                 raise SystemExit(str(_innermost(group))) from None
 
         return ChildRole("worker", run, current.workers)
 
-    def close_sockets() -> None:
-        for listener in sockets:
-            listener.close()
-
     def stop_listening() -> None:
-        close_sockets()
+        listeners.close_requests()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second SIGTERM must not change the exit code
 
     def helper_role(name: str, work: Callable[[ReadyPipe], None]) -> ChildRole:
         """Returns the role of a process that serves no requests. It closes the listeners, which only workers keep."""
 
         def run(ready: ReadyPipe, _: int) -> None:
-            close_sockets()
+            listeners.close_requests()
             work(ready)
 
         return ChildRole(name, run)
 
     def roles(current: Settings) -> list[ChildRole]:
         watched = [] if current.database_url else [helper_role("database", partial(_keep_database, current.data_dir))]
-        measured = [helper_role("metrics", partial(_serve_metrics, metrics_sockets))] if metrics_sockets else []
-        return [*watched, *measured, workers(current)]
+        measured = [helper_role("metrics", partial(_serve_metrics, listeners.metrics))] if listeners.metrics else []
+        # Last, so that it stops first: it keeps the listening sockets open.
+        return [*watched, *measured, workers(current), ChildRole("handover", _offer_listeners(listeners))]
 
     def announce() -> None:
         click.echo(f"sso is ready at {settings.base_url} ({settings.workers} worker{'s'[: settings.workers > 1]})")
+        for pid in listeners.predecessors:
+            click.echo(f"the service with process id {pid} still runs beside it; stop it with `kill {pid}`")
 
     def reload() -> list[ChildRole]:
         return roles(load(config_file).model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
@@ -193,6 +193,14 @@ def _restart(embedded: Embedded) -> None:
 def _serve_metrics(sockets: Sequence[socket], ready: ReadyPipe) -> None:
     _exit_on_sigterm()
     metrics_server.serve_metrics(sockets, ready)
+
+
+def _offer_listeners(listeners: ServiceListeners) -> Callable[[ReadyPipe, int], None]:
+    def run(ready: ReadyPipe, _: int) -> None:
+        _exit_on_sigterm()
+        offer_listeners(listeners.handover_path, listeners.by_bind, listeners.handed_over, ready)
+
+    return run
 
 
 def _exit_on_sigterm() -> None:

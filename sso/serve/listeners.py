@@ -4,7 +4,7 @@ import errno
 import os
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,28 +40,47 @@ def listen(bind: Bind, backlog: int = BACKLOG) -> socket.socket:
 
 
 @contextmanager
-def listening(binds: Sequence[Bind], backlog: int = BACKLOG) -> Iterator[tuple[socket.socket, ...]]:
+def listening(
+    binds: Sequence[Bind],
+    taken: Mapping[Bind, socket.socket] | None = None,
+    is_shared: Callable[[], object] = lambda: False,
+    backlog: int = BACKLOG,
+) -> Iterator[tuple[socket.socket, ...]]:
     """Opens the listeners of all addresses, and removes the files of Unix sockets at the end.
+
+    ``taken`` are listeners of a running service, which are used instead of new ones. If ``is_shared`` returns true at
+    the end, another service may listen on the same sockets, and their files are removed only if none does.
 
     Raises BindError, with no listener left open. Forked children never leave this block (they end in os._exit), so only
     the process that opened it cleans up.
     """
+    taken = taken or {}
     listeners: list[socket.socket] = []
-    files: list[tuple[str, int]] = []
+    files: list[tuple[Path, int]] = []
     try:
         for bind in binds:
-            listeners.append(listen(bind, backlog))
+            listeners.append(taken[bind] if bind in taken else listen(bind, backlog))
             if bind.path:
-                files.append((bind.path, Path(bind.path).lstat().st_ino))
+                files.append((Path(bind.path), Path(bind.path).lstat().st_ino))
         yield tuple(listeners)
     finally:
-        # Unlink before closing: while the socket still listens, no other server considers the file stale.
-        for path, inode in files:
-            with suppress(OSError):
-                if Path(path).lstat().st_ino == inode:
-                    Path(path).unlink()
+        shared = taken or is_shared()
+        if not shared:
+            # Unlink before closing: while the socket still listens, no other server considers the file stale.
+            _remove_files(files)
         for listener in listeners:
             listener.close()
+        if shared:
+            with suppress(PermissionError):
+                _remove_files([(path, inode) for path, inode in files if not _is_served(path)])
+
+
+def _remove_files(files: Iterable[tuple[Path, int]]) -> None:
+    """Removes the files of Unix sockets, unless another server has put its own file there."""
+    for path, inode in files:
+        with suppress(OSError):
+            if path.lstat().st_ino == inode:
+                path.unlink()
 
 
 def _listen_tcp(bind: Bind, backlog: int) -> socket.socket:
@@ -110,17 +129,21 @@ def _remove_stale_socket(path: str) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise OSError(errno.EEXIST, "a file that is not a socket is in the way")
+    if _is_served(Path(path)):
+        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    Path(path).unlink(missing_ok=True)
+
+
+def _is_served(path: Path) -> bool:
+    """Whether a server listens on a Unix socket. Raises PermissionError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)  # with a full backlog, connect then fails with EAGAIN: a server is listening
         try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            Path(path).unlink()
-            return
-        except FileNotFoundError:
-            return
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
         except PermissionError:
             raise
         except OSError:
             pass
-    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    return True

@@ -54,7 +54,7 @@ _LOCK_CLIENT = Statement(
 # Error texts for unique constraints. A concurrent change can violate them although this code has checked.
 _CONSTRAINT_ERRORS = {
     "uq_applications_name_in_project": NAME_TAKEN,
-    "pk_project_names": "this title, or one of the aliases, is taken",
+    "pk_project_names": "title or aliases: already used by another project",
     "pk_projects": "this title is taken",
 }
 

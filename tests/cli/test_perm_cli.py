@@ -49,7 +49,7 @@ def test_app_create(applied: Sso) -> None:
     made = applied("app", "create", "Planes", "--project", "red_dawn").lines[-1].split()[-1]
     assert f"{made}\tPlanes\tred_dawn" in applied("app", "list").lines
     again = applied("app", "create", "Planes", "--project", "red_dawn").failure
-    assert again == "name: another application of this project has it"
+    assert again == "name: another application of the project already has this name"
     assert applied("app", "create", "X", "--project", "none").failure == "project_id: there is no such project"
 
 

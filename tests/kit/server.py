@@ -45,11 +45,11 @@ class Server:
         self.process: subprocess.Popen[str] | None = None
         self._log: IO[str] | None = None
 
-    def start(self) -> None:
-        """Starts the server and waits until it is ready."""
+    def start(self, *options: str) -> None:
+        """Starts the server, with options of `sso serve`, and waits until it is ready."""
         self._log = (self.folder / "server.log").open("a")
         self.process = subprocess.Popen(
-            [*_SSO, "serve"],
+            [*_SSO, "serve", *options],
             env=clean_environment(**self.settings),
             cwd=self.folder,
             stdout=subprocess.PIPE,

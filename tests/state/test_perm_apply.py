@@ -203,10 +203,10 @@ AGAINST: list[tuple[dict[str, Any], str]] = [
         "permissions[1]: appears twice",
     ),
     ({"groups": [{"group_id": TESTERS, "project_id": "other"}]}, "groups[0].project_id: a group cannot move"),
-    ({"projects": [{"title": "RD"}]}, "projects[0]: this title, or one of the aliases, is taken"),
+    ({"projects": [{"title": "RD"}]}, "projects[0]: title or aliases: already used by another project"),
     (
         {"applications": [{"application_id": 41, "name": "Tanks", "project_id": "red_dawn"}]},
-        "applications[0].name: another application of this project has it",
+        "applications[0].name: another application of the project already has this name",
     ),
     (
         {"access_keys": [{"application_id": 40, "hash": f"{SECRET}{n}"} for n in range(2)]},
@@ -346,7 +346,7 @@ async def test_a_limit_of_users_holds(services: Services) -> None:
     document["permissions"] = [
         {"user_id": user, "application_id": 40, "data": {"roles": ["captain"]}} for user in (ANN, BOB)
     ]
-    assert (await refused(services, document)).startswith("permissions[1].data.roles: captain has 1 users")
+    assert await refused(services, document) == "permissions[1].data.roles: captain can have at most 1 users"
 
 
 async def test_a_limit_of_users_counts_memberships(services: Services) -> None:

@@ -83,7 +83,7 @@ class GroupEndpoint:
             project_id = await self._projects.read_project_id(data["project_id"], "data.project_id")
         group = await self._authorize(request, Operation.GROUP_SAVE)
         if project_id is not None and project_id != group["project_id"]:
-            raise InvalidInput("data.project_id: a group stays in its project")
+            raise InvalidInput("data.project_id: a group cannot move to another project")
         row = await self._database.transaction(_save, request.caller.actor, group, changes)
         return request.response(data=group_json(row))
 

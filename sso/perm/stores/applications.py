@@ -20,7 +20,7 @@ from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 
-NAME_TAKEN = "name: another application of this project has it"
+NAME_TAKEN = "name: another application of the project already has this name"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
 _PROJECT = Statement("SELECT removed FROM projects WHERE id = :project_id FOR SHARE")
@@ -73,7 +73,7 @@ async def create_application(
     while row is None:
         row = await tx.row(_CREATE, application_id=application_id, **values)
         if row is None and application_id is not None:
-            raise PermissionConflict("application_id: is taken")
+            raise PermissionConflict("application_id: is already in use")
     await _store_keys(tx, keyring, row["application_id"], meta)
     await _audit(tx, actor, "application.create", None, row, meta)
     return row

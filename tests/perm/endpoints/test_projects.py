@@ -140,7 +140,7 @@ def test_target_user_of_publish_needs_a_second_factor_other_than_email(studio: S
         for name_or_id in (target.user_id, target.login):
             response = studio.root.call("publish", project=name, user=name_or_id)
             assert (response.status, response.body["status"]) == (status, "ERROR")
-    assert studio.root.call("publish", project=name, user="nobody@example.com").status == 404
+    assert studio.root.call("publish", project=name, user="missing@example.com").status == 404
     created = project(studio.root, "get", name.lower().replace(" ", "_"))
     assert created.status == 404
     assert studio.root.call("publish", project=name, user=safe.login.upper()).status == 200
@@ -224,7 +224,7 @@ def test_project_settings_name_only_resources_of_the_project(studio: Studio) -> 
         services(2**31 - 1),
         services(app, action(stranger, "guard")),
         services(app, action("0" * 24, "guard")),
-        services(app, action(group, "nobody")),
+        services(app, action(group, "missing")),
         services(app, action(group, "chief")),
         services(app, action(group, "guard", "give")),
         services(app, {"group_id": group, "role": "guard"}),

@@ -256,7 +256,7 @@ RAW = (
 @pytest.mark.parametrize("path", PATHS)
 def test_unreadable_body_is_rejected_before_authentication(studio: Studio, path: str) -> None:
     for raw in RAW:
-        status, response = send(studio, path, raw, Authorization="Bearer nobody")
+        status, response = send(studio, path, raw, Authorization="Bearer unknown")
         assert (status, response["status"]) == (400, "ERROR"), raw[:40]
 
 

@@ -1,0 +1,168 @@
+"""Hands the listening sockets of a running service over to a new one (``sso serve --replace``).
+
+A process of the running service waits at a Unix socket in the data directory, and sends copies of the listening sockets
+to a process of the same account or of root. Both services then accept connections from the same queues, so none is lost
+when one of them stops.
+"""
+
+import json
+import os
+import secrets
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from mmap import mmap
+from pathlib import Path
+
+import structlog
+
+from sso.core.bind_address import Bind, parse_bind
+
+MAX_SOCKETS = 64
+MAX_MESSAGE = 1 << 16
+TIMEOUT_S = 5.0
+PATTERN = "serve-*.sock"
+REQUEST = b"listeners"
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_log = structlog.get_logger()
+
+
+class SharedFlag:
+    """A flag in memory that forked processes share."""
+
+    def __init__(self) -> None:
+        self._memory = mmap(-1, 1)
+
+    def set(self) -> None:
+        self._memory[0] = 1
+
+    def is_set(self) -> bool:
+        return self._memory[0] != 0
+
+
+@dataclass(frozen=True)
+class RunningService:
+    """A running service, and the listening sockets that it has sent."""
+
+    pid: int
+    listeners: Mapping[Bind, socket.socket]
+
+
+# The running service
+
+
+@contextmanager
+def handover_path(data_dir: Path) -> Iterator[Path]:
+    """The path of the Unix socket of this service; its file is removed at the end."""
+    path = data_dir / f"serve-{secrets.token_hex(4)}.sock"
+    try:
+        yield path
+    finally:
+        with suppress(OSError):
+            path.unlink()
+
+
+def offer_listeners(
+    path: Path, listeners: Mapping[Bind, socket.socket], handed_over: SharedFlag, ready: Callable[[], None]
+) -> None:
+    """Sends the listeners to every new service that asks. Never returns."""
+    try:
+        control = _listen(path)
+    except OSError as error:
+        _log.warning("handover.unavailable", reason=f"{error.strerror}: {path.parent}")
+        ready()
+        while True:
+            signal.pause()
+    ready()
+    while True:
+        connection, _ = control.accept()
+        with connection:
+            try:
+                _send(connection, listeners, handed_over)
+            except OSError as error:
+                _log.warning("handover.failed", reason=str(error))
+
+
+def _listen(path: Path) -> socket.socket:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # left by a process that was killed
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    umask = os.umask(0o177)
+    try:
+        with _short_path(path) as address:
+            control.bind(address)
+    finally:
+        os.umask(umask)
+    control.listen()
+    return control
+
+
+def _send(connection: socket.socket, listeners: Mapping[Bind, socket.socket], handed_over: SharedFlag) -> None:
+    connection.settimeout(TIMEOUT_S)
+    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if uid not in (0, os.geteuid()):
+        _log.warning("handover.refused", pid=pid, uid=uid)
+        return
+    if connection.recv(len(REQUEST)) != REQUEST:
+        return  # it only wanted to know whether a service runs
+    message = json.dumps({"pid": os.getppid(), "binds": [str(bind) for bind in listeners]})
+    handed_over.set()  # first: from now on another process may have the sockets
+    socket.send_fds(connection, [message.encode()], [listener.fileno() for listener in listeners.values()])
+    _log.info("handover.listeners_sent", to=pid)
+
+
+# The new service
+
+
+def take_listeners(data_dir: Path) -> list[RunningService]:
+    """Returns the services that run with this data directory, with copies of their listening sockets."""
+    services = (_ask(path) for path in sorted(data_dir.glob(PATTERN)))
+    return [service for service in services if service is not None]
+
+
+def is_running(data_dir: Path) -> bool:
+    """Whether a service that can be replaced runs with this data directory."""
+    for path in data_dir.glob(PATTERN):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection, suppress(OSError):
+            _connect(connection, path)
+            return True
+    return False
+
+
+def _ask(path: Path) -> RunningService | None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(TIMEOUT_S)
+        try:
+            _connect(connection, path)
+            connection.send(REQUEST)
+            data, fds, _, _ = socket.recv_fds(connection, MAX_MESSAGE, MAX_SOCKETS)
+        except ConnectionRefusedError:  # its service was killed
+            with suppress(OSError):
+                path.unlink()
+            return None
+        except OSError as error:
+            _log.warning("handover.failed", reason=f"{error.strerror or error}: {path}")
+            return None
+    listeners = [socket.socket(fileno=fd) for fd in fds]
+    if not data:
+        return None  # refused: the service runs under another account
+    message = json.loads(data)
+    return RunningService(message["pid"], dict(zip(map(parse_bind, message["binds"]), listeners, strict=True)))
+
+
+def _connect(connection: socket.socket, path: Path) -> None:
+    with _short_path(path) as address:
+        connection.connect(address)
+
+
+@contextmanager
+def _short_path(path: Path) -> Iterator[str]:
+    """A name of the same file that fits into a socket address, which has room for 107 bytes."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

@@ -1,0 +1,64 @@
+"""The listening sockets of a service: new ones, or copies of those of the running service that it replaces."""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sso.config import Settings
+from sso.core.bind_address import Bind, parse_binds
+from sso.serve.handover import SharedFlag, handover_path, is_running, take_listeners
+from sso.serve.listeners import BindError, listening
+
+
+@dataclass(frozen=True)
+class ServiceListeners:
+    requests: Sequence[socket.socket]
+    metrics: Sequence[socket.socket]
+    by_bind: Mapping[Bind, socket.socket]
+    predecessors: Sequence[int]  # process ids of the services that listen on the same sockets
+    handover_path: Path
+    handed_over: SharedFlag
+
+    def close_requests(self) -> None:
+        for listener in self.requests:
+            listener.close()
+
+
+@contextmanager
+def open_listeners(settings: Settings, binds: Sequence[Bind], *, replace: bool) -> Iterator[ServiceListeners]:
+    """Opens the listeners for requests and metrics. Raises BindError.
+
+    With ``replace``, addresses that a running service of the same data directory listens on are shared with it.
+    """
+    metrics_binds = parse_binds(settings.metrics_bind) if settings.metrics_bind else ()
+    running = take_listeners(settings.data_dir) if replace else []
+    taken = {bind: listener for service in running for bind, listener in service.listeners.items()}
+    unused = taken.keys() - {*binds, *metrics_binds}
+    for bind in unused:
+        taken.pop(bind).close()
+    handed_over = SharedFlag()
+    with (
+        handover_path(settings.data_dir) as path,
+        _hint_at_replace(settings.data_dir, replace=replace),
+        listening(binds, taken, handed_over.is_set) as requests,
+        listening(metrics_binds, taken, handed_over.is_set) as metrics,
+    ):
+        by_bind = {
+            bind.bound(listener): listener
+            for bind, listener in zip((*binds, *metrics_binds), (*requests, *metrics), strict=True)
+        }
+        yield ServiceListeners(requests, metrics, by_bind, [service.pid for service in running], path, handed_over)
+
+
+@contextmanager
+def _hint_at_replace(data_dir: Path, *, replace: bool) -> Iterator[None]:
+    try:
+        yield
+    except BindError as error:
+        if replace or not is_running(data_dir):
+            raise
+        raise BindError(
+            f"{error}; the service already runs with {data_dir}: stop it, or start beside it with `sso serve --replace`"
+        ) from None
