@@ -20,14 +20,14 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 
 
-class SealError(Exception):
+class EncryptionError(Exception):
     """The master key or a sealed value is invalid. The text is one line."""
 
 
 class MasterKey:
     def __init__(self, raw: bytes) -> None:
         if len(raw) != KEY_BYTES:
-            raise SealError(f"expected a master key of {KEY_BYTES} bytes, not {len(raw)}")
+            raise EncryptionError(f"expected a master key of {KEY_BYTES} bytes, not {len(raw)}")
         self.raw = raw
         self.id = hashlib.sha256(b"sso master key" + raw).hexdigest()[:12]
         self.cipher = AESGCM(raw)
@@ -41,8 +41,10 @@ class MasterKey:
     def parse(cls, text: str) -> "MasterKey":
         try:
             return cls(base64.b64decode(text.strip() + "=" * (-len(text.strip()) % 4), altchars=b"-_", validate=True))
-        except (ValueError, SealError):
-            raise SealError("expected a master key: 32 bytes in base64url, as printed by `sso key master`") from None
+        except (ValueError, EncryptionError):
+            raise EncryptionError(
+                "expected a master key: 32 bytes in base64url, as printed by `sso key master`"
+            ) from None
 
     def mac(self, purpose: str, text: str) -> bytes:
         return hmac.digest(self._mac_key, f"{len(purpose)}:{purpose}{text}".encode(), hashlib.sha256)
@@ -56,7 +58,7 @@ class Keyring:
 
     def __init__(self, keys: Sequence[MasterKey], source: Path | None = None) -> None:
         if not keys:
-            raise SealError("there is no master key")
+            raise EncryptionError("there is no master key")
         self.keys = tuple(keys)
         self.source = source
         self._file_version: tuple[int, int, int] | None = None  # the version of the file that was read
@@ -77,26 +79,26 @@ class Keyring:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _write_new(path, MasterKey.generate().text() + "\n")
         except OSError as error:
-            raise SealError(f"cannot write the master key file {path}: {error.strerror}") from None
+            raise EncryptionError(f"cannot write the master key file {path}: {error.strerror}") from None
         return cls.from_file(path)
 
-    def seal(self, purpose: str, secret: str) -> str:
+    def encrypt(self, purpose: str, secret: str) -> str:
         self._reload_if_changed()  # an old key may be dropped soon, and with it what it has encrypted
         key = self.keys[0]
         nonce = os.urandom(NONCE_BYTES)
         box = nonce + key.cipher.encrypt(nonce, secret.encode(), purpose.encode())
         return f"v1.{key.id}.{base64.urlsafe_b64encode(box).decode()}"
 
-    def open(self, purpose: str, sealed: str) -> str:
+    def decrypt(self, purpose: str, sealed: str) -> str:
         version, key_id, box = _parts(sealed)
         if version != "v1":
-            raise SealError("sealed value: unknown version")
+            raise EncryptionError("sealed value: unknown version")
         key = self._key(key_id)
         try:
             raw = base64.urlsafe_b64decode(box)
             return key.cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], purpose.encode()).decode()
         except (InvalidTag, ValueError):
-            raise SealError(
+            raise EncryptionError(
                 f"sealed value of {purpose}: cannot be decrypted, it was changed or belongs to another row"
             ) from None
 
@@ -105,7 +107,7 @@ class Keyring:
         self._reload_if_changed()
         return self.keys[0].mac(purpose, text)
 
-    def is_mac(self, mac: bytes, purpose: str, text: str) -> bool:
+    def verify_mac(self, mac: bytes, purpose: str, text: str) -> bool:
         """Returns whether ``mac`` was computed for this purpose and text with any key of the ring."""
         self._reload_if_changed()
         return any(hmac.compare_digest(mac, key.mac(purpose, text)) for key in self.keys)
@@ -122,22 +124,22 @@ class Keyring:
             if self.source is None:
                 break
             self.reload()  # another process may have changed the master key
-        raise SealError(f"sealed value: master key {key_id} is missing")
+        raise EncryptionError(f"sealed value: master key {key_id} is missing")
 
     def reload(self) -> None:
         if self.source is not None:
             self._file_version = _file_version(self.source)
             self.keys = tuple(_read_key_file(self.source))
 
-    def put_first(self, key: MasterKey, *, instead_of: str = "") -> None:
+    def add_first(self, key: MasterKey, *, instead_of: str = "") -> None:
         """Adds a new first key to the file. The other keys stay, for the values that they have encrypted.
 
-        ``instead_of`` is the expected id of the current first key: SealError if another process has changed it.
+        ``instead_of`` is the expected id of the current first key: EncryptionError if another process has changed it.
         """
         with self._file_lock():
             self.reload()
             if instead_of and self.keys[0].id != instead_of:
-                raise SealError("the master key was changed by another process: try again")
+                raise EncryptionError("the master key was changed by another process: try again")
             self._rewrite([key, *self.keys])
 
     def keep_only_first(self) -> None:
@@ -145,14 +147,14 @@ class Keyring:
             first = self.keys[0].id
             self.reload()
             if self.keys[0].id != first:
-                raise SealError("the master key was changed by another process: try again")
+                raise EncryptionError("the master key was changed by another process: try again")
             self._rewrite(self.keys[:1])
 
     @contextmanager
     def _file_lock(self) -> Iterator[None]:
         """Serialises changes of the file: a lost key would make the values that it has encrypted unreadable."""
         if self.source is None:
-            raise SealError("the master key comes from SSO_SECRET_KEY: change it there")
+            raise EncryptionError("the master key comes from SSO_SECRET_KEY: change it there")
         try:
             directory = os.open(self.source.parent, os.O_RDONLY)
             try:
@@ -161,7 +163,7 @@ class Keyring:
             finally:
                 os.close(directory)
         except OSError as error:
-            raise SealError(f"cannot write the master key file {self.source}: {error.strerror}") from None
+            raise EncryptionError(f"cannot write the master key file {self.source}: {error.strerror}") from None
 
     def _rewrite(self, keys: Sequence[MasterKey]) -> None:
         assert self.source is not None
@@ -173,8 +175,8 @@ class Keyring:
         self.reload()
 
 
-def place(column: str, key: object) -> str:
-    """Returns the purpose of a value in a column of a row: ``place("users.totp_sealed", user_id)``."""
+def column_purpose(column: str, key: object) -> str:
+    """Returns the purpose of a value in a column of a row: ``column_purpose("users.totp_sealed", user_id)``."""
     return f"{column}:{key}"
 
 
@@ -186,7 +188,7 @@ def _parts(sealed: str) -> tuple[str, str, str]:
     match sealed.split("."):
         case [version, key_id, box]:
             return version, key_id, box
-    raise SealError("sealed value: expected three parts")
+    raise EncryptionError("sealed value: expected three parts")
 
 
 def _file_version(path: Path | None) -> tuple[int, int, int] | None:
@@ -203,15 +205,15 @@ def _read_key_file(path: Path) -> list[MasterKey]:
         mode = path.stat().st_mode & 0o777
         lines = path.read_bytes().decode("ascii", "replace").splitlines()
     except OSError as error:
-        raise SealError(f"cannot read the master key file {path}: {error.strerror}") from None
+        raise EncryptionError(f"cannot read the master key file {path}: {error.strerror}") from None
     if mode & 0o077:
-        raise SealError(f"the master key file {path} can be read by other users (mode {mode:o}): chmod 600 it")
+        raise EncryptionError(f"the master key file {path} can be read by other users (mode {mode:o}): chmod 600 it")
     try:
         keys = [MasterKey.parse(line) for line in lines if line.strip()]
-    except SealError as error:
-        raise SealError(f"the master key file {path} is damaged: {error}") from None
+    except EncryptionError as error:
+        raise EncryptionError(f"the master key file {path} is damaged: {error}") from None
     if not keys:
-        raise SealError(f"the master key file {path} is empty")
+        raise EncryptionError(f"the master key file {path} is empty")
     return keys
 
 

@@ -457,7 +457,7 @@ def test_the_master_key_is_changed_and_the_old_one_dropped_only_when_nothing_nee
     (old,) = path.read_text().split()
 
     # A key that was put into the file by hand, and nothing sealed with it yet.
-    Keyring.from_file(path).put_first(MasterKey.generate())
+    Keyring.from_file(path).add_first(MasterKey.generate())
     assert run("key", "reseal", "--drop-old").failed_with("4 values are still sealed with an old key", "sso key reseal")
     assert old in path.read_text()
 
