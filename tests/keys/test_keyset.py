@@ -41,10 +41,10 @@ async def test_published_set_has_no_private_parameters(services: Services) -> No
     for algorithm in ("RS256", "ES256", "EdDSA"):
         await services.key_store.rotate(algorithm, 3600)
     await services.keys.load()
-    found = orjson.loads(services.keys.jwks)
-    assert set(found) == {"keys"}
-    assert len(found["keys"]) == 4
-    for jwk in found["keys"]:
+    jwks = orjson.loads(services.keys.jwks)
+    assert set(jwks) == {"keys"}
+    assert len(jwks["keys"]) == 4
+    for jwk in jwks["keys"]:
         assert not PRIVATE_MEMBERS & set(jwk)
     assert b"PRIVATE" not in services.keys.jwks
 
@@ -93,15 +93,15 @@ async def test_running_key_set_reloads_after_a_notification(
 
 
 async def test_load_fails_without_the_master_key(services: Services) -> None:
-    stranger = KeySet(services.key_store, Keyring([MasterKey.generate()]))
+    other = KeySet(services.key_store, Keyring([MasterKey.generate()]))
     with pytest.raises(EncryptionError, match=services.keyring.keys[0].id):
-        await stranger.load()
+        await other.load()
 
 
 POISONED = {
     "sealed for another row": "private_sealed",
     "no sealed value": "'nonsense'",
-    "no key": "NULL",  # replaced by a sealed text that is none
+    "no key": "NULL",  # replaced by a sealed text that is not a key
     "another algorithm": "private_sealed",
 }
 
@@ -110,7 +110,7 @@ POISONED = {
 async def test_damaged_key_is_skipped_and_the_others_sign(services: Services, kind: str) -> None:
     (good,) = await services.key_store.all()
     sealed = POISONED[kind].replace("NULL", f"'{services.keyring.encrypt(store.purpose('damaged'), 'no key')}'")
-    if kind == "another algorithm":  # the key itself is fine
+    if kind == "another algorithm":  # the encrypted private key is intact
         kid = await services.key_store.rotate("EdDSA", 3600)
         await services.database.run_sql("UPDATE signing_keys SET algorithm = 'RS256' WHERE kid = $1", [kid])
     else:

@@ -33,7 +33,7 @@ CLIENT_SECRET = "a-secret-of-the-shop"
 
 async def fill_users(services: Services) -> None:
     await add_user(services, user_id="7", totp_secret=TOTP_SECRET)
-    await add_user(services, user_id="8")  # has nothing sealed
+    await add_user(services, user_id="8")  # a user without a sealed value
 
 
 async def fill_outbox(services: Services) -> None:
@@ -67,7 +67,7 @@ async def fill_access_keys(services: Services) -> None:
     await services.database.transaction(add_access_key, AuditActor(), services.keyring, 10, None, "ci", "")
 
 
-# A new sealed column needs a line here, and with it the proof that a change of the master key reaches it.
+# A new sealed column needs an entry here, so that the tests cover it.
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
     "outbox.body_sealed": fill_outbox,
@@ -92,12 +92,12 @@ async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
     columns = await database.rows(
         Statement("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'")
     )
-    found: dict[str, list[tuple[str, str]]] = {}
+    values_by_column: dict[str, list[tuple[str, str]]] = {}
     for table, column in columns:
         if table == "alembic_version":
             continue
         if len(metadata.tables[table].primary_key.columns) > 1:
-            continue  # where nothing may be sealed, as another test holds
+            continue  # no sealed values; another test checks that
         (key,) = metadata.tables[table].primary_key.columns
         rows = await database.rows(
             Statement(
@@ -107,8 +107,8 @@ async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
         )
         if rows:
             name = f"{table}.{column}"
-            found[name] = [(column_purpose(name, row[0]), row[1]) for row in rows]
-    return found
+            values_by_column[name] = [(column_purpose(name, row[0]), row[1]) for row in rows]
+    return values_by_column
 
 
 def test_reseal_covers_all_sealed_columns() -> None:
@@ -288,7 +288,7 @@ async def test_values_of_many_pages_and_steps_are_resealed(filled: Services, mon
 async def test_values_of_several_old_keys_are_counted_and_resealed(filled: Services) -> None:
     middle, new = MasterKey.generate(), MasterKey.generate()
     await Reseal(filled.database, Keyring([middle, *filled.keyring.keys])).run()
-    await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that has the old key still
+    await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that still has the old key
     ring = Keyring([new, middle, *filled.keyring.keys])
     assert await Reseal(filled.database, ring).count_outdated() == 10
     assert await Reseal(filled.database, ring).run() == 10

@@ -16,7 +16,7 @@ from sso.perm.stores import audit
 from sso.perm.stores.access_keys import delete_access_keys
 from sso.perm.stores.application_keys import delete_application_keys, replace_service_meta_key
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
+from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 
@@ -66,8 +66,8 @@ async def create_application(
         "project_id": fields.get("project_id"),
         "settings": fields.get("settings", {}),
         "service_meta": _without_private(meta),
-        "login": NEW_LOGIN,
-        "secret_data": NEW_SECRET_DATA,
+        "login": DEFAULT_LOGIN,
+        "secret_data": DEFAULT_SECRET_DATA,
     }
     row = None
     while row is None:
@@ -146,18 +146,18 @@ async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) ->
     """An entry in the project that the application leaves; the one that it joins has the entry of the save."""
     if old["project_id"] is not None:
         before, after = ({name: row[name] for name in ("name", "project_id")} for row in (old, new))
-        about = {"project_id": old["project_id"], "application_id": old["application_id"]}
-        await audit.write(tx, actor, "application.move", str(old["application_id"]), before, after, **about)
+        scope = {"project_id": old["project_id"], "application_id": old["application_id"]}
+        await audit.write(tx, actor, "application.move", str(old["application_id"]), before, after, **scope)
 
 
 async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> None:
     """A service JWT is valid for all applications of a project, so keys from the old project must not be valid in the
     new one."""
     application_id = old["application_id"]
-    about = {"project_id": old["project_id"], "application_id": application_id}
+    scope = {"project_id": old["project_id"], "application_id": application_id}
     await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=None)
     for kid in await delete_application_keys(tx, application_id):
-        await audit.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **about)
+        await audit.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **scope)
 
 
 @contextmanager
