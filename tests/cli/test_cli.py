@@ -457,7 +457,7 @@ def test_key_reseal_changes_the_master_key_and_drops_the_old_one_when_unused(run
     (old,) = path.read_text().split()
 
     # A key that was put into the file by hand, and nothing sealed with it yet.
-    Keyring.from_file(path).put_first(MasterKey.generate())
+    Keyring.from_file(path).add_first(MasterKey.generate())
     assert run("key", "reseal", "--drop-old").failed_with("4 values are still sealed with an old key", "sso key reseal")
     assert old in path.read_text()
 
@@ -484,7 +484,7 @@ def test_key_reseal_with_master_key_in_the_settings(run: Program) -> None:
     assert run.ok("key", "reseal", SSO_SECRET_KEY=both) == f"3 values are sealed with the master key {new.id}\n"
     assert run("key", "reseal", "--drop-old", SSO_SECRET_KEY=both).failed_with("SSO_SECRET_KEY: change it there")
     run.ok("key", "list", SSO_SECRET_KEY=new.text())
-    assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"the master key {new.id}, which is not here")
+    assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"master key {new.id} is missing")
 
 
 def test_migrate_creates_the_schema_in_an_empty_database(postgres_server: Postgres, run: Program) -> None:

@@ -5,7 +5,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from sso.core.encryption import Keyring, MasterKey, SealError
+from sso.core.encryption import EncryptionError, Keyring, MasterKey
 from sso.core.jwt import Verifier
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -52,7 +52,7 @@ async def test_published_set_has_no_private_parameters(services: Services) -> No
 async def test_private_key_is_encrypted_in_the_database(services: Services) -> None:
     (key,) = await services.key_store.all()
     assert "PRIVATE" not in key.private_sealed
-    assert "PRIVATE KEY" in services.keyring.open(store.purpose(key.kid), key.private_sealed)
+    assert "PRIVATE KEY" in services.keyring.decrypt(store.purpose(key.kid), key.private_sealed)
 
 
 async def test_concurrent_starts_create_one_key(database: Database, keyring: Keyring) -> None:
@@ -94,7 +94,7 @@ async def test_running_key_set_reloads_after_a_notification(
 
 async def test_load_fails_without_the_master_key(services: Services) -> None:
     other = KeySet(services.key_store, Keyring([MasterKey.generate()]))
-    with pytest.raises(SealError, match=services.keyring.keys[0].id):
+    with pytest.raises(EncryptionError, match=services.keyring.keys[0].id):
         await other.load()
 
 
@@ -109,7 +109,7 @@ POISONED = {
 @pytest.mark.parametrize("kind", POISONED)
 async def test_damaged_key_is_skipped_and_the_others_sign(services: Services, kind: str) -> None:
     (good,) = await services.key_store.all()
-    sealed = POISONED[kind].replace("NULL", f"'{services.keyring.seal(store.purpose('damaged'), 'no key')}'")
+    sealed = POISONED[kind].replace("NULL", f"'{services.keyring.encrypt(store.purpose('damaged'), 'no key')}'")
     if kind == "another algorithm":  # the encrypted private key is intact
         kid = await services.key_store.rotate("EdDSA", 3600)
         await services.database.run_sql("UPDATE signing_keys SET algorithm = 'RS256' WHERE kid = $1", [kid])

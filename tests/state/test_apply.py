@@ -79,7 +79,7 @@ async def test_user_is_created_with_all_fields(services: Services) -> None:
     assert (list(ann.tags), list(ann.purchases)) == (["beta", "vip"], ["full_game"])
     assert await password_is(services, "1001", PASSWORD)
     assert ann.totp_sealed is not None
-    assert services.keyring.open(totp_purpose("1001"), ann.totp_sealed) == TOTP_SECRET
+    assert services.keyring.decrypt(totp_purpose("1001"), ann.totp_sealed) == TOTP_SECRET
 
 
 async def test_client_is_created_with_all_fields(services: Services) -> None:
@@ -88,7 +88,7 @@ async def test_client_is_created_with_all_fields(services: Services) -> None:
     assert row is not None
     for name in SHOP.keys() - {"client_secret"}:
         assert row[name] == SHOP[name], name
-    assert services.keyring.open(secret_purpose("shop"), row["secret_sealed"]) == SHOP["client_secret"]
+    assert services.keyring.decrypt(secret_purpose("shop"), row["secret_sealed"]) == SHOP["client_secret"]
 
 
 async def test_absent_fields_get_their_defaults(services: Services) -> None:
