@@ -65,10 +65,10 @@ def test_page_says_whether_game_and_browser_are_on_the_same_network(
     game: Game, browser: Browser, server: Server
 ) -> None:
     with Game(server, "127.0.0.1") as near:
-        for session, said, not_said in ((game.register(), FAR, NEAR), (near.register(), NEAR, FAR)):
+        for session, expected, unexpected in ((game.register(), FAR, NEAR), (near.register(), NEAR, FAR)):
             shown = browser.follow(browser.get(session.page)).text
-            assert said in shown
-            assert not_said not in shown
+            assert expected in shown
+            assert unexpected not in shown
 
 
 def test_login_form_is_on_the_page_of_the_session(game: Game, server: Server, ann: str) -> None:

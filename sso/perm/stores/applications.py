@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.errors import Forbidden
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
@@ -172,7 +172,7 @@ def application_name_conflicts() -> Iterator[None]:
 def private_key(keyring: Keyring, row: Row) -> str:
     """The private key that is stored for the application; empty if there is none."""
     sealed = row["private_key_sealed"]
-    return keyring.open(_key_place(row["application_id"]), sealed) if sealed else ""
+    return keyring.decrypt(_key_place(row["application_id"]), sealed) if sealed else ""
 
 
 def application_json(row: Any) -> dict[str, Any]:
@@ -199,14 +199,14 @@ async def _store_keys(tx: Transaction, keyring: Keyring, application_id: int, me
     """Store the private key encrypted, and a usable public key among the keys that are published and trusted."""
     if "private_key" in meta:
         key = meta["private_key"]
-        sealed = keyring.seal(_key_place(application_id), key) if key else None
+        sealed = keyring.encrypt(_key_place(application_id), key) if key else None
         await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=sealed)
     if "public_key" in meta:
         await replace_service_meta_key(tx, application_id, meta["public_key"])
 
 
 def _key_place(application_id: int) -> str:
-    return place("applications.private_key_sealed", application_id)
+    return column_purpose("applications.private_key_sealed", application_id)
 
 
 async def _audit(
