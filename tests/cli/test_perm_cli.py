@@ -133,7 +133,7 @@ def test_perm_explain(applied: Sso) -> None:
     ]
     missing = applied("perm", "explain", "bob@example.com", "red_dawn/project.can_remove_project").lines
     assert missing[0] == "bob@example.com does not have red_dawn/project.can_remove_project:"
-    assert "  role admin has it, and is not given in the project" in missing
+    assert "  role admin has it, but is not assigned in the project" in missing
     told = orjson.loads("\n".join(applied("perm", "explain", "5002", "can_create_app", "--json").lines))
     assert (told["rule"], told["held"]) == ("can_create_app", False)
 
