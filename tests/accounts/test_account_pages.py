@@ -89,9 +89,9 @@ def test_password_accepts_any_characters(browser: Browser, server: Server, login
 
 
 def displayed_secret(browser: Browser) -> str:
-    found = re.search(r"<code>([A-Z2-7 ]+)</code>", browser.page.text)
-    assert found
-    return found[1].replace(" ", "")
+    match = re.search(r"<code>([A-Z2-7 ]+)</code>", browser.page.text)
+    assert match
+    return match[1].replace(" ", "")
 
 
 def test_totp_setup_with_the_shown_secret_succeeds(browser: Browser, server: Server, login: str) -> None:
@@ -104,7 +104,7 @@ def test_totp_setup_with_the_shown_secret_succeeds(browser: Browser, server: Ser
     assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
     with Browser(server) as other:
         assert other.follow(other.sign_in(login)).status_code == 200
-        assert other.submit("/login/code", otp=code).status_code == 401  # it has been used, here
+        assert other.submit("/login/code", otp=code).status_code == 401  # this code has been used
         assert other.submit("/login/code", otp=app.code()).status_code == 303
 
 
@@ -136,7 +136,7 @@ def test_totp_setup_with_wrong_code_or_password_fails(
     otp = app.code() if password == "wrong" else app.wrong()
     assert browser.submit("/account/totp", otp=otp, current_password=password).status_code == 422
     assert browser.problem.startswith(problem)
-    assert displayed_secret(browser) == secret  # to be tried again, not scanned again
+    assert displayed_secret(browser) == secret  # the user can retry without scanning again
     with Browser(server) as other:
         assert other.sign_in(login).headers["Location"] == "/account"
     assert browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD).status_code == 303
@@ -208,7 +208,7 @@ def test_sessions_are_listed_with_device_and_address(browser: Browser, server: S
         assert sorted(listed_devices(browser)) == ["Browser", "Firefox on Linux"]
         assert browser.page.text.count("This browser") == 1
         assert browser.page.text.count("127.0.0.1") == 2
-        assert listed_devices(other)[0] == "Firefox on Linux"  # one's own comes first
+        assert listed_devices(other)[0] == "Firefox on Linux"  # the current session comes first
 
 
 def test_session_can_be_ended_from_another_session(browser: Browser, server: Server, login: str) -> None:
@@ -255,6 +255,6 @@ def test_account_page_contains_no_session_secret(browser: Browser, server: Serve
         for secret in (browser.cookie(), other.cookie()):
             assert secret
             assert secret not in browser.page.text
-        # What names a session in the list does not open it.
+        # The id of a session in the list is not its secret.
         other.set_cookie(browser.form("/account/sessions/end")["id"].ljust(43, "A"), SESSION)
         assert not other.is_signed_in

@@ -187,7 +187,9 @@ async def test_forged_device_cookies_are_not_recognized(services: Services, data
     forged += [f"{other.split('.')[0]}.{entry}", f"é{good[1:]}", stranger, ".".join([name] + [entry] * 50)]
     for cookie in forged:
         assert await devices.recognize_browser(ann.login_key, cookie) == "", cookie
-        assert await devices.recognize_browser(ann.login_key, devices.cookie_for(ann, cookie))  # a sign-in repairs any
+        assert await devices.recognize_browser(
+            ann.login_key, devices.cookie_for(ann, cookie)
+        )  # a login replaces a forged cookie
     assert await devices.recognize_browser(bob.login_key, good) == ""
 
 

@@ -216,7 +216,9 @@ def test_password_without_code_cannot_use_up_the_logins_of_known_devices(
         with Browser(server) as known:
             fields = {"password": "a better one"}
             known.set_cookie(owner.cookie(DEVICE) or "", DEVICE)
-            assert [known.sign_in(login, **fields).status_code for _ in range(4)][-1] == 429  # they have a limit, too
+            assert [known.sign_in(login, **fields).status_code for _ in range(4)][
+                -1
+            ] == 429  # known devices have a limit as well
 
 
 def test_oldest_browser_session_ends_beyond_fifty(server: Server) -> None:

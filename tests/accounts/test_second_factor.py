@@ -69,7 +69,7 @@ def test_totp_code_works_once(browser: Browser, server: Server, app: App) -> Non
     with Browser(server) as other:
         ask(other, login)
         assert other.submit("/login/code", otp=code).status_code == 401
-        # Nor at the login operation, which is another way in.
+        # The login operation rejects the code as well.
         api = {"login": login, "password": PASSWORD, "otp": code}
         assert other.http.post("/proxy/api/login", json=api).status_code == 401
         assert other.submit("/login/code", otp=app.code()).status_code == 303
@@ -114,10 +114,10 @@ def test_code_is_accepted_only_from_the_browser_that_sent_the_password(
 def test_login_challenge_works_once(browser: Browser, server: Server, app: App) -> None:
     browser.set_cookie("A" * 43, SESSION)  # the browser may have an invalid session cookie
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
-    owing = browser.cookie(VISIT) or ""
+    challenge = browser.cookie(VISIT) or ""
     assert browser.submit("/login/code", otp=app.code()).status_code == 303
     with Browser(server) as other:
-        other.set_cookie(owing, VISIT)
+        other.set_cookie(challenge, VISIT)
         assert other.get("/login/code").headers["Location"] == "/login"
 
 
@@ -134,10 +134,10 @@ def test_login_challenge_expires_after_ten_minutes(browser: Browser, server: Ser
 
 def test_another_account_can_be_used_instead(browser: Browser, server: Server) -> None:
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
-    owing = browser.cookie(VISIT) or ""
+    challenge = browser.cookie(VISIT) or ""
     assert browser.submit("/logout").headers["Location"] == "/login"
     assert browser.cookie(VISIT) is None
-    browser.set_cookie(owing, VISIT)
+    browser.set_cookie(challenge, VISIT)
     assert browser.get("/login/code").headers["Location"] == "/login"
     assert browser.sign_in(new_user(server)).headers["Location"] == "/account"
 

@@ -17,7 +17,7 @@ from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.model import User
 from sso.accounts.second_factor import SecondFactors
 from sso.config import Settings
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest
 from sso.core.net import parse_address
 from sso.db.database import Database
@@ -127,7 +127,7 @@ async def _right_code(services: Services, user: User) -> str:
         return App(TOTP_SECRET).code()
     await services.second_factors.send_code(user)
     (mail,) = await services.database.rows(Statement("SELECT id, body_sealed FROM outbox"))
-    body = services.keyring.open(place("outbox.body_sealed", mail["id"]), mail["body_sealed"])
+    body = services.keyring.decrypt(column_purpose("outbox.body_sealed", mail["id"]), mail["body_sealed"])
     return body.partition("code is ")[2][:6]
 
 

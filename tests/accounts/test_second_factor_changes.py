@@ -178,8 +178,8 @@ def test_enrolment_expires(server: Server) -> None:
         (row,) = query(server, f"{session} WHERE login = $1", login)
         ring = Keyring.from_file(server.folder / "data" / "secret.key")
         purpose = f"totp setup:{row['user_id']}:{row['valid_from']}:{row['id']}"
-        began, secret = orjson.loads(ring.open(purpose, browser.form("/account/totp")["setup"]))
-        old = ring.seal(purpose, orjson.dumps([began - 601, secret]).decode())
+        began, secret = orjson.loads(ring.decrypt(purpose, browser.form("/account/totp")["setup"]))
+        old = ring.encrypt(purpose, orjson.dumps([began - 601, secret]).decode())
         proof = {"otp": App(secret).code(), "current_password": PASSWORD}
         assert browser.submit("/account/totp", setup=old, **proof).status_code == 422
         assert browser.problem == "The key has expired. Please add the new key to your app."

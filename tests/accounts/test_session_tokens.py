@@ -84,7 +84,7 @@ def user_id_of(server: Server, login: str) -> str:
     return str(user_id)
 
 
-# Limits that every derived credential keeps.
+# Limits that derived credentials keep.
 
 
 @pytest.mark.parametrize("kind", ["token", "stoken"])
@@ -177,7 +177,7 @@ def test_session_token_can_be_renewed_until_the_absolute_lifetime(
     assert not is_valid_token(client, data["stoken"])
 
 
-# Signing out.
+# Sign-out.
 
 
 @pytest.mark.parametrize("worker", [0, 1])
@@ -282,7 +282,7 @@ async def test_token_cannot_be_renewed_while_its_sign_in_ends(services: Services
             await services.session_tokens.issue(user, "token", options, source)
 
 
-# How many a user may have.
+# Number of tokens.
 
 _COUNT = Statement("SELECT count(*) FROM session_tokens WHERE user_id = :user_id")
 
@@ -326,7 +326,7 @@ async def test_frequent_renewals_of_one_game_do_not_end_tokens_of_other_games(se
     options = LoginOptions(HERE)
     quiet = await services.session_tokens.issue(user, "login", options)
     busy = await services.session_tokens.issue(user, "login", options)
-    for _ in range(MAX_USER_TOKENS):  # always with the first token, as a program does that does not store the new one
+    for _ in range(MAX_USER_TOKENS):  # always with the first token, like a program that does not store the new one
         source = await services.session_tokens.sign_in(busy.token, HERE)
         newest = await services.session_tokens.issue(user, "token", options, source)
     assert await works(services, quiet.token)

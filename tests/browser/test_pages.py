@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Window
+from tests.browser.conftest import Window, assert_fits
 from tests.kit.browser import SESSION, App, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
@@ -44,14 +44,6 @@ def sign_in(page: Page, server: Server, login: str, password: str = PASSWORD) ->
     page.get_by_label("E-mail").fill(login)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
-
-
-def assert_fits(page: Page) -> None:
-    """Asserts that there is no horizontal scrolling and that buttons are large enough to tap."""
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for box in (element.bounding_box() for element in page.locator("button:visible, a.button:visible").all()):
-        assert box
-        assert box["height"] >= 44
 
 
 def test_user_signs_in_and_out(page: Page, server: Server, login: str) -> None:

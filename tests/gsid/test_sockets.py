@@ -328,8 +328,8 @@ async def test_stages_of_a_login_are_sent_in_order(server: Server) -> None:
             assert await socket.stage() == "confirmed"
             code, last = await socket.closed()
     assert (code, last["status"], last["error"]) == (1000, "OK", "")
-    (told,) = await receive_all([poll])
-    assert told.outcome == "OK"
+    (answer,) = await receive_all([poll])
+    assert answer.outcome == "OK"
 
 
 async def in_thread(work: Any, *arguments: Any, **fields: Any) -> Any:
