@@ -63,7 +63,7 @@ def test_app_key_add_list_and_remove(applied: Sso, tmp_path: Path) -> None:
     assert applied("app", "key", "remove", "40", kid).lines == [f"{kid} is removed"]
     assert "has no key" in applied("app", "key", "remove", "40", kid).failure
     file.write_text(private_pem(key))
-    assert "this is a private key" in applied("app", "key", "add", "40", str(file)).failure
+    assert "expected a public key, not a private key" in applied("app", "key", "add", "40", str(file)).failure
     assert "cannot read" in applied("app", "key", "add", "40", str(tmp_path / "none")).failure
 
 
