@@ -1,4 +1,7 @@
-"""Rate limits for accounts and addresses, on every way to a session or a token."""
+"""Rate limits for accounts and addresses, on every way to a session or a token.
+
+More than 300 lines, because the tests share the generators that fail on each of these ways.
+"""
 
 import itertools
 import math

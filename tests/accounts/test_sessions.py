@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
+import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
@@ -255,3 +256,30 @@ def test_session_expires(server: Server, browser: Browser, login: str) -> None:
     assert timedelta(days=13.9) < left <= timedelta(days=14)
     query(server, "UPDATE browser_sessions SET expires = now() WHERE digest = $1", own)
     assert not browser.is_signed_in
+
+
+def test_oldest_browser_session_ends_beyond_fifty(server: Server) -> None:
+    login = new_user(server)
+    with Browser(server) as first, Browser(server) as second:
+        first.sign_in(login)
+        second.sign_in(login)
+        copy = """INSERT INTO browser_sessions (digest, id, user_id, created, last_seen, expires)
+            SELECT sha256(convert_to(n::text || s.id, 'UTF8')), n::text || s.id, s.user_id, now(), now(), s.expires
+            FROM (SELECT s.* FROM browser_sessions s JOIN users USING (user_id) WHERE login = $1 LIMIT 1) s,
+            generate_series(1, 47) AS n"""
+        query(server, copy, login)
+        with Browser(server) as third:
+            third.sign_in(login)
+            assert first.is_signed_in
+            with Browser(server) as fourth:
+                fourth.sign_in(login)
+                signed_in = [browser.is_signed_in for browser in (first, second, third, fourth)]
+    assert signed_in == [False, True, True, True]
+
+
+async def test_number_of_sessions_is_limited_under_concurrency(services: Services) -> None:
+    user = await add_user(services)
+    async with trio.open_nursery() as nursery:
+        for _ in range(70):
+            nursery.start_soon(services.sessions.start, user, "login", HERE, "")
+    assert len(await services.sessions.list(user.user_id)) == 50

@@ -1,4 +1,7 @@
-"""Changing the master key: all sealed values are sealed with the new key."""
+"""Changing the master key: all sealed values are sealed with the new key.
+
+More than 300 lines, because the tests share the values of all sealed columns.
+"""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
