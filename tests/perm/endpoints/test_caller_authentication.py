@@ -88,8 +88,8 @@ def key(studio: Studio, app: int) -> ServiceKey:
 
 @pytest.fixture(scope="module")
 def access_key(studio: Studio, app: int) -> dict[str, Any]:
-    created: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
-    return created
+    key: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
+    return key
 
 
 def test_user_jwt_and_factor_in_headers_authenticate(studio: Studio, ann: ApiUser) -> None:
