@@ -192,7 +192,9 @@ def test_address_of_the_connection_is_accepted_on_a_wildcard_bind() -> None:
 
 def test_hosts_of_binds_and_public_addresses_are_accepted() -> None:
     binds = {"SSO_BIND": "192.0.2.1:80,gateway_1:81,unix:/run/sso.sock"}
-    hosts = AllowedHosts.from_settings(load(None, binds | {"SSO_BASE_URL": "https://a.example", "SSO_WS_URL": "wss://b.example"}))
+    hosts = AllowedHosts.from_settings(
+        load(None, binds | {"SSO_BASE_URL": "https://a.example", "SSO_WS_URL": "wss://b.example"})
+    )
     for name in (b"192.0.2.1", b"gateway_1:81", b"a.example:443", b"b.example", b"localhost"):
         assert hosts.allows(name, None), name
     assert not hosts.allows(b"192.0.2.3", ("192.0.2.3", 80))
