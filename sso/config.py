@@ -36,6 +36,20 @@ EXPECTED_MAIL_FROM = "must be an e-mail address such as sso@example.com"
 URL_CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "?"
 
 
+# Texts for pydantic's error types.
+_EXPECTED = {
+    "int_parsing": "must be an integer",
+    "int_type": "must be an integer",
+    "string_type": "must be a string",
+    "path_type": "must be a path",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "string_pattern_mismatch": "must match {pattern}",
+    "value_error": "{error}",
+}
+
+
 class ConfigError(Exception):
     """A setting is invalid; the text is one line that names it."""
 
@@ -211,11 +225,7 @@ class Settings(BaseModel):
     @classmethod
     def _check_wal_archive(cls, value: Path | None, info: ValidationInfo) -> Path | None:
         if value and info.data.get("database_url"):
-            raise ValueError(
-                "is for the embedded PostgreSQL: with SSO_DATABASE_URL, set archive_command of your server"
-            )
-        if value and not (value.is_absolute() and str(value).isprintable()):
-            raise ValueError("must be an absolute path such as /backups/wal")
+            raise ValueError("is for the embedded PostgreSQL: with SSO_DATABASE_URL, use your server's archive_command")
         return value
 
     @model_validator(mode="before")
@@ -269,7 +279,8 @@ def load(config_file: Path | None = None, environ: Mapping[str, str] = os.enviro
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         name = PREFIX + str(first["loc"][0]).upper() if first["loc"] else "settings"
-        raise ConfigError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+        expected = _EXPECTED.get(first["type"], "is not valid").format_map(first.get("ctx", {}))
+        raise ConfigError(f"{name}: {expected}") from None
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import orjson
 import trio
 
 from sso.config import Settings
-from sso.core.encryption import SealError
+from sso.core.encryption import EncryptionError
 from sso.core.net import contains
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
@@ -113,13 +113,13 @@ def _keys(settings: Settings, dsn: str) -> Iterator[Finding]:
         return
     try:
         yield Finding("master key", True, f"{keyring(settings).keys[0].id} is in use")
-    except SealError as error:
+    except EncryptionError as error:
         yield Finding("master key", False, str(error), f"correct it, or {from_backup}")
         return
     try:
         signer = f"{trio.run(_signer, settings, dsn)} signs" if in_use else "is created at the first start"
         yield Finding("signing key", True, signer)
-    except (SealError, DatabaseError) as error:
+    except (EncryptionError, DatabaseError) as error:
         yield Finding("signing key", False, str(error), from_backup)
 
 
@@ -128,7 +128,7 @@ async def _signer(settings: Settings, dsn: str) -> str:
         try:
             await services.keys.load()
             return services.keys.signer().kid
-        except (SealError, DatabaseError) as error:
+        except (EncryptionError, DatabaseError) as error:
             failure = error
     raise failure  # outside the nursery, which would wrap it in an ExceptionGroup
 

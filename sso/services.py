@@ -19,7 +19,7 @@ from sso.accounts.smtp import Delivery
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.config import Settings
-from sso.core.encryption import Keyring, SealError
+from sso.core.encryption import EncryptionError, Keyring
 from sso.core.passwords import Hasher
 from sso.core.verification import VerificationPool
 from sso.db.database import Database
@@ -70,8 +70,8 @@ def keyring(settings: Settings) -> Keyring:
     if settings.secret_key is not None:
         try:
             return Keyring.from_text(settings.secret_key.get_secret_value())
-        except SealError as error:
-            raise SealError(f"SSO_SECRET_KEY: {error}") from None
+        except EncryptionError as error:
+            raise EncryptionError(f"SSO_SECRET_KEY: {error}") from None
     return Keyring.open_or_create(settings.key_file)
 
 

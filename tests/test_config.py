@@ -1,4 +1,4 @@
-"""Settings: every one of the table with its default, and one line for every mistake."""
+"""Settings: every one with its default, and one line for every error."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from sso.config import ConfigError, Settings, load
 from sso.core.net import parse_networks
 from tests.kit.smtp import make_certificate
 
-# The table of the decisions.
 DEFAULTS: dict[str, Any] = {
     "SSO_BIND": "127.0.0.1:8000",
     "SSO_BASE_URL": "http://127.0.0.1:8000",
@@ -68,7 +67,7 @@ def value_of(settings: Settings, name: str) -> Any:
     return getattr(settings, name.removeprefix("SSO_").lower())
 
 
-def complaint(environ: dict[str, str], config_file: Path | None = None) -> str:
+def error_of(environ: dict[str, str], config_file: Path | None = None) -> str:
     with pytest.raises(ConfigError) as caught:
         load(config_file, environ)
     text = str(caught.value)
@@ -87,10 +86,10 @@ def test_http_server_is_chosen_by_name(name: str) -> None:
 
 
 def test_unknown_http_server_is_refused() -> None:
-    assert complaint({"SSO_HTTP": "carrier-pigeon"}).startswith("SSO_HTTP: ")
+    assert error_of({"SSO_HTTP": "carrier-pigeon"}).startswith("SSO_HTTP: ")
 
 
-GIVEN = {
+EXAMPLES = {
     "SSO_BIND": ("0.0.0.0:80,unix:/run/sso.sock", "0.0.0.0:80,unix:/run/sso.sock"),
     "SSO_DATA_DIR": ("/var/lib/sso", Path("/var/lib/sso")),
     "SSO_DATABASE_URL": ("postgres://u:p@h/d", SecretStr("postgres://u:p@h/d")),
@@ -106,9 +105,9 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize("name", GIVEN)
-def test_the_environment_wins_over_the_file(name: str, config_file: Path) -> None:
-    text, value = GIVEN[name]
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_environment_takes_precedence_over_the_file(name: str, config_file: Path) -> None:
+    text, value = EXAMPLES[name]
     assert value_of(load(None, {name: text}), name) == value
     config_file.write_text(f"{name} = '{text}'\n")
     assert value_of(load(config_file, {}), name) == value
@@ -116,18 +115,18 @@ def test_the_environment_wins_over_the_file(name: str, config_file: Path) -> Non
     assert value_of(load(config_file, {name: text}), name) == value
 
 
-def test_both_may_give_settings_together(config_file: Path) -> None:
+def test_settings_of_file_and_environment_are_combined(config_file: Path) -> None:
     config_file.write_text("SSO_WORKERS = 3\nSSO_VENDOR = 'acme'\n")
     settings = load(config_file, {"SSO_VENDOR": "other", "HOME": "/home/ann", "PATH": "/bin", "XSSO_A": "1"})
     assert (settings.workers, settings.vendor) == (3, "other")
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_an_empty_variable_is_as_if_absent(name: str) -> None:
+def test_empty_variable_means_absent(name: str) -> None:
     assert value_of(load(None, {name: ""}), name) == DEFAULTS[name]
 
 
-def test_lists_may_be_lists_in_toml(config_file: Path) -> None:
+def test_lists_may_be_arrays_in_toml(config_file: Path) -> None:
     config_file.write_text(
         """
         SSO_BIND = ["127.0.0.1:8001", "unix:/run/sso.sock"]
@@ -154,15 +153,13 @@ def test_lists_may_be_lists_in_toml(config_file: Path) -> None:
         ({"SSO_BASE_URL": "http://x:81", "SSO_WS_URL": "wss://y/ws/"}, "http://x:81", "wss://y/ws"),
     ],
 )
-def test_the_public_addresses_follow_from_the_bind_unless_they_are_given(
-    given: dict[str, str], base_url: str, ws_url: str
-) -> None:
+def test_public_addresses_default_to_the_first_bind_address(given: dict[str, str], base_url: str, ws_url: str) -> None:
     settings = load(None, given)
     assert (settings.base_url, settings.ws_url.rstrip("/")) == (base_url, ws_url)
     assert settings.https == base_url.startswith("https")
 
 
-def test_mail_comes_from_the_host_of_the_service() -> None:
+def test_mail_sender_defaults_to_the_host_of_the_base_url() -> None:
     assert load(None, {"SSO_BASE_URL": "https://sso.example.com:8443"}).mail_from == "sso@sso.example.com"
     assert load(None, {"SSO_BASE_URL": "http://[::1]:8000"}).mail_from == "sso@localhost"
     assert load(None, {"SSO_BASE_URL": "http://127.0.0.1:8000"}).mail_from == "sso@127.0.0.1"
@@ -170,12 +167,12 @@ def test_mail_comes_from_the_host_of_the_service() -> None:
         assert load(None, {"SSO_MAIL_FROM": sender}).mail_from == sender
 
 
-def test_ca_file_of_the_mail_server_is_read_at_the_start(tmp_path: Path) -> None:
+def test_smtp_ca_file_must_be_readable(tmp_path: Path) -> None:
     path = make_certificate(tmp_path).ca_file
     assert load(None, {"SSO_SMTP_CA_FILE": str(path)}).smtp_ca_file == path
     path.write_text("no certificate")
     expected = "SSO_SMTP_CA_FILE: must be a readable PEM file with the certificates of a CA"
-    assert complaint({"SSO_SMTP_CA_FILE": str(path)}) == expected
+    assert error_of({"SSO_SMTP_CA_FILE": str(path)}) == expected
 
 
 WRONG = {
@@ -210,40 +207,40 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_a_wrong_value_is_named_in_one_line(name: str, value: str, config_file: Path) -> None:
-    assert complaint({name: value}).startswith(f"{name}: ")
+def test_invalid_value_is_reported_in_one_line(name: str, value: str, config_file: Path) -> None:
+    assert error_of({name: value}).startswith(f"{name}: ")
     if value.isascii() and value.isprintable():
         config_file.write_text(f"{name} = '{value}'\n")
-        assert complaint({}, config_file).startswith(f"{name}: ")
+        assert error_of({}, config_file).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("name", ["SSO_NOPE", "SSO_", "SSO_bind", "SSO_WORKER", "SSO_MODEL_CONFIG", "SSO_HTTPS"])
-def test_an_unknown_setting_is_named(name: str, config_file: Path) -> None:
-    assert complaint({name: "x"}) == f"{name}: there is no such setting"
+def test_unknown_setting_is_reported(name: str, config_file: Path) -> None:
+    assert error_of({name: "x"}) == f"{name}: there is no such setting"
     config_file.write_text(f"{name} = 'x'\n")
-    assert complaint({}, config_file) == f"{name}: there is no such setting"
+    assert error_of({}, config_file) == f"{name}: there is no such setting"
 
 
 @pytest.mark.parametrize("name", ["workers", "sso_workers", "PATH"])
-def test_a_file_holds_nothing_but_settings(name: str, config_file: Path) -> None:
+def test_other_entries_of_the_file_are_refused(name: str, config_file: Path) -> None:
     config_file.write_text(f"{name} = 1\n")
-    assert f"{name}: there is no such setting" in complaint({}, config_file)
+    assert f"{name}: there is no such setting" in error_of({}, config_file)
 
 
 @pytest.mark.parametrize("value", ["true", "1.5", "{ a = 1 }", "[1, 2]", "2020-01-01"])
-def test_a_value_of_the_wrong_type_in_the_file_is_named(value: str, config_file: Path) -> None:
+def test_value_of_wrong_type_in_the_file_is_reported(value: str, config_file: Path) -> None:
     for name in ("SSO_WORKERS", "SSO_VENDOR", "SSO_SECRET_KEY"):
         config_file.write_text(f"{name} = {value}\n")
-        assert complaint({}, config_file).startswith(f"{name}: ")
+        assert error_of({}, config_file).startswith(f"{name}: ")
 
 
-def test_a_file_that_is_not_there_or_is_no_toml_is_named(tmp_path: Path) -> None:
-    assert str(tmp_path / "missing.toml") in complaint({}, tmp_path / "missing.toml")
-    assert str(tmp_path) in complaint({}, tmp_path)
+def test_missing_or_invalid_file_is_reported(tmp_path: Path) -> None:
+    assert str(tmp_path / "missing.toml") in error_of({}, tmp_path / "missing.toml")
+    assert str(tmp_path) in error_of({}, tmp_path)
     bad = tmp_path / "bad.toml"
     for content in (b"SSO_WORKERS = ", b"\xff\xfe", b"just words", b"SSO_WORKERS = 1\nSSO_WORKERS = 2"):
         bad.write_bytes(content)
-        assert f"{bad} is not TOML" in complaint({}, bad)
+        assert f"{bad} is not TOML" in error_of({}, bad)
 
 
 @pytest.mark.parametrize(
@@ -258,13 +255,13 @@ def test_a_file_that_is_not_there_or_is_no_toml_is_named(tmp_path: Path) -> None
         ("SSO_BASE_URL", "https://u:hunter2@host"),
     ],
 )
-def test_a_complaint_does_not_repeat_a_secret(name: str, value: str, config_file: Path) -> None:
-    assert "hunter2" not in complaint({name: value})
+def test_error_does_not_repeat_a_secret(name: str, value: str, config_file: Path) -> None:
+    assert "hunter2" not in error_of({name: value})
     config_file.write_text(f"SSO_SECRET_KEY = 'hunter2\n{name} = '{value}'\n")
-    assert "hunter2" not in complaint({}, config_file)
+    assert "hunter2" not in error_of({}, config_file)
 
 
-def test_settings_do_not_show_their_secrets() -> None:
+def test_repr_of_settings_has_no_secrets() -> None:
     given = {
         "SSO_SECRET_KEY": "hunter2",
         "SSO_DATABASE_URL": "postgresql://sso:hunter2@host/db",
@@ -276,5 +273,5 @@ def test_settings_do_not_show_their_secrets() -> None:
     assert "hunter2" not in settings.model_dump_json()
 
 
-def test_the_master_key_file_is_in_the_data_directory() -> None:
+def test_key_file_is_in_the_data_directory() -> None:
     assert load(None, {"SSO_DATA_DIR": "/srv/sso"}).key_file == Path("/srv/sso/secret.key")

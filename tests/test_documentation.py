@@ -24,7 +24,7 @@ def test_every_documented_setting_exists() -> None:
     assert {name for name in unknown if not any(known.startswith(f"{name}_") for known in SETTINGS)} == set()
 
 
-def test_throttles_have_the_documented_defaults() -> None:
+def test_documented_rate_limits_equal_the_defaults() -> None:
     rows = re.findall(r"   \* - (.+)\n     - (.+)\n     - (.+)\n", DOCS["security.rst"].partition("Throttles")[2])
     settings = [(re.findall(r"``(SSO_\w+)``", source), default) for _, default, source in rows]
     checked = [(name, default) for names, default in settings for name in names]

@@ -1,4 +1,4 @@
-"""Log lines: no secrets, and never a reason to fail."""
+"""Logging: one line per event, without secrets, and without failures."""
 
 import io
 import logging
@@ -20,7 +20,7 @@ def lines(capsys: Stderr) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_a_line_is_one_json_object_with_time_and_level(capsys: Stderr) -> None:
+def test_json_line_is_one_object_with_time_and_level(capsys: Stderr) -> None:
     log.configure_logging("json", "info")
     structlog.get_logger().info("something\nhappened", user_id="12", nick="Ünï\u2028")
     (line,) = lines(capsys)
@@ -39,7 +39,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_what_is_named_like_a_secret_is_blanked(capsys: Stderr, form: Any) -> None:
+def test_fields_with_names_of_secrets_are_blanked(capsys: Stderr, form: Any) -> None:
     log.configure_logging(form, "info")
     with structlog.contextvars.bound_contextvars(token="hunter2"):
         structlog.get_logger().bind(cookie="hunter2").info("event", **dict.fromkeys(SECRETS, "hunter2"))
@@ -48,14 +48,14 @@ def test_what_is_named_like_a_secret_is_blanked(capsys: Stderr, form: Any) -> No
     assert all(name in written for name in SECRETS)
 
 
-def test_lines_below_the_level_are_left_out(capsys: Stderr) -> None:
+def test_lines_below_the_level_are_omitted(capsys: Stderr) -> None:
     log.configure_logging("json", "warning")
     structlog.get_logger().info("no")
     structlog.get_logger().warning("yes")
     assert [line["event"] for line in lines(capsys)] == ["yes"]
 
 
-def test_an_exception_is_in_the_same_line(capsys: Stderr) -> None:
+def test_exception_is_in_the_same_line(capsys: Stderr) -> None:
     log.configure_logging("json", "info")
     try:
         int("broken")
@@ -65,7 +65,7 @@ def test_an_exception_is_in_the_same_line(capsys: Stderr) -> None:
     assert "ValueError: invalid literal" in line["exception"]
 
 
-def test_an_exception_shows_no_local_variables(capsys: Stderr) -> None:
+def test_exception_shows_no_local_variables(capsys: Stderr) -> None:
     for form in ("json", "console"):
         log.configure_logging(form, "info")
         password = "hunter" + str(2)
@@ -105,14 +105,14 @@ def test_control_and_invisible_characters_are_escaped(
     assert len(written.splitlines()) == len(written.removesuffix("\n").split("\n"))
 
 
-def test_visible_characters_are_written_as_they_are(capsys: Stderr) -> None:
+def test_visible_characters_are_not_escaped(capsys: Stderr) -> None:
     log.configure_logging("console", "info")
     structlog.get_logger().info("Zoë", nick="Жанна 日本 🎮")
     assert "Zoë" in (written := capsys.readouterr().err)
     assert "Жанна 日本 🎮" in written
 
 
-def test_libraries_log_in_the_same_shape_and_without_their_arguments(capsys: Stderr) -> None:
+def test_library_messages_have_the_same_format_without_arguments(capsys: Stderr) -> None:
     log.configure_logging("json", "info")
     logging.getLogger("some.package").warning("bad value %s", "hunter2")
     logging.getLogger("some.package").info("chatter")
@@ -147,14 +147,14 @@ def broken() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("how", broken())
-def test_a_broken_standard_error_fails_nothing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_broken_standard_error_raises_nothing(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(sys, "stderr", broken()[how])
     log.configure_logging("auto", "info")
     structlog.get_logger().error("event")
     logging.getLogger("some.package").error("event")
 
 
-def test_a_process_without_standard_error_can_log() -> None:
+def test_process_without_standard_error_can_log() -> None:
     program = "from sso import log; import structlog; log.configure_logging('auto', 'info')"
     program += "; structlog.get_logger().error('x')"
     done = subprocess.run(

@@ -1,6 +1,7 @@
 """The tables of docs/reference.rst agree with the source."""
 
 import ast
+import re
 
 import pytest
 
@@ -80,3 +81,16 @@ def test_event_that_is_not_literal_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(module.__dict__, "tree", ast.parse('log.info("a" + "b")'))
     with pytest.raises(ValueError, match=r"sso/example\.py:1: expected a literal string"):
         log_events([module])
+
+
+def test_log_events_are_named_area_dot_what_happened() -> None:
+    events = [row[0].strip("`") for row in TABLES[0].rows]
+    assert [event for event in events if not re.fullmatch(r"[a-z_]+\.[a-z_]+", event)] == []
+
+
+def test_event_names_in_the_documentation_exist() -> None:
+    events = {row[0].strip("`") for row in TABLES[0].rows}
+    pages = [path.read_text() for path in PAGE.parent.glob("*.rst") if path != PAGE]
+    named = {name for page in pages for name in re.findall(r"``((?:gsid|oauth|proxy|mail|keys)\.[a-z_]+)``", page)}
+    assert "gsid.violation_recorded" in named
+    assert named <= events

@@ -212,8 +212,8 @@ def _translated_label(label: str) -> str:
     return _("%(browser)s on %(system)s", browser=name, system=system) if on else label
 
 
-def _ago(moment: datetime) -> Text:
-    minutes = int((datetime.now(UTC) - moment).total_seconds()) // 60
+def _ago(time: datetime) -> Text:
+    minutes = int((datetime.now(UTC) - time).total_seconds()) // 60
     if minutes < 1:
         return _("just now")
     if minutes < 60:

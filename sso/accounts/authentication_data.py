@@ -49,6 +49,6 @@ class AuthenticationDataIssuer:
         if options.factor and not options.nojwt:
             app_id = options.app_id or options.gapp_id
             data["jwt"] = self._jwts.issue(
-                user, options, signed_in.auth, app_id, validated_at=issued.moment, inherited=issued.inherited
+                user, options, signed_in.auth, app_id, validated_at=issued.validated_at, inherited=issued.inherited
             )
         return data

@@ -110,7 +110,7 @@ class KnownDevices:
 
     def _is_for(self, account: str, name: str, entry: str) -> bool:
         mac = base64.urlsafe_b64decode(entry.partition("~")[2] + "=")
-        return self._keyring.is_mac(mac, _PURPOSE, _mac_text(name, account, _valid_from(entry)))
+        return self._keyring.verify_mac(mac, _PURPOSE, _mac_text(name, account, _valid_from(entry)))
 
     def _factor_digest(self, account: str, factor: str) -> bytes:
         return self._keyring.mac("known factor", f"{account}:{factor}")

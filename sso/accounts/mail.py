@@ -4,7 +4,7 @@ import structlog
 import trio
 
 from sso.accounts.smtp import Delivery, build_message
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
@@ -37,7 +37,7 @@ class Outbox:
     async def put(self, tx: Runner, recipient: str, subject: str, body: str) -> None:
         """Adds a message, to be sent after the transaction commits. The body is encrypted, as it may contain a code."""
         message_id = record_id()
-        sealed = self._keyring.seal(place("outbox.body_sealed", message_id), body)
+        sealed = self._keyring.encrypt(column_purpose("outbox.body_sealed", message_id), body)
         await tx.value(_PUT, id=message_id, recipient=recipient, subject=subject, body_sealed=sealed)
         await notify(tx, TOPIC)
 
@@ -87,7 +87,7 @@ class MailSender:
         return True
 
     async def _deliver(self, row: Row) -> None:
-        body = self._keyring.open(place("outbox.body_sealed", row["id"]), row["body_sealed"])
+        body = self._keyring.decrypt(column_purpose("outbox.body_sealed", row["id"]), row["body_sealed"])
         message = build_message(self._sender, row["recipient"], row["subject"], body)
         await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
 

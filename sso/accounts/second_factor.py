@@ -11,7 +11,7 @@ from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import MAX_ATTEMPTS, SecondFactorAttempts, claim_block_notice
 from sso.accounts.users import UserStore
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, reading
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -107,7 +107,7 @@ class SecondFactors:
         return pyotp.TOTP(secret).provisioning_uri(name=user.login, issuer_name=self._service_name)
 
     def seal_totp(self, user_id: str, secret: str) -> str:
-        return self._keyring.seal(totp_purpose(user_id), secret)
+        return self._keyring.encrypt(totp_purpose(user_id), secret)
 
     def matching_totp_step(self, secret: str, code: str) -> int | None:
         """Returns the time step of the code if it is one of this secret, else None."""
@@ -116,14 +116,14 @@ class SecondFactors:
     async def _is_totp_code(self, user: User, code: str) -> bool:
         if user.totp_sealed is None:
             return False
-        step = _matching_step(self._keyring.open(totp_purpose(user.user_id), user.totp_sealed), code)
+        step = _matching_step(self._keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed), code)
         return step is not None and await self._users.use_totp_step(user.user_id, step)
 
     async def _is_mailed_code(self, user: User, code: str) -> bool:
         stored_digest: bytes | None = await self._database.value(
             _COUNT_ATTEMPT, user_id=user.user_id, max_attempts=MAX_CODE_ATTEMPTS
         )
-        if stored_digest is None or not self._keyring.is_mac(stored_digest, _code_purpose(user), code):
+        if stored_digest is None or not self._keyring.verify_mac(stored_digest, _code_purpose(user), code):
             return False
         return await self._database.value(_USE_CODE, user_id=user.user_id, digest=stored_digest) is not None
 
@@ -141,7 +141,7 @@ class SecondFactors:
 
 
 def totp_purpose(user_id: str) -> str:
-    return place("users.totp_sealed", user_id)
+    return column_purpose("users.totp_sealed", user_id)
 
 
 def _matching_step(secret: str, code: str) -> int | None:
@@ -155,4 +155,4 @@ def _matching_step(secret: str, code: str) -> int | None:
 
 
 def _code_purpose(user: User) -> str:
-    return place("email_codes.digest", user.user_id)
+    return column_purpose("email_codes.digest", user.user_id)

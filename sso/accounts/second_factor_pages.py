@@ -13,7 +13,7 @@ from sso.accounts.account_view import AccountView, FormProblem, NotSignedIn
 from sso.accounts.second_factor import SecondFactors
 from sso.accounts.second_factor_changes import SecondFactorChanges
 from sso.accounts.sessions import Session
-from sso.core.encryption import Keyring, SealError
+from sso.core.encryption import EncryptionError, Keyring
 from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
@@ -38,11 +38,11 @@ class TotpEnrolments:
         self._keyring = keyring
 
     def seal(self, session: Session, secret: str) -> str:
-        return self._keyring.seal(_purpose(session), orjson.dumps([int(time.time()), secret]).decode())
+        return self._keyring.encrypt(_purpose(session), orjson.dumps([int(time.time()), secret]).decode())
 
     def open(self, session: Session, setup: str) -> str:
-        """Returns the secret. Raises SealError or ValueError if the field is invalid, and SetupExpired."""
-        started, secret = orjson.loads(self._keyring.open(_purpose(session), setup))
+        """Returns the secret. Raises EncryptionError or ValueError if the field is invalid, and SetupExpired."""
+        started, secret = orjson.loads(self._keyring.decrypt(_purpose(session), setup))
         if not 0 <= time.time() - started <= SETUP_S:
             raise SetupExpired
         return str(secret)
@@ -95,7 +95,7 @@ def second_factor_pages(
             return await begin_setup(
                 session, FormProblem(_("The key has expired. Please add the new key to your app."))
             )
-        except (SealError, ValueError):
+        except (EncryptionError, ValueError):
             return see_other("/account/totp")
         step = factors.matching_totp_step(secret, form.get("otp", "").replace(" ", ""))
         problem = await account.confirm(session, form) if step else None
@@ -111,7 +111,7 @@ def second_factor_pages(
         session, form = await account.submitted_form()
         try:
             enrolments.open(session, form.get("setup", ""))
-        except (SealError, ValueError, SetupExpired):
+        except (EncryptionError, ValueError, SetupExpired):
             return see_other("/account/totp")
         await send_code(session)
         return await show_setup(session, form["setup"], notice=SENT)

@@ -112,7 +112,7 @@ _ISSUE = f""", live_sign_ins AS (
     ), deleted_sign_ins AS (
         DELETE FROM sign_ins WHERE id = ANY (ARRAY(SELECT id FROM dropped_sign_ins))
     )
-    SELECT n, {NOW} AS moment FROM accepted"""  # noqa: S608 - constant SQL
+    SELECT n, {NOW} AS validated_at FROM accepted"""  # noqa: S608 - constant SQL
 
 
 class OtherApplication(ApiError):
@@ -165,7 +165,7 @@ class IssuedSessionTokens:
     token: str
     stoken: str
     token_exp: int
-    moment: int  # database time, in Unix seconds, at which the user was valid
+    validated_at: int  # database time, in Unix seconds, at which the user was valid
     sign_in_id: str
     inherited: InheritedLimits  # the limits of a user JWT that is issued with these tokens
 
@@ -234,11 +234,11 @@ class SessionTokens:
         )
         if row is None:
             raise InvalidCredentials
-        moment: int = row["moment"]
-        inherited = InheritedLimits(auth_time=moment, sign_in_id=sign_in_id)
+        validated_at: int = row["validated_at"]
+        inherited = InheritedLimits(auth_time=validated_at, sign_in_id=sign_in_id)
         if source:
-            inherited = InheritedLimits(source.auth_time, moment + source.life, source.ips, sign_in_id=sign_in_id)
-        return IssuedSessionTokens(token, stoken, life, moment, sign_in_id, inherited)
+            inherited = InheritedLimits(source.auth_time, validated_at + source.life, source.ips, sign_in_id=sign_in_id)
+        return IssuedSessionTokens(token, stoken, life, validated_at, sign_in_id, inherited)
 
     def _kind_and_life(self, options: LoginOptions, source: TokenSource | None) -> tuple[str, int]:
         kind, life = "long", self._long_s

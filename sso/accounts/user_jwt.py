@@ -120,10 +120,10 @@ class UserJwts:
         inherited = inherited_from(jwt_user.claims)
         if self._latest_end(inherited.auth_time, inherited.ends) <= time.time():
             raise ExpiredToken("its sign-in is too long ago")
-        moment = await self._users.revalidate(jwt_user.user, inherited.sign_in_id)
-        if moment is None:
+        validated_at = await self._users.revalidate(jwt_user.user, inherited.sign_in_id)
+        if validated_at is None:
             raise InvalidToken("void")
-        return moment
+        return validated_at
 
     def _latest_end(self, auth_time: int, ends: int) -> int:
         latest = auth_time + self._max_s

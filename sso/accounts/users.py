@@ -72,7 +72,7 @@ _REVALIDATE = f""", stale_sign_ins AS (
     ), touched_sign_ins AS (
         UPDATE sign_ins SET last_used = now() WHERE id = ANY (ARRAY(SELECT id FROM stale_sign_ins))
     )
-    SELECT n, {NOW} AS moment FROM valid_items"""  # noqa: S608 - constant SQL
+    SELECT n, {NOW} AS validated_at FROM valid_items"""  # noqa: S608 - constant SQL
 
 
 class UserStore:
@@ -150,7 +150,7 @@ class UserStore:
         if one is given, is marked as used.
         """
         row = await self._revalidate(user_id=user.user_id, valid_from=user.valid_from, sign_in=sign_in_id)
-        return row["moment"] if row else None
+        return row["validated_at"] if row else None
 
     async def use_totp_step(self, user_id: str, step: int) -> bool:
         """Marks the time step of a TOTP code as used. Returns False if it, or a later one, was used before."""

@@ -14,7 +14,7 @@ import trio
 from sso import log
 from sso.backup.errors import BackupError
 from sso.config import ConfigError, Settings, load
-from sso.core.encryption import SealError
+from sso.core.encryption import EncryptionError
 from sso.core.errors import ApiError
 from sso.db.embedded import EmbeddedError, join
 from sso.db.errors import DatabaseError, Unavailable
@@ -54,7 +54,16 @@ def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: str) 
     return value
 
 
-FAILURES = (CommandFailure, ApiError, BackupError, ConfigError, SealError, EmbeddedError, DatabaseError, BindError)
+FAILURES = (
+    CommandFailure,
+    ApiError,
+    BackupError,
+    ConfigError,
+    EncryptionError,
+    EmbeddedError,
+    DatabaseError,
+    BindError,
+)
 
 
 def settings_of(ctx: click.Context) -> Settings:

@@ -120,7 +120,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
             services.keyring.keep_only_first()
             return "only the newest master key is kept"
         if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
-            services.keyring.put_first(MasterKey.generate(), instead_of=first)
+            services.keyring.add_first(MasterKey.generate(), instead_of=first)
         await write_audit_entry(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
         return f"{await resealing.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
 

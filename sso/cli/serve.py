@@ -21,7 +21,7 @@ from sso import metrics
 from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.config import ConfigError, Settings, load
 from sso.core.bind_address import Bind, parse_binds
-from sso.core.encryption import SealError
+from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
@@ -122,7 +122,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
             slot = slots.slot(number, current.workers)
             try:
                 trio.run(partial(run_worker, current, dsn, listeners.requests, ready, slot))
-            except* SealError as group:
+            except* EncryptionError as group:
                 raise SystemExit(str(_innermost(group))) from None
 
         return ChildRole("worker", run, current.workers)

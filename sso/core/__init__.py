@@ -1,1 +1,1 @@
-"""Words shared by all rooms of the house; imports nothing of ours."""
+"""Modules that every package may import; they import no other package of this project."""

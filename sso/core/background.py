@@ -11,7 +11,7 @@ log = structlog.get_logger()
 
 
 class _Status:
-    """Passes ``started`` on, once, and remembers it."""
+    """Forwards the first call of ``started``."""
 
     def __init__(self, status: trio.TaskStatus[None]) -> None:
         self._status = status
@@ -29,7 +29,7 @@ async def keep_running(
     *arguments: Any,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run ``task`` until it returns. If it fails before it has started, its caller fails: a start hides no error."""
+    """Runs ``task`` until it returns, and again if it fails. An error before it has started is raised."""
     status = _Status(task_status)
     pause = FIRST_PAUSE_S
     while True:

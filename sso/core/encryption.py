@@ -1,7 +1,7 @@
-"""Secrets at rest that must be read back: AES-GCM under the master key.
+"""Encryption at rest, with AES-GCM and the master key, for secrets that must be read back.
 
-A sealed value is ``v1.<key id>.<base64url of nonce and ciphertext>``. Its purpose (which column of which row) is
-authenticated with it, so that a value copied to another place does not open there.
+A sealed (encrypted) value is ``v1.<key id>.<base64url of nonce and ciphertext>``. Its purpose, the column and row it is
+stored in, is authenticated with it, so a value that is copied to another row cannot be decrypted there.
 """
 
 import base64
@@ -20,14 +20,14 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 
 
-class SealError(Exception):
-    """One line that says what is wrong with the master key or a sealed value."""
+class EncryptionError(Exception):
+    """The master key or a sealed value is invalid. The text is one line."""
 
 
 class MasterKey:
     def __init__(self, raw: bytes) -> None:
         if len(raw) != KEY_BYTES:
-            raise SealError(f"a master key has {KEY_BYTES} bytes, not {len(raw)}")
+            raise EncryptionError(f"expected a master key of {KEY_BYTES} bytes, not {len(raw)}")
         self.raw = raw
         self.id = hashlib.sha256(b"sso master key" + raw).hexdigest()[:12]
         self.cipher = AESGCM(raw)
@@ -41,8 +41,10 @@ class MasterKey:
     def parse(cls, text: str) -> "MasterKey":
         try:
             return cls(base64.b64decode(text.strip() + "=" * (-len(text.strip()) % 4), altchars=b"-_", validate=True))
-        except (ValueError, SealError):
-            raise SealError("a master key is 32 bytes in base64url, as `sso key master` prints one") from None
+        except (ValueError, EncryptionError):
+            raise EncryptionError(
+                "expected a master key: 32 bytes in base64url, as printed by `sso key master`"
+            ) from None
 
     def mac(self, purpose: str, text: str) -> bytes:
         return hmac.digest(self._mac_key, f"{len(purpose)}:{purpose}{text}".encode(), hashlib.sha256)
@@ -52,14 +54,14 @@ class MasterKey:
 
 
 class Keyring:
-    """The first key seals; all of them open, so that a change of the master key needs no pause."""
+    """The first key encrypts, and all keys decrypt, so the master key can be changed without downtime."""
 
     def __init__(self, keys: Sequence[MasterKey], source: Path | None = None) -> None:
         if not keys:
-            raise SealError("there is no master key")
+            raise EncryptionError("there is no master key")
         self.keys = tuple(keys)
         self.source = source
-        self._seen: tuple[int, int, int] | None = None  # the state of the file when it was read
+        self._file_version: tuple[int, int, int] | None = None  # the version of the file that was read
 
     @classmethod
     def from_text(cls, text: str) -> "Keyring":
@@ -71,45 +73,47 @@ class Keyring:
 
     @classmethod
     def open_or_create(cls, path: Path) -> "Keyring":
-        """The key file of the data directory; made at the first start, safe when two processes start at once."""
+        """Returns the keyring of a key file. Creates the file if it does not exist; concurrent calls are safe."""
         try:
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _write_new(path, MasterKey.generate().text() + "\n")
         except OSError as error:
-            raise SealError(f"cannot write the master key file {path}: {error.strerror}") from None
+            raise EncryptionError(f"cannot write the master key file {path}: {error.strerror}") from None
         return cls.from_file(path)
 
-    def seal(self, purpose: str, secret: str) -> str:
-        self._follow_file()  # what is sealed with an old key would not open any more once that key is dropped
+    def encrypt(self, purpose: str, secret: str) -> str:
+        self._reload_if_changed()  # an old key may be dropped soon, and with it what it has encrypted
         key = self.keys[0]
         nonce = os.urandom(NONCE_BYTES)
         box = nonce + key.cipher.encrypt(nonce, secret.encode(), purpose.encode())
         return f"v1.{key.id}.{base64.urlsafe_b64encode(box).decode()}"
 
-    def open(self, purpose: str, sealed: str) -> str:
+    def decrypt(self, purpose: str, sealed: str) -> str:
         version, key_id, box = _parts(sealed)
         if version != "v1":
-            raise SealError("a sealed value has an unknown version")
+            raise EncryptionError("sealed value: unknown version")
         key = self._key(key_id)
         try:
             raw = base64.urlsafe_b64decode(box)
             return key.cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], purpose.encode()).decode()
         except (InvalidTag, ValueError):
-            raise SealError(f"a sealed value ({purpose}) does not open: it was changed or belongs elsewhere") from None
+            raise EncryptionError(
+                f"sealed value of {purpose}: cannot be decrypted, it was changed or belongs to another row"
+            ) from None
 
     def mac(self, purpose: str, text: str) -> bytes:
-        """Returns an HMAC-SHA256 under a key derived from the first master key, for values too short for a digest."""
-        self._follow_file()
+        """Returns an HMAC-SHA256 with a key derived from the first master key, for values too short for a digest."""
+        self._reload_if_changed()
         return self.keys[0].mac(purpose, text)
 
-    def is_mac(self, mac: bytes, purpose: str, text: str) -> bool:
-        """Returns True if ``mac`` was made for this purpose and text, with any master key of the ring."""
-        self._follow_file()
+    def verify_mac(self, mac: bytes, purpose: str, text: str) -> bool:
+        """Returns whether ``mac`` was computed for this purpose and text with any key of the ring."""
+        self._reload_if_changed()
         return any(hmac.compare_digest(mac, key.mac(purpose, text)) for key in self.keys)
 
-    def _follow_file(self) -> None:
-        if _stamp(self.source) != self._seen:
+    def _reload_if_changed(self) -> None:
+        if _file_version(self.source) != self._file_version:
             self.reload()
 
     def _key(self, key_id: str) -> MasterKey:
@@ -119,60 +123,60 @@ class Keyring:
                     return key
             if self.source is None:
                 break
-            self.reload()  # another process may have changed the master key while we were running
-        raise SealError(f"a value is sealed with the master key {key_id}, which is not here")
+            self.reload()  # another process may have changed the master key
+        raise EncryptionError(f"sealed value: master key {key_id} is missing")
 
     def reload(self) -> None:
         if self.source is not None:
-            self._seen = _stamp(self.source)
+            self._file_version = _file_version(self.source)
             self.keys = tuple(_read_key_file(self.source))
 
-    def put_first(self, key: MasterKey, *, instead_of: str = "") -> None:
-        """Write a new first key to the file; the others stay, for what they have sealed.
+    def add_first(self, key: MasterKey, *, instead_of: str = "") -> None:
+        """Adds a new first key to the file. The other keys stay, for the values that they have encrypted.
 
-        With ``instead_of``, the id of the first key as it was: SealError if another process has changed it meanwhile.
+        ``instead_of`` is the expected id of the current first key: EncryptionError if another process has changed it.
         """
-        with self._alone():
+        with self._file_lock():
             self.reload()
             if instead_of and self.keys[0].id != instead_of:
-                raise SealError("the master key was changed meanwhile: try again")
+                raise EncryptionError("the master key was changed by another process: try again")
             self._rewrite([key, *self.keys])
 
     def keep_only_first(self) -> None:
-        with self._alone():
+        with self._file_lock():
             first = self.keys[0].id
             self.reload()
             if self.keys[0].id != first:
-                raise SealError("the master key was changed meanwhile: try again")
+                raise EncryptionError("the master key was changed by another process: try again")
             self._rewrite(self.keys[:1])
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One change of the file at a time: a key that is lost takes with it what it has sealed."""
+    def _file_lock(self) -> Iterator[None]:
+        """Serialises changes of the file: a lost key would make the values that it has encrypted unreadable."""
         if self.source is None:
-            raise SealError("the master key comes from SSO_SECRET_KEY: change it there")
+            raise EncryptionError("the master key comes from SSO_SECRET_KEY: change it there")
         try:
-            folder = os.open(self.source.parent, os.O_RDONLY)
+            directory = os.open(self.source.parent, os.O_RDONLY)
             try:
-                fcntl.flock(folder, fcntl.LOCK_EX)
+                fcntl.flock(directory, fcntl.LOCK_EX)
                 yield
             finally:
-                os.close(folder)
+                os.close(directory)
         except OSError as error:
-            raise SealError(f"cannot write the master key file {self.source}: {error.strerror}") from None
+            raise EncryptionError(f"cannot write the master key file {self.source}: {error.strerror}") from None
 
     def _rewrite(self, keys: Sequence[MasterKey]) -> None:
         assert self.source is not None
         draft = _write_draft(self.source, "".join(key.text() + "\n" for key in keys))
-        if os.geteuid() == 0:  # the service may run as somebody else, and must be able to read it
+        if os.geteuid() == 0:  # the service may run as another user and must be able to read it
             owner = self.source.stat()
             os.chown(draft, owner.st_uid, owner.st_gid)
         draft.replace(self.source)
         self.reload()
 
 
-def place(column: str, key: object) -> str:
-    """The purpose of a value that is kept in a column of a row: ``place("users.totp_sealed", user_id)``."""
+def column_purpose(column: str, key: object) -> str:
+    """Returns the purpose of a value in a column of a row: ``column_purpose("users.totp_sealed", user_id)``."""
     return f"{column}:{key}"
 
 
@@ -184,16 +188,16 @@ def _parts(sealed: str) -> tuple[str, str, str]:
     match sealed.split("."):
         case [version, key_id, box]:
             return version, key_id, box
-    raise SealError("a sealed value is damaged")
+    raise EncryptionError("sealed value: expected three parts")
 
 
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """Changes whenever the file does."""
+def _file_version(path: Path | None) -> tuple[int, int, int] | None:
+    """Returns a value that changes with the file."""
     try:
-        found = path.stat() if path else None
+        status = path.stat() if path else None
     except OSError:
         return None
-    return (found.st_ino, found.st_mtime_ns, found.st_size) if found else None
+    return (status.st_ino, status.st_mtime_ns, status.st_size) if status else None
 
 
 def _read_key_file(path: Path) -> list[MasterKey]:
@@ -201,20 +205,20 @@ def _read_key_file(path: Path) -> list[MasterKey]:
         mode = path.stat().st_mode & 0o777
         lines = path.read_bytes().decode("ascii", "replace").splitlines()
     except OSError as error:
-        raise SealError(f"cannot read the master key file {path}: {error.strerror}") from None
+        raise EncryptionError(f"cannot read the master key file {path}: {error.strerror}") from None
     if mode & 0o077:
-        raise SealError(f"the master key file {path} is open to others (mode {mode:o}): chmod 600 it")
+        raise EncryptionError(f"the master key file {path} can be read by other users (mode {mode:o}): chmod 600 it")
     try:
         keys = [MasterKey.parse(line) for line in lines if line.strip()]
-    except SealError as error:
-        raise SealError(f"the master key file {path} is damaged: {error}") from None
+    except EncryptionError as error:
+        raise EncryptionError(f"the master key file {path} is damaged: {error}") from None
     if not keys:
-        raise SealError(f"the master key file {path} is empty")
+        raise EncryptionError(f"the master key file {path} is empty")
     return keys
 
 
 def _write_new(path: Path, text: str) -> None:
-    """Write the whole file or nothing; whoever comes second keeps what the first one wrote."""
+    """Creates the file atomically. An existing file is not changed."""
     draft = _write_draft(path, text)
     try:
         os.link(draft, path)

@@ -1,10 +1,9 @@
-"""Signing and the one verifier of every JWT. Nothing else in the house knows the JWT library.
+"""Signs and verifies all JWTs. No other module imports the JWT library.
 
-A verification pins algorithm (the key's own, never the token's word), ``kid``, ``iss``, ``typ`` and the times, so that
-a token of one kind is refused wherever another kind is meant.
+A verification checks the algorithm (against the key, not against the token's header), ``kid``, ``iss``, ``typ`` and the
+times, so a token of one kind is rejected where another kind is expected.
 
-Tokens are put together here and not by the library, which reads what others have made: its own work would take longer
-than a signature with EdDSA.
+Tokens are built here and not by the library, because its overhead is larger than the cost of an EdDSA signature.
 """
 
 import base64
@@ -22,23 +21,23 @@ import orjson
 from sso.core.keys import ALGORITHMS, PrivateKey, PublicKey, algorithm_of, signature_with
 
 SKEW_S = 30
-# More than the longest that we make: a nickname and a nonce as long as they may be, or a device's key.
+# More than the longest token that we issue: one with the longest nickname and nonce, or with a device's key.
 MAX_TOKEN = 16 * 1024
-MAX_HEADS = 64
-MAX_HEAD = 1024  # a header is read before the signature is verified: anybody may have sent it
-# Header members that change how the rest is to be read. None of them is implemented, so none is accepted.
-NOT_SUPPORTED = frozenset(("crit", "zip", "b64"))
+MAX_CACHED_HEADERS = 64
+MAX_HEADER = 1024  # a header is parsed before the signature is verified, so it is untrusted
+# Header members that change how a token is processed. They are not implemented, so tokens with them are rejected.
+UNSUPPORTED_MEMBERS = frozenset(("crit", "zip", "b64"))
 SHAPE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 
 Claims = dict[str, Any]
 
 
 class InvalidToken(Exception):
-    """The token is not what is wanted here. The reason is for the log, never for the sender."""
+    """The token is not accepted. The reason is for the log and is not disclosed to the client."""
 
 
 class ExpiredToken(InvalidToken):
-    """The token was valid until its end."""
+    """The token is valid except that it has expired."""
 
 
 @dataclass(frozen=True)
@@ -48,27 +47,27 @@ class Signer:
     algorithm: str
 
     def sign(self, claims: Mapping[str, Any]) -> str:
-        """``kid`` stands in the header, where libraries look, and in the claims, where §2.1 has it."""
-        signed = b"%b.%b" % (self._head, _base64url(orjson.dumps({**claims, "kid": self.kid})))
+        """Returns a token. ``kid`` is in the header, for JWT libraries, and in the claims, as §2.1 demands."""
+        signed = b"%b.%b" % (self._header, _base64url(orjson.dumps({**claims, "kid": self.kid})))
         return (b"%b.%b" % (signed, _base64url(self._signature(signed)))).decode()
 
     def claims_of(self, token: str) -> Claims:
-        """What this key has signed, or InvalidToken.
+        """Returns the claims of a token that this key has signed. Raises InvalidToken otherwise.
 
-        EdDSA gives one signature for one text, and making it takes a third of the time of judging it. So it is made
-        once more and compared, in its one spelling.
+        EdDSA is deterministic, and signing takes a third of the time of verifying. So the token is signed again and the
+        signatures are compared, in their canonical encoding.
         """
         if self.algorithm != "EdDSA":
             return _signed_claims(token, self.key.public_key())
-        if _read_head(token.partition(".")[0])[1] != self.algorithm:
+        if _parse_header(token.partition(".")[0])[1] != self.algorithm:
             raise InvalidToken("InvalidAlgorithmError")
         signed, _, signature = token.encode().rpartition(b".")
         if not hmac.compare_digest(_base64url(self._signature(signed)), signature):
             raise InvalidToken("InvalidSignatureError")
-        return _read_part(signed.partition(b".")[2].decode(), "claims")
+        return _parse_part(signed.partition(b".")[2].decode(), "claims")
 
     @cached_property
-    def _head(self) -> bytes:
+    def _header(self) -> bytes:
         return _base64url(orjson.dumps({"alg": self.algorithm, "kid": self.kid, "typ": "JWT"}))
 
     @cached_property
@@ -78,7 +77,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class Verifier:
-    """What a kind of token must be: ``typ`` (or one of several), and ``issuer`` or ``audience``."""
+    """Verifies one kind of token: its ``typ`` (or one of several), and its ``issuer`` or ``audience``."""
 
     typ: str | tuple[str, ...]
     issuer: str | None = None
@@ -87,7 +86,7 @@ class Verifier:
     def verify(
         self, token: str, find_key: Callable[[str], PublicKey | None], now: float, *, expired_for: int = 0
     ) -> Claims:
-        """The claims of a good token; ``expired_for`` waives an expiry up to that many seconds ago."""
+        """Returns the claims of a valid token. A token that expired up to ``expired_for`` seconds ago is accepted."""
         key = find_key(kid_of(token))
         if key is None:
             raise InvalidToken("unknown kid")
@@ -96,7 +95,7 @@ class Verifier:
     def verify_own(
         self, token: str, find_signer: Callable[[str], Signer | None], now: float, *, expired_for: int = 0
     ) -> Claims:
-        """The same of a token that we have made ourselves, by the key that it was made with."""
+        """Like ``verify``, for a token that this service has signed; uses the private key."""
         signer = find_signer(kid_of(token))
         if signer is None:
             raise InvalidToken("unknown kid")
@@ -115,20 +114,20 @@ class Verifier:
 
 
 def kid_of(token: str) -> str:
-    """The key that a token names, before anything in it is believed."""
+    """Returns the ``kid`` of a token that is not verified yet."""
     if len(token) > MAX_TOKEN or SHAPE.fullmatch(token) is None:
         raise InvalidToken("not a JWT")
-    head = token.partition(".")[0]
-    if len(head) > MAX_HEAD:
+    header = token.partition(".")[0]
+    if len(header) > MAX_HEADER:
         raise InvalidToken("bad header")
-    return _read_head(head)[0]
+    return _parse_header(header)[0]
 
 
-@lru_cache(MAX_HEADS)
-def _read_head(part: str) -> tuple[str, object]:
-    """The ``kid`` and the ``alg`` that a header names. All tokens of a key have the same one."""
-    header = _read_part(part, "header")
-    if not header.keys().isdisjoint(NOT_SUPPORTED):
+@lru_cache(MAX_CACHED_HEADERS)
+def _parse_header(part: str) -> tuple[str, object]:
+    """Returns the ``kid`` and ``alg`` of a header. All tokens of a key have the same header, so it is cached."""
+    header = _parse_part(part, "header")
+    if not header.keys().isdisjoint(UNSUPPORTED_MEMBERS):
         raise InvalidToken("unsupported header member")
     if str(header.get("typ", "JWT")).upper() != "JWT":
         raise InvalidToken("bad header typ")
@@ -139,20 +138,20 @@ def _read_head(part: str) -> tuple[str, object]:
 
 
 def peek_claim(token: str, name: str) -> tuple[str, Any]:
-    """The key that a token names and one claim, before anything in it is believed: to know where to look the key up."""
-    return kid_of(token), _read_part(token.split(".")[1], "claims").get(name)
+    """Returns the ``kid`` and one claim of a token that is not verified yet, to find its key."""
+    return kid_of(token), _parse_part(token.split(".")[1], "claims").get(name)
 
 
-def _read_part(part: str, what: str) -> Claims:
-    """The object in the header or payload of a token. What readers of JSON understand differently is refused."""
+def _parse_part(part: str, name: str) -> Claims:
+    """Returns the JSON object of a header or payload. JSON that parsers interpret differently is rejected."""
     try:
         value = _DECODER.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode())
     except DuplicateMemberError:
-        raise InvalidToken(f"duplicate member in the {what}") from None
+        raise InvalidToken(f"duplicate member in the {name}") from None
     except (ValueError, RecursionError):
-        raise InvalidToken(f"bad {what}") from None
+        raise InvalidToken(f"bad {name}") from None
     if not isinstance(value, dict):
-        raise InvalidToken(f"bad {what}")
+        raise InvalidToken(f"bad {name}")
     return value
 
 
@@ -161,36 +160,39 @@ class DuplicateMemberError(ValueError):
 
 
 def _object(members: list[tuple[str, Any]]) -> Claims:
-    found = dict(members)
-    if len(found) != len(members):
+    value = dict(members)
+    if len(value) != len(members):
         raise DuplicateMemberError
-    return found
+    return value
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_reject_constant)
 _ALGORITHMS = {name: pyjwt.PyJWS().get_algorithm_by_name(name) for name in ALGORITHMS}
 
 
 def _signed_claims(token: str, key: PublicKey) -> Claims:
-    """The library verifies the signature and reads nothing of the token: it would take a millisecond for a long one,
-    before anything is known about the sender."""
+    """Returns the claims of a token if the signature is valid.
+
+    The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one
+    before its sender is known.
+    """
     algorithm = algorithm_of(key)
-    if _read_head(token.partition(".")[0])[1] != algorithm:
+    if _parse_header(token.partition(".")[0])[1] != algorithm:
         raise InvalidToken("InvalidAlgorithmError")
     signed, _, encoded = token.encode().rpartition(b".")
     try:
         signature = base64.urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4))
-        # A signature has one spelling: the bits after its end are zero.
-        good = _base64url(signature) == encoded and _ALGORITHMS[algorithm].verify(signed, key, signature)
+        # Only the canonical encoding is accepted: unused bits at its end are zero.
+        is_valid = _base64url(signature) == encoded and _ALGORITHMS[algorithm].verify(signed, key, signature)
     except ValueError:
-        good = False
-    if not good:
+        is_valid = False
+    if not is_valid:
         raise InvalidToken("InvalidSignatureError")
-    return _read_part(signed.partition(b".")[2].decode(), "claims")
+    return _parse_part(signed.partition(b".")[2].decode(), "claims")
 
 
 def _check_times(claims: Claims, now: float, expired_for: int) -> None:
@@ -210,5 +212,5 @@ def _base64url(raw: bytes) -> bytes:
 
 
 def looks_like_jwt(token: str) -> bool:
-    """Whether a bearer token has the two dots of a JWT. Access keys never do."""
+    """Returns whether a bearer token has two dots like a JWT. Access keys have none."""
     return token.count(".") == 2

@@ -1,4 +1,4 @@
-"""Asymmetric key material: which keys are good enough, and their PEM and JWK forms."""
+"""Asymmetric keys: which ones are accepted, and their PEM, DER and JWK forms."""
 
 import base64
 import hashlib
@@ -21,8 +21,8 @@ MAX_PEM = 16 * 1024
 MAX_DER_BYTES = 2048  # an RSA key of 8,192 bits needs 1,100
 
 _PEM = re.compile(rb"-----BEGIN ((?:RSA )?)PUBLIC KEY-----([A-Za-z0-9+/=\s]*)-----END \1PUBLIC KEY-----")
-# The beginning of a SubjectPublicKeyInfo of the kinds of keys in use, or of a PKCS#1 key. OpenSSL checks other kinds
-# while it loads them: a Diffie-Hellman key of 12 kB takes it 140 ms.
+# The start of a SubjectPublicKeyInfo of the supported kinds of keys, or of a PKCS#1 key. OpenSSL checks keys of other
+# kinds while it loads them: a Diffie-Hellman key of 12 kB takes 140 ms. So they are rejected before.
 _DER = re.compile(
     rb"\x30(?:[\x00-\x7f]|\x81.|\x82..)(?:"
     rb"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00"  # rsaEncryption
@@ -39,15 +39,15 @@ GENERATE: dict[str, Callable[[], PrivateKey]] = {
     "EdDSA": ed25519.Ed25519PrivateKey.generate,
 }
 ALGORITHMS = tuple(GENERATE)
-CHEAP = ("ES256", "EdDSA")  # a tenth of the time of RS256, for those who can read them
+CHEAP = ("ES256", "EdDSA")  # signing takes a tenth of the time of RS256; not every client can verify them
 
 
 class UnusableKey(ValueError):
-    """The key cannot be used; the message says why."""
+    """The key is not accepted; the message names the reason."""
 
 
 def algorithm_of(key: PublicKey) -> str:
-    """The one algorithm a key is used with; refuses weak and odd keys, which the library loads without complaint."""
+    """Returns the one algorithm that a key is used with. Rejects weak and malformed keys, which the library accepts."""
     match key:
         case rsa.RSAPublicKey():
             numbers = key.public_numbers()
@@ -64,40 +64,40 @@ def algorithm_of(key: PublicKey) -> str:
 
 
 def signature_with(key: PrivateKey) -> Callable[[bytes], bytes]:
-    """What signs with this key and its one algorithm, in the form that a JWS has (RFC 7518 section 3, RFC 8037)."""
+    """Returns a function that signs with this key and its algorithm, in the form of a JWS (RFC 7518 §3, RFC 8037)."""
     match key:
         case rsa.RSAPrivateKey():
             scheme, digest = padding.PKCS1v15(), hashes.SHA256()
             return lambda text: key.sign(text, scheme, digest)
         case ec.EllipticCurvePrivateKey():
             algorithm = ec.ECDSA(hashes.SHA256())
-            return lambda text: _joined(*utils.decode_dss_signature(key.sign(text, algorithm)))
+            return lambda text: _concatenated(*utils.decode_dss_signature(key.sign(text, algorithm)))
         case ed25519.Ed25519PrivateKey():
             return key.sign
 
 
-def _joined(r: int, s: int) -> bytes:
+def _concatenated(r: int, s: int) -> bytes:
     return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
 
 def load_public(pem: str) -> PublicKey:
-    """A usable public key from PEM."""
+    """Returns the public key of a PEM text. Raises UnusableKey if it is not accepted."""
     if len(pem) > MAX_PEM:
         raise UnusableKey("the key is too long")
     if "PRIVATE KEY" in pem:
-        raise UnusableKey("this is a private key; a public one is wanted")
+        raise UnusableKey("expected a public key, not a private key")
     try:
         block = _PEM.search(pem.encode())
         raw = base64.b64decode(b"".join(block[2].split()), validate=True) if block else b""
     except ValueError:
         raw = b""
     if not raw:
-        raise UnusableKey("this is no PEM public key")
+        raise UnusableKey("expected a public key in PEM")
     return load_der(raw)
 
 
 def load_rsa_public(text: str) -> rsa.RSAPublicKey:
-    """An RSA key as clients send it: PEM, or base64 of DER (SubjectPublicKeyInfo or PKCS#1) or of PEM."""
+    """Returns an RSA key that a client has sent: PEM, or base64 of DER (SubjectPublicKeyInfo or PKCS#1) or of PEM."""
     if "-----BEGIN" in text:
         key = load_public(text)
     else:
@@ -106,15 +106,15 @@ def load_rsa_public(text: str) -> rsa.RSAPublicKey:
         try:
             raw = base64.b64decode(text, validate=True)
         except ValueError:
-            raise UnusableKey("this is neither PEM nor base64") from None
+            raise UnusableKey("expected PEM or base64") from None
         key = load_public(raw.decode("ascii", "replace")) if raw.startswith(b"-----BEGIN") else load_der(raw)
     if not isinstance(key, rsa.RSAPublicKey):
-        raise UnusableKey("an RSA key is wanted")
+        raise UnusableKey("expected an RSA key")
     return key
 
 
 def load_der(raw: bytes) -> PublicKey:
-    """Returns a usable public key from DER. Only the kinds of keys in use reach the library."""
+    """Returns the public key of DER data. Only the supported kinds of keys reach the library."""
     if not _DER.match(raw):
         raise UnusableKey("a key must be RSA, EC P-256 or Ed25519")
     if len(raw) > MAX_DER_BYTES:
@@ -123,7 +123,7 @@ def load_der(raw: bytes) -> PublicKey:
         # Reads PKCS#1 as well as SubjectPublicKeyInfo.
         key = serialization.load_der_public_key(raw)
     except (ValueError, UnsupportedAlgorithm):
-        raise UnusableKey("this is no public key") from None
+        raise UnusableKey("expected a public key") from None
     algorithm_of(key)  # type: ignore[arg-type]
     return key  # type: ignore[return-value]
 
@@ -131,7 +131,7 @@ def load_der(raw: bytes) -> PublicKey:
 def load_rsa_der(raw: bytes) -> rsa.RSAPublicKey:
     key = load_der(raw)
     if not isinstance(key, rsa.RSAPublicKey):
-        raise UnusableKey("an RSA key is wanted")
+        raise UnusableKey("expected an RSA key")
     return key
 
 
@@ -141,7 +141,7 @@ def load_private(pem: str) -> PrivateKey:
     try:
         key = serialization.load_pem_private_key(pem.encode(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise UnusableKey("this is no PEM private key") from None
+        raise UnusableKey("expected a private key in PEM") from None
     algorithm_of(key.public_key())  # type: ignore[arg-type]
     return key  # type: ignore[return-value]
 
@@ -157,19 +157,19 @@ def public_pem(key: PublicKey) -> str:
 
 
 def public_der(key: PublicKey) -> bytes:
-    """One spelling for a key, however it was sent."""
+    """Returns the canonical encoding of a key."""
     return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 def is_costly(key: PublicKey) -> bool:
-    """Whether one verification may take a millisecond: too long for the event loop."""
+    """Returns whether a verification may take a millisecond, which is too long for the event loop."""
     return isinstance(key, rsa.RSAPublicKey) and (
         key.key_size > CHEAP_RSA_BITS or key.public_numbers().e > USUAL_EXPONENT
     )
 
 
 def verify_rsa_signature(key: rsa.RSAPublicKey, signature: str, signed: bytes) -> bool:
-    """SHA-256 with RSA (PKCS#1 v1.5), the signature in strict base64."""
+    """Returns whether a signature (RSA PKCS#1 v1.5 with SHA-256, in strict base64) is valid."""
     try:
         key.verify(base64.b64decode(signature, validate=True), signed, padding.PKCS1v15(), hashes.SHA256())
     except (ValueError, InvalidSignature):
@@ -178,13 +178,13 @@ def verify_rsa_signature(key: rsa.RSAPublicKey, signature: str, signed: bytes) -
 
 
 def key_id(key: PublicKey) -> str:
-    """A stable name made from the key itself. It does not begin with a dash: on a command line that is an option."""
+    """Returns an id derived from the key. It never starts with a dash, which would be an option on a command line."""
     name = _base64url(hashlib.sha256(public_der(key)).digest()[:15])
     return f"_{name[1:]}" if name.startswith("-") else name
 
 
 def public_jwk(key: PublicKey, kid: str) -> dict[str, Any]:
-    """The published form: public members only, listed by name."""
+    """Returns the JWK of a public key."""
     jwk: dict[str, Any] = {"kid": kid, "use": "sig", "alg": algorithm_of(key)}
     match key:
         case rsa.RSAPublicKey():

@@ -1,4 +1,4 @@
-"""Mail addresses that a login may have: RFC 5321 without quoting, comments, groups and address literals.
+"""Validates the e-mail addresses of logins: RFC 5321 without quoting, comments, groups and address literals.
 
 ``local@domain``. The local part is 1 to 64 characters: letters, digits and ``!#$%&'*+-/=?^_`{|}~`` in parts that are
 separated by single dots. The domain is a host name; a name with letters beyond ASCII must be a valid IDN.
@@ -18,7 +18,7 @@ _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
 def check_mail_address(text: str) -> str:
-    """The same text; ValueError if mail could not be sent there."""
+    """Returns the text. Raises ValueError if it is not a deliverable address."""
     local, _, domain = text.rpartition("@")
     if len(text) > MAX_ADDRESS_LENGTH or not _is_local_part(local):
         raise ValueError(EXPECTED)
@@ -27,7 +27,7 @@ def check_mail_address(text: str) -> str:
 
 
 def ascii_domain(domain: str) -> str:
-    """The domain of an address as mail servers name it (A-labels); ValueError if it is none."""
+    """Returns the domain in A-labels, as mail servers use it. Raises ValueError if it is not a domain."""
     try:
         name = domain if domain.isascii() else idna.encode(domain, uts46=True).decode()
     except idna.IDNAError:
@@ -44,7 +44,7 @@ def _is_local_part(local: str) -> bool:
 
 
 def _is_allowed(character: str) -> bool:
-    """Beyond ASCII: letters, digits and the marks that belong to them."""
+    """Returns whether a local part may contain it. Non-ASCII characters must be letters, digits or combining marks."""
     return bool(_ATOM.fullmatch(character)) or (
         not character.isascii() and unicodedata.category(character)[0] in ("L", "M", "N")
     )

@@ -1,8 +1,8 @@
-"""IP addresses and networks, read strictly.
+"""Strict parsing of IP addresses and networks, and the networks that count as one client.
 
-The standard library is the parser, but not the judge: it takes integers and booleans for networks, netmasks for prefix
-lengths and zone ids for addresses; it calls 192.0.2.0/24 and ::ffff:8.8.8.8 private; and to it ::ffff:10.0.0.1 lies
-outside 10.0.0.0/8. Here only strings are read, and an IPv4-mapped IPv6 address *is* the IPv4 address, everywhere.
+The ``ipaddress`` module is too lenient: it accepts integers and booleans as networks, netmasks as prefix lengths, and
+zone ids in addresses; it calls 192.0.2.0/24 and ::ffff:8.8.8.8 private; and ::ffff:10.0.0.1 is not in 10.0.0.0/8. Here
+only strings are accepted, and an IPv4-mapped IPv6 address is the IPv4 address everywhere.
 """
 
 import re
@@ -14,9 +14,9 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 MAX_FIXED_NETWORKS = 64
-SITE_FACTOR = 10  # an IPv6 /48 may do so many times as much as a /64 of it
+SITE_FACTOR = 10  # the limits of an IPv6 /48 are so many times those of a /64
 
-# RFC 1918 and RFC 4193, and nothing else: `is_private` also counts documentation, benchmark and link-local ranges.
+# RFC 1918 and RFC 4193 only: `is_private` also includes documentation, benchmark and link-local ranges.
 PRIVATE: tuple[Network, ...] = (
     IPv4Network("10.0.0.0/8"),
     IPv4Network("172.16.0.0/12"),
@@ -24,21 +24,21 @@ PRIVATE: tuple[Network, ...] = (
     IPv6Network("fc00::/7"),
 )
 
-# 45 characters are the longest IPv6 notation. Without "%" there is no zone id, which means nothing on another machine.
+# The longest IPv6 notation has 45 characters. Zone ids ("%") are rejected: they have a meaning on one machine only.
 _ADDRESS = re.compile(r"[0-9A-Fa-f:.]{2,45}")
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}")
 _MAPPED_BITS = 96
 
 
 def parse_address(text: str) -> Address:
-    """Read one address; an IPv4-mapped IPv6 address comes back as IPv4."""
+    """Returns an address; an IPv4-mapped IPv6 address becomes IPv4."""
     return _unmapped(_read_address(text))
 
 
 def parse_network(text: str) -> Network:
-    """Read one network; without a mask it is a single address, and host bits are masked."""
+    """Returns a network. Without a mask it is a single address; host bits are cleared."""
     if not isinstance(text, str):
-        raise ValueError("not a network in CIDR notation")  # noqa: TRY004 - callers handle one kind of refusal
+        raise ValueError("not a network in CIDR notation")  # noqa: TRY004 - callers catch one exception
     host, slash, mask = text.partition("/")
     address = _read_address(host)
     if slash and not _PREFIX.fullmatch(mask):
@@ -56,28 +56,28 @@ def parse_network(text: str) -> Network:
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Read a comma-separated list of networks; a blank text is the empty list."""
+    """Returns the networks of a comma-separated list; a blank text is the empty list."""
     if not text.strip():
         return ()
     return _read_each(parse_network, (item.strip() for item in text.split(",")))
 
 
 def contains(networks: Iterable[Network], address: Address) -> bool:
-    """Tell whether one of the networks holds the address, IPv4-mapped notation or not on either side."""
+    """Returns whether one of the networks contains the address; either may be in IPv4-mapped notation."""
     plain = _unmapped(address)
     return any(plain in _unmapped_network(network) for network in networks)
 
 
 def intersection(first: Iterable[Network], second: Iterable[Network]) -> tuple[Network, ...]:
-    """The networks that hold exactly the addresses of both lists: of two networks that overlap, the smaller one."""
+    """Returns the networks of the addresses that are in both lists: of two that overlap, the smaller one."""
     others = tuple(second)
-    found = dict.fromkeys(
+    networks = dict.fromkeys(
         one if _inside(one, other) else other
         for one in first
         for other in others
         if _inside(one, other) or _inside(other, one)
     )
-    return tuple(found)
+    return tuple(networks)
 
 
 def client_network(address: Address) -> Address | Network:
@@ -98,7 +98,7 @@ def client_networks(address: Address) -> tuple[Address | Network, Network | None
 
 
 def private_networks(values: Sequence[str]) -> tuple[Network, ...]:
-    """Read a list of private networks (`fixed_ips`), without duplicates, in the order given."""
+    """Returns a list of private networks (`fixed_ips`) without duplicates, in the given order."""
     if isinstance(values, str | bytes):  # a string is a sequence of strings, too
         raise ValueError("must be an array of networks")  # noqa: TRY004 - as above
     if len(values) > MAX_FIXED_NETWORKS:
@@ -112,7 +112,7 @@ def _read_address(text: object) -> Address:
     try:
         return ip_address(text)
     except ValueError:
-        raise ValueError("not an IP address") from None  # the original repeats the input
+        raise ValueError("not an IP address") from None  # the original error quotes the input
 
 
 def _read_private(text: str) -> Network:
@@ -123,7 +123,7 @@ def _read_private(text: str) -> Network:
 
 
 def _read_each(read: Callable[[str], Network], values: Iterable[str]) -> tuple[Network, ...]:
-    """Read networks; the error names the position of the bad one, never its text, which anyone may have sent."""
+    """Returns networks. The error names the position of the invalid one, not its text, which is untrusted."""
     networks: list[Network] = []
     for index, value in enumerate(values):
         try:
@@ -148,5 +148,5 @@ def _unmapped_network(network: Network) -> Network:
 
 
 def _inside(inner: Network, outer: Network) -> bool:
-    # subnet_of raises for two versions; and its types want one version on both sides.
+    # subnet_of raises if the versions differ.
     return inner.network_address in outer and inner.broadcast_address in outer

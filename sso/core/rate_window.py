@@ -1,16 +1,16 @@
-"""How many events happen within a moving stretch of time."""
+"""Limits the number of events within a sliding window of time, in memory."""
 
 from collections import deque
 
 
 class RateWindow:
-    def __init__(self, most: int, seconds: float) -> None:
+    def __init__(self, max_events: int, seconds: float) -> None:
+        self._max_events = max_events
         self._seconds = seconds
-        self._times: deque[float] = deque(maxlen=most)
-        self._most = most
+        self._times: deque[float] = deque(maxlen=max_events)
 
     def exceeded(self, now: float) -> bool:
-        """Counts an event. True if it is one more than allowed within the last seconds."""
-        full = len(self._times) == self._most and now - self._times[0] < self._seconds
+        """Counts an event. Returns whether more than ``max_events`` happened within the last ``seconds``."""
+        is_exceeded = len(self._times) == self._max_events and now - self._times[0] < self._seconds
         self._times.append(now)
-        return full
+        return is_exceeded

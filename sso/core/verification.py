@@ -1,6 +1,6 @@
-"""Costly signature verifications, in a bounded thread that is fair between clients.
+"""Runs expensive signature verifications in a thread that is bounded and fair between clients.
 
-A verification with the largest RSA key takes about a millisecond, and the library holds the interpreter meanwhile.
+A verification with the largest RSA key takes about a millisecond, and the library holds the GIL meanwhile.
 """
 
 from collections.abc import Callable

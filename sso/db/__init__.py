@@ -1,1 +1,1 @@
-"""PostgreSQL: the bridge to it, its tables and migrations, the embedded server, and wake-ups between processes."""
+"""PostgreSQL: access from Trio, tables, migrations, the embedded server, and notifications between processes."""

@@ -19,7 +19,7 @@ REFRESH_S = "2"
 TITLES = {
     "done": _("Back to your game"),
     "waiting": _("Back to your game"),
-    "gone": _("Back to your game"),
+    "not_responding": _("Back to your game"),
     "used": _("Already used"),
     "stopped": _("Stopped"),
 }
@@ -84,10 +84,10 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             return await show_outcome("used", view, session)
         if view.delivered:
             return await show_outcome("done", view, session)
-        return await show_outcome("waiting" if view.waiting else "gone", view, session)
+        return await show_outcome("waiting" if view.waiting else "not_responding", view, session)
 
     async def show_outcome(outcome: str, view: ConfirmationView, session: Session) -> Response:
-        signed_in = outcome in ("done", "waiting", "gone")
+        signed_in = outcome in ("done", "waiting", "not_responding")
         return await page(
             "game_result.html",
             page_title=TITLES[outcome],

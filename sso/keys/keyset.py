@@ -12,7 +12,7 @@ import structlog
 import trio
 
 from sso.core import keys as key_material
-from sso.core.encryption import Keyring, SealError
+from sso.core.encryption import EncryptionError, Keyring
 from sso.core.jwt import Signer
 from sso.core.keys import PublicKey
 from sso.db.errors import DatabaseError
@@ -68,7 +68,7 @@ class KeySet:
         return sorted({member.signer.algorithm for member in self._members.values()})
 
     async def load(self) -> None:
-        """Reads the published keys. An unusable key is logged and left out. Raises SealError if no key can sign."""
+        """Reads the published keys. Logs and skips unusable keys. Raises EncryptionError if no key can sign."""
         known = self._members
         members: dict[str, _Member] = {}
         reason = "there is no signing key"
@@ -84,14 +84,14 @@ class KeySet:
         for member in sorted(members.values(), key=lambda member: member.starts_at):
             chains.setdefault(member.signer.algorithm if member.side else "", []).append(member)
         if "" not in chains:
-            raise SealError(reason)
+            raise EncryptionError(reason)
         self._members, self._chains = members, chains
         self.jwks = orjson.dumps({"keys": [member.jwk for member in members.values()]})
 
     def _member(self, key: StoredKey, known: _Member | None) -> _Member:
         if known is not None:
             return known
-        private = key_material.load_private(self._keyring.open(purpose(key.kid), key.private_sealed))
+        private = key_material.load_private(self._keyring.decrypt(purpose(key.kid), key.private_sealed))
         public = private.public_key()
         if key_material.algorithm_of(public) != key.algorithm:
             raise key_material.UnusableKey("the key does not match its algorithm")
@@ -113,5 +113,5 @@ class KeySet:
                     await self.load()
                 except DatabaseError as error:
                     log.warning("keys.read_failed", reason=str(error))
-                except SealError as error:  # no key of the database can sign, but those in memory can
+                except EncryptionError as error:  # no key of the database can sign, but those in memory can
                     log.error("keys.decryption_failed", reason=str(error))

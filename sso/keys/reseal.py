@@ -12,7 +12,7 @@ from typing import Any
 import trio
 from sqlalchemy import Column, Table
 
-from sso.core.encryption import Keyring, SealError, place
+from sso.core.encryption import EncryptionError, Keyring, column_purpose
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import metadata
@@ -30,7 +30,7 @@ def _report(progress: Progress, before: int, done: int) -> None:
     progress(before + done)
 
 
-class ResealIncomplete(SealError):
+class ResealIncomplete(EncryptionError):
     """Some values are still sealed with an old key; the others have been replaced."""
 
 
@@ -45,7 +45,7 @@ class SealedValue:
 
     @property
     def purpose(self) -> str:
-        return place(f"{self.table.name}.{self.column.name}", self.key)
+        return column_purpose(f"{self.table.name}.{self.column.name}", self.key)
 
 
 @dataclass
@@ -118,8 +118,10 @@ class Reseal:
         new: list[tuple[SealedValue, str]] = []
         for value in values:
             try:
-                new.append((value, self._keyring.seal(value.purpose, self._keyring.open(value.purpose, value.sealed))))
-            except SealError as error:
+                new.append(
+                    (value, self._keyring.encrypt(value.purpose, self._keyring.decrypt(value.purpose, value.sealed)))
+                )
+            except EncryptionError as error:
                 result.damaged.append(f"{value.purpose} ({error})")
         if not new:
             return

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sso.core import keys as key_material
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.db.database import Database
 from sso.db.notifications import notify
 from sso.db.statement import Statement
@@ -68,7 +68,7 @@ class StoredKey:
 
 
 def purpose(kid: str) -> str:
-    return place("signing_keys.private_sealed", kid)
+    return column_purpose("signing_keys.private_sealed", kid)
 
 
 class KeyStore:
@@ -105,8 +105,8 @@ class KeyStore:
         async def work(tx: Transaction) -> str:
             await tx.value(_LOCK)
             for row in await tx.rows(_PUBLISHED):
-                # Raises SealError if this process has another master key than the service, which could not use the key.
-                self._keyring.open(purpose(row["kid"]), row["private_sealed"])
+                # Raises EncryptionError if this process has another master key than the service.
+                self._keyring.decrypt(purpose(row["kid"]), row["private_sealed"])
             kid = await self._add(tx, algorithm, side=side, delay=float(LEAD_S))
             keep = float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S)
             await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
@@ -139,7 +139,7 @@ class KeyStore:
             algorithm=algorithm,
             side=side,
             public_pem=key_material.public_pem(public),
-            private_sealed=self._keyring.seal(purpose(kid), key_material.private_pem(private)),
+            private_sealed=self._keyring.encrypt(purpose(kid), key_material.private_pem(private)),
             delay=delay,
         )
         await notify(tx, TOPIC)

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from sqlalchemy import select
 
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import secret_token
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -54,7 +54,7 @@ class ClientStore:
         self._database = database
         self._keyring = keyring
         # Decrypting the same text always gives the same secret, so the result can be cached.
-        self._decrypt = lru_cache(MAX_CACHED_SECRETS)(keyring.open)
+        self._decrypt = lru_cache(MAX_CACHED_SECRETS)(keyring.decrypt)
         self._find = Batch(database, _FIND)
 
     async def get(self, client_id: str) -> Client | None:
@@ -104,7 +104,7 @@ class ClientStore:
 
     async def _set_secrets(self, tx: Runner, client_id: str, secrets: Sequence[str]) -> None:
         encrypted = [
-            self._keyring.seal(secret_purpose(client_id, column), secret)
+            self._keyring.encrypt(secret_purpose(client_id, column), secret)
             for column, secret in zip(("secret_sealed", "second_sealed"), secrets, strict=False)
         ]
         first, second = (*encrypted, None, None)[:2]
@@ -145,4 +145,4 @@ def _still_has(uri: str, old: Client, new: Client) -> bool:
 
 
 def secret_purpose(client_id: str, column: str = "secret_sealed") -> str:
-    return place(f"oauth_clients.{column}", client_id)
+    return column_purpose(f"oauth_clients.{column}", client_id)

@@ -9,7 +9,7 @@ from sso.core.net import Address
 from sso.perm.caller import Caller
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
-from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
+from sso.perm.engine.rights import META_NAMES, Rights, secret_rights
 from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 
@@ -90,7 +90,7 @@ class Authorizer:
 
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
     """The refusal to read or write these sections of a user's record; no sections mean that any of them would do."""
-    words = dict.fromkeys(word for section, word in META_WORDS.items() if not sections or section in sections)
+    words = dict.fromkeys(word for section, word in META_NAMES.items() if not sections or section in sections)
     return Forbidden(f"{right} of {', '.join(words) if sections else join_alternatives(list(words))} is required")
 
 

@@ -117,9 +117,9 @@ class CallerAuthenticator:
             raise _missing_factor(credentials)
         is_site = "fac" not in claims
         if is_site and not (rule.subject is Subject.USER_DATA and fields.get("action") == "get"):
-            raise Forbidden("a token that was exchanged for a web site only reads meta/data")
+            raise Forbidden("a token that was exchanged for a web site can only read meta/data")
         if is_from_game(claims) and not self._game_admin and _is_administrative(rule, fields, user_id):
-            raise Forbidden("a sign-in to a game is not enough for administrative calls")
+            raise Forbidden("a login from a game is not accepted for administrative requests")
         return Caller(
             user_id,
             credentials.address,
@@ -170,7 +170,7 @@ def _missing_factor(credentials: PresentedCredentials) -> Unauthorized:
     if credentials.factor is not None:
         return Unauthorized("invalid token: Factor is not the one that the JWT was issued for")
     if credentials.service_jwt or not looks_like_jwt(credentials.bearer):
-        return Unauthorized("invalid token: the header Factor is required, nothing replaces it in this call")
+        return Unauthorized("invalid token: the header Factor is required, nothing replaces it for this request")
     return Unauthorized("invalid token: the header Factor is required")
 
 

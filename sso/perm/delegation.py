@@ -41,10 +41,10 @@ from sso.perm.stores.project_state import (
     read_users,
 )
 
-NOT_HELD = "role %s: only those who hold all its rules may give it or take it away"
+NOT_HELD = "role %s: only a caller who has all its rules may give it or take it away"
 # The name of the role may be hidden from the caller.
-NOT_GRANTABLE = "this gives or takes away a role of an application that you do not hold there"
-ACCESS_CHANGED = "this changes the access of members with roles that you do not hold"
+NOT_GRANTABLE = "this change gives or takes away a role of an application that you do not have there"
+ACCESS_CHANGED = "this change affects the access of members with roles that you do not have"
 
 
 @asynccontextmanager

@@ -196,8 +196,9 @@ class HypercornConnection(TCPServer):
             piece = b""
             with exchange.reading_body:
                 piece = await self._reader.read_body_piece(body, deadline)
-            if exchange.reading_body.cancelled_caught:
+            if self._closed:  # the application responded while a piece arrived
                 await self._discard_input()
+                return False
             if not piece:
                 return False
             exchange.reading_body = trio.CancelScope()

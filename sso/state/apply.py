@@ -54,7 +54,7 @@ _LOCK_CLIENT = Statement(
 # Error texts for unique constraints. A concurrent change can violate them although this code has checked.
 _CONSTRAINT_ERRORS = {
     "uq_applications_name_in_project": NAME_TAKEN,
-    "pk_project_names": "this title, or one of the aliases, is taken",
+    "pk_project_names": "title or aliases: already used by another project",
     "pk_projects": "this title is taken",
 }
 
@@ -174,9 +174,9 @@ class Applier:
             if (
                 old is None
                 or old.totp_sealed is None
-                or self._keyring.open(purpose, old.totp_sealed) != part.totp_secret
+                or self._keyring.decrypt(purpose, old.totp_sealed) != part.totp_secret
             ):
-                values["totp_sealed"] = self._keyring.seal(purpose, part.totp_secret)
+                values["totp_sealed"] = self._keyring.encrypt(purpose, part.totp_secret)
         return values
 
     async def _write_audit_entry(self, tx: Transaction, operation: str, target: str, before: Any, after: Any) -> None:
@@ -190,9 +190,9 @@ class Applier:
         if part.client_secret is not None and (
             old is None
             or old["secret_sealed"] is None
-            or self._keyring.open(purpose, old["secret_sealed"]) != part.client_secret
+            or self._keyring.decrypt(purpose, old["secret_sealed"]) != part.client_secret
         ):
-            values |= {"secret_sealed": self._keyring.seal(purpose, part.client_secret), "second_sealed": None}
+            values |= {"secret_sealed": self._keyring.encrypt(purpose, part.client_secret), "second_sealed": None}
         if old is None:
             if part.public is False and part.client_secret is None:
                 # A new client without a secret would be a public client, which does not authenticate.

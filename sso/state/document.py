@@ -13,6 +13,7 @@ from sso.core.mail_address import check_mail_address
 from sso.oauth.model import CLIENT_ID
 from sso.state.location import DocumentError
 from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
+from sso.web.request_model import expectation
 
 __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
 
@@ -166,7 +167,7 @@ def _parse_accounts(value: dict[str, Any]) -> _Accounts:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-        problem = "unknown field" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        problem = "unknown field" if first["type"] == "extra_forbidden" else expectation(first)
         raise DocumentError(f"{where or 'the document'}: {problem}") from None
     _check_unique("users", "login", [login_key(user.login) for user in accounts.users])
     _check_unique("users", "user_id", [user.user_id for user in accounts.users])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.browser import SESSION, App, Browser, fresh_browser, mailed_codes, new_user
+from tests.kit.browser import SESSION, AuthenticatorApp, Browser, fresh_browser, mailed_codes, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -89,14 +89,14 @@ def test_password_accepts_any_characters(browser: Browser, server: Server, login
 
 
 def displayed_secret(browser: Browser) -> str:
-    found = re.search(r"<code>([A-Z2-7 ]+)</code>", browser.page.text)
-    assert found
-    return found[1].replace(" ", "")
+    match = re.search(r"<code>([A-Z2-7 ]+)</code>", browser.page.text)
+    assert match
+    return match[1].replace(" ", "")
 
 
 def test_totp_setup_with_the_shown_secret_succeeds(browser: Browser, server: Server, login: str) -> None:
     browser.get("/account/totp")
-    app = App(displayed_secret(browser))
+    app = AuthenticatorApp(displayed_secret(browser))
     code = app.code()
     assert "<svg" in browser.page.text
     answer = browser.submit("/account/totp", otp=code, current_password=PASSWORD)
@@ -104,7 +104,7 @@ def test_totp_setup_with_the_shown_secret_succeeds(browser: Browser, server: Ser
     assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
     with Browser(server) as other:
         assert other.follow(other.sign_in(login)).status_code == 200
-        assert other.submit("/login/code", otp=code).status_code == 401  # it has been used, here
+        assert other.submit("/login/code", otp=code).status_code == 401  # this code has been used
         assert other.submit("/login/code", otp=app.code()).status_code == 303
 
 
@@ -132,11 +132,11 @@ def test_totp_setup_with_wrong_code_or_password_fails(
 ) -> None:
     browser.get("/account/totp")
     secret = displayed_secret(browser)
-    app = App(secret)
+    app = AuthenticatorApp(secret)
     otp = app.code() if password == "wrong" else app.wrong()
     assert browser.submit("/account/totp", otp=otp, current_password=password).status_code == 422
     assert browser.problem.startswith(problem)
-    assert displayed_secret(browser) == secret  # to be tried again, not scanned again
+    assert displayed_secret(browser) == secret  # the user can retry without scanning again
     with Browser(server) as other:
         assert other.sign_in(login).headers["Location"] == "/account"
     assert browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD).status_code == 303
@@ -155,7 +155,7 @@ def test_forged_totp_setup_starts_over(browser: Browser, setup: str) -> None:
 def test_totp_setup_of_another_user_starts_over(browser: Browser, server: Server) -> None:
     with fresh_browser(server, new_user(server)) as attacker:
         attacker.get("/account/totp")
-        app, setup = App(displayed_secret(attacker)), attacker.form("/account/totp")["setup"]
+        app, setup = AuthenticatorApp(displayed_secret(attacker)), attacker.form("/account/totp")["setup"]
     browser.get("/account/totp")
     answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
     assert answer.headers["Location"] == "/account/totp"
@@ -164,7 +164,7 @@ def test_totp_setup_of_another_user_starts_over(browser: Browser, server: Server
 
 
 def test_removing_totp_requires_the_password(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         browser.submit("/login/code", otp=app.code())
@@ -208,7 +208,7 @@ def test_sessions_are_listed_with_device_and_address(browser: Browser, server: S
         assert sorted(listed_devices(browser)) == ["Browser", "Firefox on Linux"]
         assert browser.page.text.count("This browser") == 1
         assert browser.page.text.count("127.0.0.1") == 2
-        assert listed_devices(other)[0] == "Firefox on Linux"  # one's own comes first
+        assert listed_devices(other)[0] == "Firefox on Linux"  # the current session comes first
 
 
 def test_session_can_be_ended_from_another_session(browser: Browser, server: Server, login: str) -> None:
@@ -255,6 +255,6 @@ def test_account_page_contains_no_session_secret(browser: Browser, server: Serve
         for secret in (browser.cookie(), other.cookie()):
             assert secret
             assert secret not in browser.page.text
-        # What names a session in the list does not open it.
+        # The id of a session in the list is not its secret.
         other.set_cookie(browser.form("/account/sessions/end")["id"].ljust(43, "A"), SESSION)
         assert not other.is_signed_in

@@ -178,23 +178,26 @@ async def test_disabled_user_does_not_affect_others_in_its_batch(services: Servi
 async def test_logins_that_replace_the_same_cookies_all_get_a_session(services: Services) -> None:
     before, user = await add_user(services), await add_user(services)
     old = await services.sessions.start(before, "login", HERE, "")
-    owing = await services.sessions.start_challenge(before)
+    challenge = await services.sessions.start_challenge(before)
     other = await services.sessions.start(before, "login", HERE, "")
-    start = partial(services.sessions.start, user, "login", HERE, "", session=old.secret, visit=owing)
+    start = partial(services.sessions.start, user, "login", HERE, "", session=old.secret, visit=challenge)
     secrets = {session.secret for session in await run_concurrently([start() for _ in range(MANY)])}
     assert len(secrets) == MANY
     assert all([await services.sessions.look_up(secret, HERE) for secret in secrets])
     assert await services.sessions.look_up(old.secret, HERE) is None
-    assert await services.sessions.challenged_user(owing) is None
+    assert await services.sessions.challenged_user(challenge) is None
     assert await services.sessions.look_up(other.secret, HERE)
 
 
 async def test_session_in_the_visit_cookie_ends_as_well(services: Services) -> None:
     user = await add_user(services)
-    old, owing = await services.sessions.start(user, "login", HERE, ""), await services.sessions.start_challenge(user)
-    await services.sessions.start(user, "login", HERE, "", session=owing, visit=old.secret)
+    old, challenge = (
+        await services.sessions.start(user, "login", HERE, ""),
+        await services.sessions.start_challenge(user),
+    )
+    await services.sessions.start(user, "login", HERE, "", session=challenge, visit=old.secret)
     assert await services.sessions.look_up(old.secret, HERE) is None
-    assert await services.sessions.challenged_user(owing) is None
+    assert await services.sessions.challenged_user(challenge) is None
 
 
 async def test_login_does_not_wait_for_a_change_of_another_user(services: Services) -> None:

@@ -9,7 +9,7 @@ from sso.core.encryption import Keyring, MasterKey
 from sso.core.ids import secret_token
 from sso.db.database import Database
 from sso.services import Services
-from tests.kit.browser import App, Browser, fresh_browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server
 
@@ -51,7 +51,7 @@ def test_stranger_cannot_lock_out_a_browser_that_has_signed_in_before(server: Se
 
 
 def test_stranger_cannot_lock_out_the_second_factor_of_a_known_browser(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         assert browser.submit("/login/code", otp=app.code()).status_code == 303
@@ -187,7 +187,9 @@ async def test_forged_device_cookies_are_not_recognized(services: Services, data
     forged += [f"{other.split('.')[0]}.{entry}", f"é{good[1:]}", stranger, ".".join([name] + [entry] * 50)]
     for cookie in forged:
         assert await devices.recognize_browser(ann.login_key, cookie) == "", cookie
-        assert await devices.recognize_browser(ann.login_key, devices.cookie_for(ann, cookie))  # a sign-in repairs any
+        assert await devices.recognize_browser(
+            ann.login_key, devices.cookie_for(ann, cookie)
+        )  # a login replaces a forged cookie
     assert await devices.recognize_browser(bob.login_key, good) == ""
 
 

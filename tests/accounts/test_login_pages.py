@@ -76,7 +76,7 @@ def test_wrong_password_shows_the_form_again(browser: Browser, server: Server, p
     answer = browser.sign_in(login, password)
     assert answer.status_code == 401
     assert browser.problem == "The e-mail address or password is incorrect."
-    assert browser.form("/login")["login"] == login  # not to be typed again
+    assert browser.form("/login")["login"] == login  # the form keeps the login
     assert not password or password not in answer.text
     assert not browser.is_signed_in
     assert browser.submit("/login", password=PASSWORD).status_code == 303
@@ -99,7 +99,7 @@ def test_login_ignores_a_foreign_next(browser: Browser, login: str, path: str) -
     browser.get("/login", params={"next": path})
     assert "evil.example" not in browser.page.text
     assert browser.submit("/login", login=login, password=PASSWORD).headers["Location"] == "/account"
-    # Somebody may have put it into the form, or be signed in already.
+    # The value may come from the form, or the user may already be signed in.
     assert browser.get("/login", params={"next": path}).headers["Location"] == "/account"
     browser.http.cookies.clear()
     assert browser.sign_in(login, next=path).headers["Location"] == "/account"
@@ -150,7 +150,7 @@ def test_failed_login_does_not_reveal_whether_the_user_exists(server: Server, br
     login = "nobody-knows@example.com" if way == "unknown" else new_user(server, **fields)
     password = PASSWORD if "right" in way or way == "unknown" else "wrong"
     by_page, by_api = failed_login(browser, login, password)
-    # The most ordinary case is the measure.
+    # The reference is a wrong password of an ordinary user.
     with Browser(server) as other:
         assert (by_page, by_api) == failed_login(other, new_user(server), "wrong")
 

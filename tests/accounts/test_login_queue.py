@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
@@ -14,7 +13,7 @@ from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import User
 from sso.core.net import SITE_FACTOR, Address, parse_address
 from sso.services import Services
-from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.conditions import until_true
 from tests.kit.postgres import Postgres
@@ -175,72 +174,49 @@ def test_logins_of_disconnected_clients_are_not_hashed(slow: Server) -> None:
         assert hashed < count / 4
 
 
-def test_successful_logins_of_an_account_are_limited(postgres_server: Postgres, tmp_path: Path) -> None:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "7"}
-    with running(tmp_path, **settings) as server, server.client() as client:
-        login, other = new_user(server), new_user(server)
-        statuses = [client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(9)]
-        assert statuses == [200] * 7 + [429] * 2
+@pytest.fixture(scope="module")
+def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that allows three logins per minute and account."""
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "3"}
+    with running(tmp_path_factory.mktemp("limited"), **settings) as server:
+        yield server
+
+
+def test_successful_logins_of_an_account_are_limited(limited: Server) -> None:
+    with limited.client() as client:
+        login, other = new_user(limited), new_user(limited)
+        statuses = [client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(5)]
+        assert statuses == [200] * 3 + [429] * 2
         answer = client.post(LOGIN, json={"login": login, "password": PASSWORD})
         assert 1 <= int(answer.headers["Retry-After"]) <= 61
         assert client.post(LOGIN, json={"login": other, "password": PASSWORD}).status_code == 200
-        query(server, "UPDATE throttle SET since = since - interval '61 s', blocked_until = now()")
+        query(limited, "UPDATE throttle SET since = since - interval '61 s', blocked_until = now()")
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200
 
 
-def test_correct_passwords_without_code_are_limited(postgres_server: Postgres, tmp_path: Path) -> None:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_ACCOUNT": "3"}
-    with running(tmp_path, **settings) as server, server.client() as client:
-        login = new_user(server, email_2fa=True)
+def test_correct_passwords_without_code_are_limited(limited: Server) -> None:
+    with limited.client() as client:
+        login = new_user(limited, email_2fa=True)
         statuses = [client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(4)]
         assert statuses == [401, 401, 401, 429]
 
 
-def test_password_without_code_cannot_use_up_the_logins_of_known_devices(
-    postgres_server: Postgres, tmp_path: Path
-) -> None:
+def test_password_without_code_cannot_use_up_the_logins_of_known_devices(limited: Server) -> None:
     """An attacker with the password but no code must not keep the owner from signing in and changing the password."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ACCOUNT": "3"}
-    with running(tmp_path, **settings) as server, server.client() as thief, Browser(server) as owner:
-        login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    with limited.client() as attacker, Browser(limited) as owner:
+        login, app = new_user(limited, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
         owner.follow(owner.sign_in(login))
         owner.follow(owner.submit("/login/code", otp=app.code()))
-        statuses = [thief.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(5)]
+        statuses = [attacker.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(5)]
         assert statuses[-1] == 429
-        with Browser(server) as known:
+        with Browser(limited) as known:
             known.set_cookie(owner.cookie(DEVICE) or "", DEVICE)
             assert known.sign_in(login).status_code == 303
         owner.open_account()
         fields = {"current_password": PASSWORD, "new_password": "a better one", "repeat_password": "a better one"}
         assert owner.submit("/account/password", **fields).status_code == 303
-        with Browser(server) as known:
+        with Browser(limited) as known:
             fields = {"password": "a better one"}
             known.set_cookie(owner.cookie(DEVICE) or "", DEVICE)
-            assert [known.sign_in(login, **fields).status_code for _ in range(4)][-1] == 429  # they have a limit, too
-
-
-def test_oldest_browser_session_ends_beyond_fifty(server: Server) -> None:
-    login = new_user(server)
-    with Browser(server) as first, Browser(server) as second:
-        first.sign_in(login)
-        second.sign_in(login)
-        copy = """INSERT INTO browser_sessions (digest, id, user_id, created, last_seen, expires)
-            SELECT sha256(convert_to(n::text || s.id, 'UTF8')), n::text || s.id, s.user_id, now(), now(), s.expires
-            FROM (SELECT s.* FROM browser_sessions s JOIN users USING (user_id) WHERE login = $1 LIMIT 1) s,
-            generate_series(1, 47) AS n"""
-        query(server, copy, login)
-        with Browser(server) as third:
-            third.sign_in(login)
-            assert first.is_signed_in
-            with Browser(server) as fourth:
-                fourth.sign_in(login)
-                signed_in = [browser.is_signed_in for browser in (first, second, third, fourth)]
-    assert signed_in == [False, True, True, True]
-
-
-async def test_number_of_sessions_is_limited_under_concurrency(services: Services) -> None:
-    user = await add_user(services)
-    async with trio.open_nursery() as nursery:
-        for _ in range(70):
-            nursery.start_soon(services.sessions.start, user, "login", HERE, "")
-    assert len(await services.sessions.list(user.user_id)) == 50
+            statuses = [known.sign_in(login, **fields).status_code for _ in range(4)]
+            assert statuses[-1] == 429  # known devices have a limit as well

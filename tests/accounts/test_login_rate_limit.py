@@ -1,4 +1,7 @@
-"""Rate limits for accounts and addresses, on every way to a session or a token."""
+"""Rate limits for accounts and addresses, on every way to a session or a token.
+
+More than 300 lines, because the tests share the generators that fail on each of these ways.
+"""
 
 import itertools
 import math
@@ -12,15 +15,15 @@ import pytest
 import trio
 
 from tests.accounts.test_account_pages import displayed_secret
-from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
 LOGIN = "/proxy/api/login"
-FREE = 5  # failures of an account that need no wait
+FREE = 5  # failures of an account before it is blocked
 PER_ADDRESS = 10
-# The counter that was charged last. A charge sets ``expires`` to 15 minutes later, so the wait it caused can be read.
+# The counter that was charged last: a charge sets ``expires`` to 15 minutes later.
 _LAST = "(SELECT key FROM throttle WHERE expires <= now() + interval '15 min' ORDER BY expires DESC LIMIT 1)"
 WAIT = f"SELECT extract(epoch FROM blocked_until - expires + interval '15 min') FROM throttle WHERE key = {_LAST}"
 BLOCK = f"UPDATE throttle SET blocked_until = now() + interval '1 minute' WHERE key = {_LAST}"
@@ -69,7 +72,7 @@ def last_block_seconds(server: Server) -> float:
     return float(wait)
 
 
-# Each way in: how a browser (that knows what is right, up to there) begins, and then fails as often as it is asked to.
+# Each way to log in: a generator that prepares the browser and then fails at every step.
 Failing = Callable[[Browser, str], Iterator[httpx.Response]]
 
 
@@ -86,13 +89,13 @@ def by_page(browser: Browser, login: str) -> Iterator[httpx.Response]:
 def by_code(browser: Browser, login: str) -> Iterator[httpx.Response]:
     browser.follow(browser.sign_in(login))
     while True:
-        yield browser.submit("/login/code", otp=App(TOTP_SECRET).wrong())
+        yield browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).wrong())
 
 
 def by_code_of_the_login_operation(browser: Browser, login: str) -> Iterator[httpx.Response]:
     fields = {"login": login, "password": PASSWORD}
     while True:
-        yield browser.http.post(LOGIN, json={**fields, "otp": App(TOTP_SECRET).wrong()})
+        yield browser.http.post(LOGIN, json={**fields, "otp": AuthenticatorApp(TOTP_SECRET).wrong()})
 
 
 def by_form(action: str, *fields: str) -> Failing:
@@ -112,7 +115,7 @@ def by_enrolment(browser: Browser, login: str) -> Iterator[httpx.Response]:
     browser.get("/account/totp")
     secret = displayed_secret(browser)
     while True:
-        yield browser.submit("/account/totp", current_password="wrong", otp=App(secret).code())
+        yield browser.submit("/account/totp", current_password="wrong", otp=AuthenticatorApp(secret).code())
 
 
 WAYS: dict[str, tuple[Failing, dict[str, Any]]] = {
@@ -123,7 +126,7 @@ WAYS: dict[str, tuple[Failing, dict[str, Any]]] = {
 }
 
 
-# A signed-in browser is a known device, with a counter of its own.
+# A signed-in browser is a known device and has its own counter.
 FORMS = {
     "change of password": by_form("/account/password", "new_password", "repeat_password"),
     "setting up an app": by_enrolment,
@@ -153,7 +156,7 @@ def test_account_is_blocked_after_five_failures(server: Server, way: str) -> Non
         assert last_block_seconds(server) == 1
         query(server, BLOCK)
         assert next(attempts).status_code == 429
-    # Whoever knows the password waits as well: a lock that opens for the right one would tell which it is.
+    # The correct password is rejected as well: accepting it during a block would reveal it.
     with server.client() as client:
         right = client.post(LOGIN, json={"login": login, "password": PASSWORD})
         assert right.status_code == 429
@@ -214,7 +217,7 @@ def test_successful_login_clears_the_failures(server: Server, way: str) -> None:
 
 
 def test_correct_password_without_code_does_not_clear_the_failures(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         for _ in range(FREE):
             browser.follow(browser.sign_in(login))
@@ -272,12 +275,12 @@ async def concurrent_statuses(server: Server, address: str, bodies: list[dict[st
 async def test_concurrent_attempts_do_not_exceed_the_address_limit(limited: Server) -> None:
     bodies = [{"login": unknown_login(), "password": "wrong"} for _ in range(100)]
     seen = await concurrent_statuses(limited, f"127.0.1.{next(_numbers)}", bodies)
-    assert PER_ADDRESS <= seen[401] <= PER_ADDRESS + 2  # one more for each worker
+    assert PER_ADDRESS <= seen[401] <= PER_ADDRESS + 2  # each worker may check one more
     assert seen[401] + seen[429] == 100
 
 
 async def test_concurrent_attempts_do_not_exceed_the_account_limit(server: Server) -> None:
-    bodies = [{"login": "everybody-at-once@example.com", "password": "wrong"}] * 100
+    bodies = [{"login": "concurrent@example.com", "password": "wrong"}] * 100
     began = time.monotonic()
     seen = await concurrent_statuses(server, "127.0.0.1", bodies)
     expired_blocks = int(math.log2(time.monotonic() - began + 1))  # attempts after blocks of 1, 2, 4, … seconds
@@ -292,7 +295,7 @@ async def test_concurrent_correct_logins_all_succeed(server: Server) -> None:
 
 async def test_concurrent_codes_do_not_exceed_the_account_limit(server: Server) -> None:
     login = await trio.to_thread.run_sync(lambda: new_user(server, totp_secret=TOTP_SECRET))
-    wrong = {"login": login, "password": PASSWORD, "otp": App(TOTP_SECRET).wrong()}
+    wrong = {"login": login, "password": PASSWORD, "otp": AuthenticatorApp(TOTP_SECRET).wrong()}
     seen = await concurrent_statuses(server, "127.0.0.1", [wrong] * 100)
     assert FREE <= seen[401] <= FREE + 2
     assert seen[401] + seen[429] == 100
@@ -319,13 +322,13 @@ def test_trusted_proxy_reports_the_client_address(proxy: httpx.Client) -> None:
         assert fail(proxy, X_Forwarded_For="203.0.113.7").status_code == 401
     assert fail(proxy, X_Forwarded_For="203.0.113.7").status_code == 429
     assert fail(proxy, X_Forwarded_For="203.0.113.8").status_code == 401
-    # What the client itself wrote before the proxy does not make it another one.
+    # Addresses that the client itself put into the header are ignored.
     assert fail(proxy, X_Forwarded_For="198.51.100.1, 203.0.113.7").status_code == 429
     assert fail(proxy, X_Forwarded_For="::ffff:203.0.113.7").status_code == 429
 
 
 def test_forwarding_header_of_an_untrusted_client_is_ignored(direct: httpx.Client) -> None:
-    said = [
+    names = [
         "X-Forwarded-For",
         "Forwarded",
         "X-Real-IP",
@@ -335,7 +338,7 @@ def test_forwarding_header_of_an_untrusted_client_is_ignored(direct: httpx.Clien
         "X-Client-IP",
     ]
     for number in range(PER_ADDRESS):
-        headers = {name: f"for=203.0.113.{number}" if name == "Forwarded" else f"203.0.113.{number}" for name in said}
+        headers = {name: f"for=203.0.113.{number}" if name == "Forwarded" else f"203.0.113.{number}" for name in names}
         assert fail(direct, **headers).status_code == 401
     assert fail(direct, X_Forwarded_For="203.0.113.99").status_code == 429
 

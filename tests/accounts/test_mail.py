@@ -65,7 +65,7 @@ async def test_smtp_server_with_certificate_of_unknown_ca_is_rejected(
         assert failure["event"] == "mail.delivery_failed"
         assert failure["reason"].startswith("SSLCertVerificationError: ")
         assert (server.mails, server.passwords) == ([], [])
-    assert await database.value(_COUNT) == 1  # it is tried again later
+    assert await database.value(_COUNT) == 1  # it is retried later
 
 
 @pytest.mark.parametrize("scheme", TLS)

@@ -58,7 +58,9 @@ def test_delayed_password_change_does_not_undo_a_newer_one(server: Server) -> No
         late = threading.Thread(target=lambda: answers.append(change(thief, THIEFS)))
         with LockedRow(server, digest(f"device:{login}:session {session_id}")):
             late.start()
-            until(lambda: query(server, WAITING)[0][0])  # the old password was found right, and is being counted
+            until(
+                lambda: query(server, WAITING)[0][0]
+            )  # the old password was correct; its success is waiting to be counted
             owner.open_account()
             assert change(owner, OWNERS) == 303
         late.join()

@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import httpx
 import pytest
+import trio
 
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
 from sso.core.net import parse_address
 from sso.services import Services
-from tests.kit.browser import SESSION, VISIT, App, Browser, each_worker, fresh_browser, new_user, query
+from tests.kit.browser import SESSION, VISIT, AuthenticatorApp, Browser, each_worker, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
@@ -51,11 +52,11 @@ def test_cookie_changes_after_the_second_factor(browser: Browser, server: Server
     browser.get("/login")
     before = browser.cookie(VISIT)
     browser.follow(browser.sign_in(login))
-    owing = browser.cookie(VISIT)
-    assert owing != before
+    challenge = browser.cookie(VISIT)
+    assert challenge != before
     assert browser.cookie() is None
-    browser.submit("/login/code", otp=App(TOTP_SECRET).code())
-    assert browser.cookie() not in (None, before, owing)
+    browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code())
+    assert browser.cookie() not in (None, before, challenge)
 
 
 def test_cookie_planted_before_the_login_is_not_reused(browser: Browser, server: Server, login: str) -> None:
@@ -124,12 +125,12 @@ def test_cookies_are_host_only_http_only_and_same_site(browser: Browser, login: 
 
 def attributes(answer: httpx.Response) -> dict[str, dict[str, str]]:
     """Returns the attributes of each cookie. A cookie without a domain is sent to this host only."""
-    found = {}
+    cookies = {}
     for line in answer.headers.get_list("Set-Cookie"):
         first, *rest = line.split("; ")
         pairs = [part.partition("=") for part in rest]
-        found[first.partition("=")[0]] = {name.lower(): value for name, _, value in pairs}
-    return found
+        cookies[first.partition("=")[0]] = {name.lower(): value for name, _, value in pairs}
+    return cookies
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +142,7 @@ def https(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
     settings = {"SSO_BIND": bind, "SSO_BASE_URL": "https://sso.example.com", "SSO_RATE_LOGIN": "0"}
     settings |= QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()}
     with running(tmp_path_factory.mktemp("https"), **settings) as server:
-        server.settings["SSO_BIND"] = bind  # which its public address does not tell
+        server.settings["SSO_BIND"] = bind  # the port is not part of the base URL
         server.apply({"users": [{"login": "ann@example.com", "password": PASSWORD}]})
         with httpx.Client(base_url=f"http://{bind}", headers={"Host": "sso.example.com"}) as client:
             yield client
@@ -153,9 +154,9 @@ def test_https_cookies_are_secure_and_have_the_host_prefix(https: httpx.Client) 
         "__Host-sso_visit": {"httponly": "", "path": "/", "samesite": "Lax", "secure": ""},
     }
     visit = page.headers["Set-Cookie"].partition(";")[0]
-    found = re.search(r'name="csrf" value="([^"]+)"', page.text)
-    assert found
-    fields = {"csrf": found[1], "login": "ann@example.com", "password": PASSWORD}
+    match = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert match
+    fields = {"csrf": match[1], "login": "ann@example.com", "password": PASSWORD}
     origin = {"Origin": "https://sso.example.com", "Sec-Fetch-Site": "same-origin"}
     entered = https.post("/login", data=fields, headers={"Cookie": visit, **origin})
     assert entered.status_code == 303
@@ -165,16 +166,16 @@ def test_https_cookies_are_secure_and_have_the_host_prefix(https: httpx.Client) 
     assert "domain" not in session
     secret = entered.headers.get_list("Set-Cookie")[0].partition(";")[0].partition("=")[2]
     assert https.get("/account", headers={"Cookie": f"__Host-sso_session={secret}"}).status_code == 200
-    # Under the name that anybody on a neighbouring host could set, it is nothing.
+    # The name without the prefix, which other hosts of the domain could set, is ignored.
     assert https.get("/account", headers={"Cookie": f"sso_session={secret}"}).status_code == 303
 
 
 def test_https_rejects_a_form_with_an_http_origin(https: httpx.Client) -> None:
     page = https.get("/login")
     visit = page.headers["Set-Cookie"].partition(";")[0]
-    found = re.search(r'name="csrf" value="([^"]+)"', page.text)
-    assert found
-    fields = {"csrf": found[1], "login": "ann@example.com", "password": PASSWORD}
+    match = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert match
+    fields = {"csrf": match[1], "login": "ann@example.com", "password": PASSWORD}
     for origin in ("http://sso.example.com", "https://sso.example.com.evil.example", "https://sso.example.com:444"):
         assert https.post("/login", data=fields, headers={"Cookie": visit, "Origin": origin}).status_code == 403
 
@@ -186,7 +187,7 @@ def test_https_responses_have_hsts_for_a_year(https: httpx.Client) -> None:
 
 def disable(server: Server, login: str) -> None:
     server.sso("user", "disable", login)
-    server.sso("user", "enable", login)  # what ended stays ended
+    server.sso("user", "enable", login)  # a revoked session stays revoked
 
 
 def set_password(server: Server, login: str) -> None:
@@ -218,7 +219,7 @@ def test_revoked_session_ends_on_all_workers(server: Server, end: Callable[[Serv
     login = new_user(server)
     with each_worker(server) as workers, fresh_browser(server, login) as browser:
         cookies = {"Cookie": f"{SESSION}={browser.cookie()}"}
-        for _ in range(3):  # so that whatever could be kept in memory is
+        for _ in range(3):  # a worker must not cache the session
             assert {worker.get("/account", headers=cookies).status_code for worker in workers} == {200}
         end(server, login)
         assert {worker.get("/account", headers=cookies).status_code for worker in workers} == {303}
@@ -229,7 +230,7 @@ def test_revocation_ends_a_login_challenge(server: Server, browser: Browser) -> 
     browser.follow(browser.sign_in(login))
     form = browser.form("/login/code")
     end_sessions(server, login)
-    answer = browser.post("/login/code", form | {"otp": App(TOTP_SECRET).code()})
+    answer = browser.post("/login/code", form | {"otp": AuthenticatorApp(TOTP_SECRET).code()})
     assert answer.status_code == 401
     assert not browser.is_signed_in
 
@@ -255,3 +256,30 @@ def test_session_expires(server: Server, browser: Browser, login: str) -> None:
     assert timedelta(days=13.9) < left <= timedelta(days=14)
     query(server, "UPDATE browser_sessions SET expires = now() WHERE digest = $1", own)
     assert not browser.is_signed_in
+
+
+def test_oldest_browser_session_ends_beyond_fifty(server: Server) -> None:
+    login = new_user(server)
+    with Browser(server) as first, Browser(server) as second:
+        first.sign_in(login)
+        second.sign_in(login)
+        copy = """INSERT INTO browser_sessions (digest, id, user_id, created, last_seen, expires)
+            SELECT sha256(convert_to(n::text || s.id, 'UTF8')), n::text || s.id, s.user_id, now(), now(), s.expires
+            FROM (SELECT s.* FROM browser_sessions s JOIN users USING (user_id) WHERE login = $1 LIMIT 1) s,
+            generate_series(1, 47) AS n"""
+        query(server, copy, login)
+        with Browser(server) as third:
+            third.sign_in(login)
+            assert first.is_signed_in
+            with Browser(server) as fourth:
+                fourth.sign_in(login)
+                signed_in = [browser.is_signed_in for browser in (first, second, third, fourth)]
+    assert signed_in == [False, True, True, True]
+
+
+async def test_number_of_sessions_is_limited_under_concurrency(services: Services) -> None:
+    user = await add_user(services)
+    async with trio.open_nursery() as nursery:
+        for _ in range(70):
+            nursery.start_soon(services.sessions.start, user, "login", HERE, "")
+    assert len(await services.sessions.list(user.user_id)) == 50

@@ -1,4 +1,7 @@
-"""The user JWT: its claims, and everything that makes it void."""
+"""The user JWT: its claims, and everything that makes it void.
+
+More than 300 lines, because each rule of the verification has its test here.
+"""
 
 import json
 import time
@@ -25,7 +28,7 @@ from tests.kit.builders import add_user
 from tests.kit.conditions import until_blocking
 
 HERE = parse_address("203.0.113.5")
-LATE = 2**40  # a moment of the database that is no limit
+LATE = 2**40  # a database time that does not limit `iat`
 SET_VALID_FROM = Statement("UPDATE users SET valid_from = :moment WHERE user_id = :user_id")
 
 _SLEEP_UNTIL_VALID_FROM = Statement(
@@ -35,13 +38,13 @@ _SLEEP_UNTIL_VALID_FROM = Statement(
 
 
 def issue(services: Services, user: User, **options: Any) -> str:
-    given = {"address": HERE, "factor": "device"} | options
-    return services.user_jwts.issue(user, LoginOptions(**given), "login", validated_at=LATE)
+    options = {"address": HERE, "factor": "device"} | options
+    return services.user_jwts.issue(user, LoginOptions(**options), "login", validated_at=LATE)
 
 
 async def verify(services: Services, token: str, address: str = "203.0.113.5", **options: Any) -> JwtUser:
-    given = {"factor": "device"} | options
-    return await services.user_jwts.verify(token, parse_address(address), **given)
+    options = {"factor": "device"} | options
+    return await services.user_jwts.verify(token, parse_address(address), **options)
 
 
 async def is_void(services: Services, token: str, **options: Any) -> bool:
@@ -58,9 +61,9 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 async def reloaded(services: Services, user: User) -> User:
-    found = await services.users.get(user.user_id)
-    assert found is not None
-    return found
+    current = await services.users.get(user.user_id)
+    assert current is not None
+    return current
 
 
 def set_time(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
@@ -111,8 +114,8 @@ def derive(
     services: Services, user: User, inherited: InheritedLimits, auth: str = "token", **options: Any
 ) -> dict[str, Any]:
     """Returns the claims of a JWT that derives from another credential."""
-    given = LoginOptions(address=HERE, factor="device", **options)
-    return claims_of(services.user_jwts.issue(user, given, auth, validated_at=LATE, inherited=inherited))
+    login_options = LoginOptions(address=HERE, factor="device", **options)
+    return claims_of(services.user_jwts.issue(user, login_options, auth, validated_at=LATE, inherited=inherited))
 
 
 async def test_derived_jwt_keeps_the_authentication_time_and_never_outlives_its_limits(services: Services) -> None:
@@ -151,8 +154,10 @@ async def test_expired_for_does_not_extend_the_inherited_end(
 ) -> None:
     user = await add_user(services)
     now = int(time.time())
-    given = LoginOptions(address=HERE, factor="device")
-    token = services.user_jwts.issue(user, given, "token", validated_at=LATE, inherited=InheritedLimits(ends=now + 300))
+    login_options = LoginOptions(address=HERE, factor="device")
+    token = services.user_jwts.issue(
+        user, login_options, "token", validated_at=LATE, inherited=InheritedLimits(ends=now + 300)
+    )
     assert not await is_void(services, token, expired_for=30 * 86400)
     set_time(monkeypatch, now + 301)
     assert await is_void(services, token, expired_for=30 * 86400)
@@ -232,7 +237,7 @@ async def test_iat_before_valid_from_is_void(services: Services, monkeypatch: py
     assert not await is_void(services, token)
     await services.database.value(SET_VALID_FROM, user_id=user.user_id, moment=1_800_000_001)
     assert await is_void(services, token)
-    # Issued in the rest of that second, after the change.
+    # Issued after the change, in the same second.
     later = issue(services, await reloaded(services, user))
     assert claims_of(later)["iat"] == 1_800_000_001
     assert not await is_void(services, later)
@@ -293,7 +298,7 @@ async def test_other_token_types_and_issuers_are_rejected(services: Services) ->
 
 async def test_jwt_signed_with_a_foreign_key_is_rejected(services: Services) -> None:
     body = claims_of(issue(services, await add_user(services)))
-    for kid in (services.keys.signer().kid, "theirs"):
+    for kid in (services.keys.signer().kid, "unknown"):
         assert await is_void(services, Signer(kid, GENERATE["ES256"](), "ES256").sign(body))
 
 

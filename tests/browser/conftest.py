@@ -7,8 +7,9 @@ its thread.
 import asyncio
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ IGNORED = (
     "net::ERR_ABORTED",
     "[DOM] Password forms should have (optionally hidden) username fields",
 )
+Screenshot = Callable[[str], None]
 _thread = ThreadPoolExecutor(1, thread_name_prefix="chromium")
 
 
@@ -95,3 +97,25 @@ def window(chromium: Browser, width: int) -> Iterator[Window]:
 @pytest.fixture
 def page(window: Window) -> Page:
     return window.page
+
+
+def assert_fits(page: Page) -> None:
+    """Asserts that there is no horizontal scrolling and that buttons are large enough to tap."""
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for box in (element.bounding_box() for element in page.locator("button:visible, a.button:visible").all()):
+        assert box
+        assert box["height"] >= 44
+
+
+@pytest.fixture
+def screenshot(page: Page, width: int, tmp_path: Path) -> Screenshot:
+    """Saves screenshots with the light and the dark theme, and asserts that the page fits."""
+
+    def take(name: str) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
+        page.emulate_media(color_scheme="light")
+        assert_fits(page)
+
+    return take

@@ -1,16 +1,14 @@
 """A game login in Chromium: from `sso play` to its greeting, and every page on the way."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Window
-from tests.browser.test_pages import assert_fits, sign_in
-from tests.kit.browser import App, new_user, query
+from tests.browser.conftest import Screenshot, Window
+from tests.browser.test_pages import sign_in
+from tests.kit.browser import AuthenticatorApp, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing
 from tests.kit.server import Server
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.browser
 
 GAME = {"app_id": 7001, "distr": "store.example"}
 CLOSED_GAME = {"app_id": 7002}
-Screenshot = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
@@ -48,20 +45,6 @@ def bob(server: Server) -> str:
 @pytest.fixture
 def with_app(server: Server) -> str:
     return new_user(server, nick="Ann Wanderer", totp_secret=TOTP_SECRET)
-
-
-@pytest.fixture
-def screenshot(page: Page, width: int, tmp_path: Path) -> Screenshot:
-    """Saves screenshots with the light and the dark theme, and asserts that the page fits."""
-
-    def take(name: str) -> None:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
-        page.emulate_media(color_scheme="light")
-        assert_fits(page)
-
-    return take
 
 
 def change(server: Server, sql: str, gsid: str) -> None:
@@ -100,7 +83,7 @@ def test_sso_play_greets_the_user_after_the_login(
         page.get_by_role("button", name="Sign in and continue to Tanks of the Red Dawn").click()
         expect(page.locator(".words")).to_have_text(words)
         screenshot("second-factor")
-        page.get_by_label("Code").fill(App(TOTP_SECRET).code())
+        page.get_by_label("Code").fill(AuthenticatorApp(TOTP_SECRET).code())
         page.get_by_role("button", name="Continue to Tanks of the Red Dawn").click()
         assert game.ended() == 0, game.err
         assert "Signed in as Ann Wanderer" in game.out

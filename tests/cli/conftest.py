@@ -1,4 +1,4 @@
-"""Commands run in this process, against a database of their own."""
+"""Runs commands in this process, with a separate database."""
 
 import gc
 import sys
@@ -12,7 +12,7 @@ from sso.core.encryption import MasterKey
 from tests.kit.postgres import Postgres
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -24,14 +24,14 @@ class Done(NamedTuple):
 
     @property
     def failure(self) -> str:
-        """The one line that says what went wrong."""
+        """The error line of a failed command."""
         assert (self.code, self.out) == (1, "")
         assert self.err.startswith("sso: ")
         assert self.err.count("\n") == 1
         return self.err.removeprefix("sso: ").strip()
 
 
-Sso = Callable[..., Done]
+Sso = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +55,13 @@ def sso(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    def run(*arguments: str) -> Done:
+    def run(*arguments: str) -> CommandResult:
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["sso", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capsys.readouterr()
-        return Done(int(ended.value.code or 0), said.out, said.err)
+        output = capsys.readouterr()
+        return CommandResult(int(ended.value.code or 0), output.out, output.err)
 
     yield run
     gc.enable()

@@ -29,8 +29,8 @@ def latest(sso: Sso) -> Latest:
 
 
 def test_commands_of_sso_user_are_audited(sso: Sso, latest: Latest) -> None:
-    said = sso("user", "add", "audited@example.com").out.split()
-    password, user_id = said[1], said[3]
+    output = sso("user", "add", "audited@example.com").out.split()
+    password, user_id = output[1], output[3]
     entry = latest()
     assert (entry["operation"], entry["target"], entry["before"]) == ("user.create", user_id, None)
     assert entry["after"]["login"] == "audited@example.com"

@@ -1,4 +1,4 @@
-"""The program: what each verb does, exit codes 0, 1 and 2, and one line for every mistake."""
+"""The program: results of each command, exit codes 0, 1 and 2, and one line for every error."""
 
 import gc
 import io
@@ -26,13 +26,13 @@ UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
 
 @dataclass(frozen=True)
-class Done:
+class Result:
     code: int
     out: str
     err: str
 
     def failed_with(self, *words: str) -> bool:
-        """In one line on standard error that says so, with exit code 1."""
+        """Whether the program printed one line with these words to standard error and exited with code 1."""
         assert self.code == 1, self
         assert self.out == ""
         assert self.err.startswith("sso: ")
@@ -41,14 +41,14 @@ class Done:
 
 
 class Program:
-    """Runs the program within this process, which saves the second that a new one takes to import everything."""
+    """Runs the program in this process, which saves the second that a new process needs for imports."""
 
     def __init__(self, folder: Path, dsn: str) -> None:
         self.folder = folder
         self.dsn = dsn
         self.settings = QUICK | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
 
-    def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Done:
+    def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
         raw = io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True) for _ in range(2))
         with pytest.MonkeyPatch.context() as patch:
@@ -60,26 +60,26 @@ class Program:
             patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
-            patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is one for the whole process
+            patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is configured for the whole process
             try:
-                with pytest.raises(SystemExit) as left:
+                with pytest.raises(SystemExit) as exit_:
                     sso.cli.main()
             finally:
                 gc.enable()
-        assert isinstance(left.value.code, int)
-        return Done(left.value.code, *(file.detach().getvalue().decode() for file in (out, err)))
+        assert isinstance(exit_.value.code, int)
+        return Result(exit_.value.code, *(file.detach().getvalue().decode() for file in (out, err)))
 
     def ok(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> str:
-        done = self(*arguments, stdin=stdin, **settings)
-        assert (done.code, done.err) == (0, ""), done
-        return done.out
+        result = self(*arguments, stdin=stdin, **settings)
+        assert (result.code, result.err) == (0, ""), result
+        return result.out
 
     def value(self, sql: str) -> Any:
         return fetch_value(self.dsn, sql)
 
-    def process(self, *arguments: str, stdin: str = "", **settings: str) -> Done:
-        """The real thing."""
-        done = subprocess.run(
+    def process(self, *arguments: str, stdin: str = "", **settings: str) -> Result:
+        """Runs the program in its own process."""
+        result = subprocess.run(
             [sys.executable, "-m", "sso", *arguments],
             env=clean_environment(**(self.settings | settings)),
             cwd=self.folder,
@@ -89,7 +89,7 @@ class Program:
             timeout=60,
             check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Result(result.returncode, result.stdout, result.stderr)
 
 
 @pytest.fixture
@@ -99,26 +99,26 @@ def run(dsn: str, tmp_path: Path) -> Program:
 
 @pytest.fixture(scope="module")
 def shared(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """For tests that change nothing."""
+    """A program with a database that tests share and do not change."""
     dsn = postgres_server.fresh()
     yield Program(tmp_path_factory.mktemp("cli"), dsn)
     postgres_server.drop(dsn)
 
 
-def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def walk(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
         ctx = click.Context(command)
         for name in command.list_commands(ctx):
-            found = command.get_command(ctx, name)
-            assert found is not None
-            yield from commands(found, *path, name)
+            subcommand = command.get_command(ctx, name)
+            assert subcommand is not None
+            yield from walk(subcommand, *path, name)
 
 
-EVERY_VERB = dict(commands(sso.cli.program))
+COMMANDS = dict(walk(sso.cli.program))
 
-# What somebody who reads the help must come across.
-SAYS = {
+# Words that the help of a command must contain.
+HELP_KEYWORDS = {
     (): ["serve", "apply", "export", "migrate", "user", "key", "doctor", "--config", "SSO_", "http://127.0.0.1:8000"],
     ("serve",): ["SIGTERM", "SIGHUP"],
     ("apply",): ["JSON", "standard input", "as a whole or not at all"],
@@ -144,22 +144,22 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("verb", EVERY_VERB, ids=" ".join)
-def test_the_help_of_every_verb_says_what_it_does(verb: tuple[str, ...], shared: Program) -> None:
-    text = " ".join(shared.ok(*verb, "--help", SSO_DATABASE_URL=UNREACHABLE).split())
-    assert text.startswith(f"Usage: {' '.join(('sso', *verb))} ")
-    for word in SAYS.get(verb, []):
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_of_every_command_has_its_keywords(command: tuple[str, ...], shared: Program) -> None:
+    text = " ".join(shared.ok(*command, "--help", SSO_DATABASE_URL=UNREACHABLE).split())
+    assert text.startswith(f"Usage: {' '.join(('sso', *command))} ")
+    for word in HELP_KEYWORDS.get(command, []):
         assert word in text
-    assert EVERY_VERB[verb].help
-    for parameter in EVERY_VERB[verb].params:
+    assert COMMANDS[command].help
+    for parameter in COMMANDS[command].params:
         assert isinstance(parameter, click.Argument) or parameter.to_info_dict()["help"], parameter.name
 
 
-def test_every_verb_of_this_list_is_there() -> None:
-    assert set(SAYS) <= set(EVERY_VERB)
+def test_commands_with_expected_keywords_exist() -> None:
+    assert set(HELP_KEYWORDS) <= set(COMMANDS)
 
 
-def test_the_version_is_told(shared: Program) -> None:
+def test_version_option_prints_the_version(shared: Program) -> None:
     assert shared.ok("--version").startswith("sso, version ")
 
 
@@ -186,48 +186,48 @@ def test_the_version_is_told(shared: Program) -> None:
     ],
     ids=lambda arguments: " ".join(arguments).encode("ascii", "backslashreplace").decode(),
 )
-def test_wrong_usage_is_exit_code_2(arguments: list[str], shared: Program) -> None:
-    done = shared(*arguments)
-    assert done.code == 2
-    assert done.out == ""
-    assert "Error: " in done.err or "Usage: sso" in done.err
-    assert "Traceback" not in done.err
+def test_wrong_usage_exits_with_code_2(arguments: list[str], shared: Program) -> None:
+    result = shared(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert "Error: " in result.err or "Usage: sso" in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize(
-    "verb", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"], ["serve"]]
+    "command", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"], ["serve"]]
 )
-def test_a_mistake_of_the_settings_is_one_line(verb: list[str], shared: Program) -> None:
-    assert shared(*verb, SSO_NOPE="x").failed_with("SSO_NOPE: there is no such setting")
-    assert shared(*verb, SSO_WORKERS="many").failed_with("SSO_WORKERS: ")
-    assert shared("--config", "/missing.toml", *verb).failed_with("cannot read /missing.toml")
+def test_invalid_settings_are_reported_in_one_line(command: list[str], shared: Program) -> None:
+    assert shared(*command, SSO_NOPE="x").failed_with("SSO_NOPE: there is no such setting")
+    assert shared(*command, SSO_WORKERS="many").failed_with("SSO_WORKERS: ")
+    assert shared("--config", "/missing.toml", *command).failed_with("cannot read /missing.toml")
 
 
-@pytest.mark.parametrize("verb", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"]])
-def test_a_database_that_cannot_be_reached_is_one_line_without_its_password(verb: list[str], shared: Program) -> None:
-    done = shared(*verb, SSO_DATABASE_URL=UNREACHABLE)
-    assert done.failed_with("the database cannot be reached", "SSO_DATABASE_URL")
-    assert "hunter2" not in done.err
+@pytest.mark.parametrize("command", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"]])
+def test_unreachable_database_is_reported_without_its_password(command: list[str], shared: Program) -> None:
+    result = shared(*command, SSO_DATABASE_URL=UNREACHABLE)
+    assert result.failed_with("the database cannot be reached", "SSO_DATABASE_URL")
+    assert "hunter2" not in result.err
 
 
-def test_a_newer_database_is_one_line(run: Program) -> None:
+def test_newer_database_schema_is_reported_in_one_line(run: Program) -> None:
     run.value("UPDATE alembic_version SET version_num = '9999'")
     assert run("user", "list").failed_with("the database is at version 9999, newer than this program")
 
 
 @pytest.mark.parametrize(
-    "verb", ["show", "disable", "enable", "set-password", "reset-2fa", "unblock-2fa", "end-sessions"]
+    "command", ["show", "disable", "enable", "set-password", "reset-2fa", "unblock-2fa", "end-sessions"]
 )
-def test_an_unknown_user_is_one_line(verb: str, shared: Program) -> None:
-    assert shared("user", verb, "nobody@example.com").failed_with("there is no user nobody@example.com")
+def test_unknown_user_is_reported_in_one_line(command: str, shared: Program) -> None:
+    assert shared("user", command, "nobody@example.com").failed_with("there is no user nobody@example.com")
 
 
-@pytest.mark.parametrize("who", ["12345", "", "9" * 30, "ünï", "%"])
-def test_anything_may_be_looked_for(who: str, shared: Program) -> None:
-    assert shared("user", "show", who).failed_with(f"there is no user {who}")
+@pytest.mark.parametrize("login", ["12345", "", "9" * 30, "ünï", "%"])
+def test_user_show_accepts_any_text_as_login(login: str, shared: Program) -> None:
+    assert shared("user", "show", login).failed_with(f"there is no user {login}")
 
 
-def test_a_bad_master_key_is_one_line_that_names_it(shared: Program, tmp_path: Path) -> None:
+def test_invalid_master_key_is_reported_with_its_source(shared: Program, tmp_path: Path) -> None:
     assert shared("user", "list", SSO_SECRET_KEY="hunter2").failed_with("SSO_SECRET_KEY: ")
     assert "hunter2" not in shared("user", "list", SSO_SECRET_KEY="hunter2").err
     (tmp_path / "secret.key").write_text(MasterKey.generate().text())
@@ -235,7 +235,7 @@ def test_a_bad_master_key_is_one_line_that_names_it(shared: Program, tmp_path: P
     assert shared("user", "list", SSO_DATA_DIR=str(tmp_path)).failed_with(str(tmp_path / "secret.key"), "chmod 600")
 
 
-def test_settings_may_come_from_a_file(run: Program, tmp_path: Path) -> None:
+def test_config_option_reads_settings_from_a_file(run: Program, tmp_path: Path) -> None:
     file = tmp_path / "sso.toml"
     file.write_text("".join(f"{name} = '{value}'\n" for name, value in run.settings.items()))
     run.settings = {}
@@ -243,7 +243,7 @@ def test_settings_may_come_from_a_file(run: Program, tmp_path: Path) -> None:
     assert run.value("SELECT login FROM users") == "ann@example.com"
 
 
-def test_a_user_is_added_with_a_password_from_standard_input(run: Program) -> None:
+def test_user_add_reads_the_password_from_standard_input(run: Program) -> None:
     out = run.ok("user", "add", "Ann@example.com", "--password-stdin", "--verified", stdin=f"{PASSWORD}\nmore\n")
     assert out == "user_id 1000\n"
     argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), PASSWORD)
@@ -253,7 +253,7 @@ def test_a_user_is_added_with_a_password_from_standard_input(run: Program) -> No
     assert again.failed_with("there is already a user with this login or user id")
 
 
-def test_a_password_is_made_up_where_none_is_given(run: Program) -> None:
+def test_user_add_generates_a_password_without_a_terminal(run: Program) -> None:
     word, password, *rest = run.ok("user", "add", "ann@example.com", "--user-id", "77", "--nick", "Anna").split()
     assert (word, rest) == ("password", ["user_id", "77"])
     argon2.PasswordHasher().verify(run.value("SELECT password_hash FROM users"), password)
@@ -280,14 +280,14 @@ def test_a_password_is_made_up_where_none_is_given(run: Program) -> None:
         (["set-password", "a@example.com", "--password-stdin"], "x" * 1025, "at most 1024 characters"),
     ],
 )
-def test_a_mistake_of_user_add_is_one_line(
+def test_invalid_arguments_of_user_commands_are_reported_in_one_line(
     shared: Program, arguments: list[str], stdin: str | bytes, words: str
 ) -> None:
     assert shared("user", *arguments, stdin=stdin).failed_with(words)
     assert shared.value("SELECT count(*) FROM users") == 0
 
 
-def test_users_are_listed_found_and_shown(run: Program) -> None:
+def test_user_list_searches_and_user_show_prints_json(run: Program) -> None:
     document = {
         "users": [
             {
@@ -324,7 +324,7 @@ def test_users_are_listed_found_and_shown(run: Program) -> None:
         assert secret not in text
 
 
-def test_users_are_disabled_enabled_signed_out_and_given_new_passwords(run: Program) -> None:
+def test_user_disable_enable_end_sessions_and_set_password(run: Program) -> None:
     part = {
         "user_id": "5",
         "login": "ann@example.com",
@@ -359,7 +359,7 @@ def test_users_are_disabled_enabled_signed_out_and_given_new_passwords(run: Prog
     assert run.value("SELECT totp_sealed IS NULL AND NOT email_2fa FROM users")
 
 
-def test_what_is_exported_can_be_applied_and_changes_nothing(run: Program, tmp_path: Path) -> None:
+def test_applying_an_export_changes_nothing(run: Program, tmp_path: Path) -> None:
     document = {
         "users": [{"login": "ann@example.com", "password": PASSWORD, "nick": "Ünï 🎮", "totp_secret": TOTP_SECRET}],
         "clients": [{"client_id": "shop", "client_secret": "a-secret-of-the-shop"}],
@@ -391,7 +391,7 @@ def test_what_is_exported_can_be_applied_and_changes_nothing(run: Program, tmp_p
         ('{"users": [{"login": "a@example.com", "nick": "\\u0000"}]}', "NUL"),
     ],
 )
-def test_a_bad_document_is_one_line_with_the_place_and_changes_nothing(
+def test_invalid_document_is_reported_with_its_location_and_changes_nothing(
     shared: Program, tmp_path: Path, document: str, words: str
 ) -> None:
     file = tmp_path / "state.json"
@@ -401,12 +401,12 @@ def test_a_bad_document_is_one_line_with_the_place_and_changes_nothing(
     assert shared.value("SELECT count(*) FROM users") == 0
 
 
-def test_a_document_that_cannot_be_read_is_one_line(shared: Program, tmp_path: Path) -> None:
+def test_unreadable_document_is_reported_in_one_line(shared: Program, tmp_path: Path) -> None:
     assert shared("apply", str(tmp_path / "missing.json")).failed_with("cannot read", "missing.json")
     assert shared("apply", str(tmp_path)).failed_with("cannot read", str(tmp_path))
 
 
-def test_a_document_may_be_far_larger_than_a_request(run: Program) -> None:
+def test_document_may_be_larger_than_a_request_body(run: Program) -> None:
     part = {"login": "ann@example.com", "meta": {"numbers": list(range(100_000))}}
     assert run.ok("apply", "-", stdin=orjson.dumps({"users": [part]})) == "created 1, changed 0, unchanged 0\n"
     assert run.ok("apply", "-", stdin=run.ok("export")).startswith("created 0, changed 0, ")
@@ -417,7 +417,7 @@ def listed(run: Program) -> list[list[str]]:
     return [line.split("\t") for line in run.ok("key", "list").splitlines()]
 
 
-def test_signing_keys_are_listed_rotated_and_retired(run: Program) -> None:
+def test_key_list_rotate_and_retire(run: Program) -> None:
     keys = {line[1]: line for line in listed(run)}
     first = keys["RS256"][0]
     assert {algorithm: state for algorithm, (_, _, state) in keys.items()} == {
@@ -443,25 +443,25 @@ def test_signing_keys_are_listed_rotated_and_retired(run: Program) -> None:
     assert run("key", "rotate", "--side").code == 2
 
 
-def test_a_master_key_is_printed_that_can_be_used(run: Program) -> None:
+def test_key_master_prints_a_valid_master_key(run: Program) -> None:
     text = run.ok("key", "master", SSO_DATABASE_URL=UNREACHABLE).strip()
     assert text != run.ok("key", "master").strip()
     run.ok("key", "list", SSO_SECRET_KEY=text)
     assert not (run.folder / "data" / "secret.key").exists()
 
 
-def test_the_master_key_is_changed_and_the_old_one_dropped_only_when_nothing_needs_it(run: Program) -> None:
+def test_key_reseal_changes_the_master_key_and_drops_the_old_one_when_unused(run: Program) -> None:
     path = run.folder / "data" / "secret.key"
     run.ok("key", "list")  # makes the first signing key
     run.ok("apply", "-", stdin=orjson.dumps({"users": [{"login": "ann@example.com", "totp_secret": TOTP_SECRET}]}))
     (old,) = path.read_text().split()
 
     # A key that was put into the file by hand, and nothing sealed with it yet.
-    Keyring.from_file(path).put_first(MasterKey.generate())
+    Keyring.from_file(path).add_first(MasterKey.generate())
     assert run("key", "reseal", "--drop-old").failed_with("4 values are still sealed with an old key", "sso key reseal")
     assert old in path.read_text()
 
-    # It is finished first: another new key is made only when nothing needs an old one.
+    # The interrupted change is completed first: a new key is created only when no value needs an old one.
     by_hand = path.read_text().split()[0]
     assert run.ok("key", "reseal") == f"4 values are sealed with the master key {MasterKey.parse(by_hand).id}\n"
     assert path.read_text().split() == [by_hand, old]
@@ -477,17 +477,17 @@ def test_the_master_key_is_changed_and_the_old_one_dropped_only_when_nothing_nee
     assert run.ok("apply", "-", stdin=orjson.dumps(again)) == "created 0, changed 0, unchanged 1\n"
 
 
-def test_a_master_key_of_the_settings_is_changed_there(run: Program) -> None:
+def test_key_reseal_with_master_key_in_the_settings(run: Program) -> None:
     old, new = MasterKey.generate(), MasterKey.generate()
     run.ok("key", "list", SSO_SECRET_KEY=old.text())
     both = f"{new.text()},{old.text()}"
     assert run.ok("key", "reseal", SSO_SECRET_KEY=both) == f"3 values are sealed with the master key {new.id}\n"
     assert run("key", "reseal", "--drop-old", SSO_SECRET_KEY=both).failed_with("SSO_SECRET_KEY: change it there")
     run.ok("key", "list", SSO_SECRET_KEY=new.text())
-    assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"the master key {new.id}, which is not here")
+    assert run("key", "reseal", SSO_SECRET_KEY=old.text()).failed_with(f"master key {new.id} is missing")
 
 
-def test_migrate_makes_an_empty_database_usable(postgres_server: Postgres, run: Program) -> None:
+def test_migrate_creates_the_schema_in_an_empty_database(postgres_server: Postgres, run: Program) -> None:
     empty = postgres_server.empty()
     assert run.ok("migrate", SSO_DATABASE_URL=empty).startswith("the database is at version ")
     assert run.ok("migrate", SSO_DATABASE_URL=empty).startswith("the database is at version ")
@@ -495,8 +495,8 @@ def test_migrate_makes_an_empty_database_usable(postgres_server: Postgres, run: 
     postgres_server.drop(empty)
 
 
-def test_as_a_process_of_its_own_it_is_the_same(shared: Program) -> None:
-    assert shared.process("user", "list") == Done(0, "", "")
+def test_program_in_its_own_process_has_the_same_results(shared: Program) -> None:
+    assert shared.process("user", "list") == Result(0, "", "")
     assert shared.process("user", "show", "nobody").failed_with("there is no user nobody")
     usage = shared.process("user", "nope")
     assert usage.code == 2
@@ -504,7 +504,7 @@ def test_as_a_process_of_its_own_it_is_the_same(shared: Program) -> None:
     assert shared.process("serve", SSO_BIND="nowhere").failed_with("SSO_BIND: ")
 
 
-def test_the_service_does_not_start_with_a_key_file_open_to_others(run: Program) -> None:
+def test_serve_refuses_a_key_file_that_others_can_read(run: Program) -> None:
     path = run.folder / "data" / "secret.key"
     run.ok("key", "list")
     path.chmod(0o644)
@@ -512,5 +512,5 @@ def test_the_service_does_not_start_with_a_key_file_open_to_others(run: Program)
 
 
 def test_deprecated_name_of_http_server_is_logged(run: Program) -> None:
-    done = run.process("serve", SSO_HTTP="lane", SSO_BIND="127.0.0.1:0", SSO_SECRET_KEY="too short")
-    assert '"event": "config.value_deprecated"' in done.err
+    result = run.process("serve", SSO_HTTP="lane", SSO_BIND="127.0.0.1:0", SSO_SECRET_KEY="too short")
+    assert '"event": "config.value_deprecated"' in result.err

@@ -1,4 +1,4 @@
-"""sso client …"""
+"""The commands of `sso client`."""
 
 import json
 
@@ -11,12 +11,12 @@ from sso.state.document import parse
 from tests.kit.server import Server
 
 
-def test_a_client_is_added_and_its_secret_shown_once(server: Server) -> None:
-    said = server.sso("client", "add", "cli1", "--name", "Tank Shop", "--host", "shop.example.com").stdout.split()
-    assert said[:3] == ["client_id", "cli1", "client_secret"]
-    assert len(said[3]) >= 43
+def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -> None:
+    output = server.sso("client", "add", "cli1", "--name", "Tank Shop", "--host", "shop.example.com").stdout.split()
+    assert output[:3] == ["client_id", "cli1", "client_secret"]
+    assert len(output[3]) >= 43
     shown = server.sso("client", "show", "cli1").stdout
-    assert said[3] not in shown
+    assert output[3] not in shown
     assert json.loads(shown) == {
         "client_id": "cli1",
         "name": "Tank Shop",
@@ -31,10 +31,10 @@ def test_a_client_is_added_and_its_secret_shown_once(server: Server) -> None:
     }
     listed = server.sso("client", "list").stdout
     assert "cli1\tTank Shop\tstrict\tshop.example.com\t\n" in listed
-    assert said[3] not in listed
+    assert output[3] not in listed
 
 
-def test_a_client_says_what_its_id_tokens_are_signed_with(server: Server) -> None:
+def test_id_alg_option_sets_the_algorithm_of_id_tokens(server: Server) -> None:
     server.sso("client", "add", "cli8", "--host", "a.example.com", "--id-alg", "EdDSA")
     assert json.loads(server.sso("client", "show", "cli8").stdout)["id_alg"] == "EdDSA"
     assert (
@@ -42,20 +42,22 @@ def test_a_client_says_what_its_id_tokens_are_signed_with(server: Server) -> Non
     )
 
 
-def test_a_secret_may_be_given_on_standard_input(server: Server) -> None:
-    done = server.sso(
+def test_secret_stdin_option_reads_the_secret(server: Server) -> None:
+    result = server.sso(
         "client", "add", "cli2", "--host", "a.example.com", "--secret-stdin", stdin="a-secret-of-mine-1\n"
     )
-    assert "a-secret-of-mine-1" not in done.stdout
+    assert "a-secret-of-mine-1" not in result.stdout
 
 
-def test_a_public_client_has_no_secret(server: Server) -> None:
-    done = server.sso("client", "add", "cli3", "--profile", "oidc", "--public", "--redirect-uri", "http://127.0.0.1/cb")
-    assert "secret" not in done.stdout
+def test_public_client_has_no_secret(server: Server) -> None:
+    result = server.sso(
+        "client", "add", "cli3", "--profile", "oidc", "--public", "--redirect-uri", "http://127.0.0.1/cb"
+    )
+    assert "secret" not in result.stdout
     assert server.sso("client", "rotate-secret", "cli3", check=False).returncode == 1
 
 
-def test_a_rotation_has_two_secrets_until_it_is_finished(server: Server) -> None:
+def test_rotation_keeps_two_secrets_until_finish(server: Server) -> None:
     server.sso("client", "add", "cli4", "--host", "a.example.com")
     for expected in (2, 2):
         assert server.sso("client", "rotate-secret", "cli4").stdout.startswith("client_secret ")
@@ -80,20 +82,20 @@ def test_a_rotation_has_two_secrets_until_it_is_finished(server: Server) -> None
         (["add", "x5", "--host", "a.example.com", "--profile", "other"], 2),
     ],
 )
-def test_mistakes_are_said_in_one_line(server: Server, arguments: list[str], code: int) -> None:
-    done = server.sso("client", *arguments, check=False)
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
+def test_invalid_arguments_are_reported_in_one_line(server: Server, arguments: list[str], code: int) -> None:
+    result = server.sso("client", *arguments, check=False)
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
     if code == 1:
-        assert len(done.stderr.splitlines()) == 1
+        assert len(result.stderr.splitlines()) == 1
 
 
-def test_the_same_id_twice_is_refused(server: Server) -> None:
+def test_adding_an_existing_client_id_fails(server: Server) -> None:
     server.sso("client", "add", "cli5", "--host", "a.example.com")
     assert server.sso("client", "add", "cli5", "--host", "a.example.com", check=False).returncode == 1
 
 
-async def test_both_secrets_survive_a_change_of_the_master_key(services: Services) -> None:
+async def test_reseal_keeps_both_secrets_of_a_rotation(services: Services) -> None:
     from sso.core.encryption import MasterKey
 
     applier = Applier(services.database, services.hasher, services.keyring)
@@ -108,7 +110,7 @@ async def test_both_secrets_survive_a_change_of_the_master_key(services: Service
     assert [secret for secret, _ in services.oauth.clients.secrets(client)] == [new, "the-first-of-all-1"]
 
 
-async def test_a_document_with_another_secret_replaces_both(services: Services) -> None:
+async def test_apply_with_another_secret_replaces_both_secrets(services: Services) -> None:
     applier = Applier(services.database, services.hasher, services.keyring)
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
     await applier.apply(parse({"clients": [part]}))

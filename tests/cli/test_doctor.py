@@ -1,4 +1,4 @@
-"""`sso doctor`: each check that fails says what to do."""
+"""`sso doctor`: every failed check has advice."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
 @pytest.fixture
 def installed(settings: Settings, dsn: str) -> Settings:
-    """After the first start."""
+    """The settings of an installation after its first start."""
 
     async def start() -> None:
         async with open_services(settings, dsn) as services:
@@ -30,14 +30,14 @@ def installed(settings: Settings, dsn: str) -> Settings:
     return settings
 
 
-def look(settings: Settings, dsn: str) -> dict[str, Finding]:
+def findings(settings: Settings, dsn: str) -> dict[str, Finding]:
     return {finding.name: finding for finding in check(settings, dsn)}
 
 
 def failures(settings: Settings, dsn: str) -> dict[str, Finding]:
-    found = {name: finding for name, finding in look(settings, dsn).items() if not finding.good}
-    assert all(finding.advice for finding in found.values())
-    return {name: finding for name, finding in found.items() if not finding.warning}
+    failed = {name: finding for name, finding in findings(settings, dsn).items() if not finding.good}
+    assert all(finding.advice for finding in failed.values())
+    return {name: finding for name, finding in failed.items() if not finding.warning}
 
 
 def doctor(settings: Settings, dsn: str) -> "subprocess.CompletedProcess[str]":
@@ -52,70 +52,70 @@ def doctor(settings: Settings, dsn: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_healthy_installation_passes(installed: Settings, dsn: str) -> None:
-    found = look(installed, dsn)
-    wanted = {"database", "writes", "durability", "migrations", "clock", "master key", "signing key", "data directory",
-              "file mode", "base URL"}  # fmt: skip
-    assert wanted <= {name for name, finding in found.items() if finding.good}
+def test_healthy_installation_passes(installed: Settings, dsn: str) -> None:
+    results = findings(installed, dsn)
+    names = ("database", "writes", "durability", "migrations", "clock", "master key", "signing key", "data directory")
+    expected = {*names, "file mode", "base URL"}
+    assert expected <= {name for name, finding in results.items() if finding.good}
     assert failures(installed, dsn) == {}
-    done = doctor(installed, dsn)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert all(line[:4] in ("ok  ", "note", "    ") for line in done.stdout.splitlines())
+    result = doctor(installed, dsn)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert all(line[:4] in ("ok  ", "note", "    ") for line in result.stdout.splitlines())
 
 
-def test_deny_is_recommended_for_administration_by_games(installed: Settings, dsn: str) -> None:
-    finding = look(installed, dsn)["administration by games"]
+def test_administration_by_games_is_reported_unless_denied(installed: Settings, dsn: str) -> None:
+    finding = findings(installed, dsn)["administration by games"]
     assert (finding.good, finding.warning) == (False, True)
     assert finding.advice.startswith("set SSO_GSID_ADMIN=deny")
     denied = installed.model_copy(update={"gsid_admin": "deny"})
-    assert look(denied, dsn)["administration by games"].good
+    assert findings(denied, dsn)["administration by games"].good
 
 
-def test_an_installation_before_its_first_start_passes_and_nothing_is_made(tmp_path: Path, dsn: str) -> None:
+def test_new_installation_passes_and_nothing_is_created(tmp_path: Path, dsn: str) -> None:
     settings = Settings(data_dir=tmp_path / "data")
     assert failures(settings, dsn) == {}
-    assert "created at the first start" in look(settings, dsn)["master key"].detail
+    assert "created at the first start" in findings(settings, dsn)["master key"].detail
     assert not settings.data_dir.exists()
     assert fetch_value(dsn, "SELECT count(*) FROM signing_keys") == 0
 
 
-def test_a_key_file_open_to_others_fails_with_what_to_do(installed: Settings, dsn: str) -> None:
+def test_readable_key_file_fails_with_chmod_as_advice(installed: Settings, dsn: str) -> None:
     installed.key_file.chmod(0o644)
     failed = failures(installed, dsn)
     assert failed["file mode"].advice == f"chmod 600 {installed.key_file}"
     assert "0644" in failed["file mode"].detail
     assert "chmod 600" in failed["master key"].detail
-    done = doctor(installed, dsn)
-    assert done.returncode == 1
-    assert f"      chmod 600 {installed.key_file}" in done.stdout.splitlines()
-    assert done.stderr == "sso: 2 checks failed\n"
+    result = doctor(installed, dsn)
+    assert result.returncode == 1
+    assert f"      chmod 600 {installed.key_file}" in result.stdout.splitlines()
+    assert result.stderr == "sso: 2 checks failed\n"
 
 
-def test_a_database_that_was_not_migrated_fails_with_what_to_do(postgres_server: Postgres, settings: Settings) -> None:
+def test_database_without_schema_fails_with_migrate_as_advice(postgres_server: Postgres, settings: Settings) -> None:
     empty = postgres_server.empty()
     failed = failures(settings, empty)
     assert set(failed) == {"migrations"}
     assert failed["migrations"].advice == "run `sso migrate`"
-    done = doctor(settings, empty)
-    assert (done.returncode, done.stderr) == (1, "sso: 1 check failed\n")
+    result = doctor(settings, empty)
+    assert (result.returncode, result.stderr) == (1, "sso: 1 check failed\n")
     postgres_server.drop(empty)
 
 
-def test_a_database_that_does_not_answer_fails_with_what_to_do(installed: Settings) -> None:
+def test_unreachable_database_fails_without_its_password(installed: Settings) -> None:
     failed = failures(installed, UNREACHABLE)
     assert set(failed) == {"database"}
     assert failed["database"].advice == "start it, or correct SSO_DATABASE_URL"
-    done = doctor(installed, UNREACHABLE)
-    assert (done.returncode, done.stderr) == (1, "sso: 1 check failed\n")
-    assert "hunter2" not in done.stdout
+    result = doctor(installed, UNREACHABLE)
+    assert (result.returncode, result.stderr) == (1, "sso: 1 check failed\n")
+    assert "hunter2" not in result.stdout
 
 
-def test_a_newer_database_fails(installed: Settings, dsn: str) -> None:
+def test_newer_database_schema_fails(installed: Settings, dsn: str) -> None:
     fetch_value(dsn, "UPDATE alembic_version SET version_num = '9999'")
     assert "9999" in failures(installed, dsn)["migrations"].detail
 
 
-def test_a_lost_or_damaged_master_key_fails(installed: Settings, dsn: str) -> None:
+def test_missing_or_damaged_master_key_fails(installed: Settings, dsn: str) -> None:
     was = installed.key_file.read_text()
     installed.key_file.unlink()
     assert "missing" in failures(installed, dsn)["master key"].detail
@@ -131,7 +131,7 @@ def test_a_lost_or_damaged_master_key_fails(installed: Settings, dsn: str) -> No
     assert failures(installed, dsn) == {}
 
 
-def test_a_database_that_may_lose_what_was_answered_or_takes_nothing_fails(installed: Settings, dsn: str) -> None:
+def test_database_without_fsync_or_writes_fails(installed: Settings, dsn: str) -> None:
     name = fetch_value(dsn, "SELECT current_database()")
     fetch_value(dsn, f"ALTER DATABASE {name} SET synchronous_commit = off")
     assert set(failures(installed, dsn)) == {"durability"}
@@ -140,7 +140,7 @@ def test_a_database_that_may_lose_what_was_answered_or_takes_nothing_fails(insta
     assert "primary" in failures(installed, dsn)["writes"].advice
 
 
-def test_mail_and_keys_open_to_others_fail(installed: Settings, dsn: str) -> None:
+def test_readable_mail_directory_or_writable_key_file_fails(installed: Settings, dsn: str) -> None:
     (installed.data_dir / "mail").mkdir(mode=0o755)
     failed = failures(installed, dsn)
     assert failed["file mode"].advice == f"chmod 700 {installed.data_dir / 'mail'}"
@@ -153,11 +153,11 @@ def test_mail_and_keys_open_to_others_fail(installed: Settings, dsn: str) -> Non
     assert failures(installed, dsn)["file mode"].advice == f"chmod 644 {pem}"
 
 
-def test_addresses_that_are_not_for_the_public_are_worth_a_note(installed: Settings, dsn: str) -> None:
+def test_base_url_proxies_and_mail_are_noted(installed: Settings, dsn: str) -> None:
     def notes(**given: str) -> set[str]:
         given |= {"SSO_DATA_DIR": str(installed.data_dir)}
-        found = look(load(None, given), dsn).values()
-        return {finding.name for finding in found if finding.warning and not finding.good}
+        results = findings(load(None, given), dsn).values()
+        return {finding.name for finding in results if finding.warning and not finding.good}
 
     assert "base URL" not in notes()
     assert "base URL" in notes(SSO_BASE_URL="http://sso.example.com")
@@ -172,6 +172,6 @@ def test_service_account_other_than_root_is_recommended(
     installed: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch, uid: int, good: bool
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: uid)
-    finding = look(installed, dsn)["account"]
+    finding = findings(installed, dsn)["account"]
     assert (finding.good, finding.warning) == (good, True)
     assert "SSO_USER" in finding.advice

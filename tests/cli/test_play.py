@@ -1,4 +1,4 @@
-"""`sso play`: a whole sign-in as a game does it, against a real server."""
+"""`sso play`: logins of a game with a real server."""
 
 import gc
 import json
@@ -15,7 +15,7 @@ import trio.testing
 
 import sso.cli
 from sso.play.client import Answer, GameClient, GameLoginError, GameSession, PollCallbacks, wait_for_result
-from tests.kit.browser import App, Browser, fresh_browser, new_user
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing, sign_in_to
 from tests.kit.server import Server, until
@@ -35,20 +35,20 @@ def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: str) -> int:
-    """Within this process, which saves a new one."""
+    """Runs `sso play` in this process and returns the exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["sso", "play", *arguments])
         try:
-            with pytest.raises(SystemExit) as left:
+            with pytest.raises(SystemExit) as exit_:
                 sso.cli.main()
         finally:
             gc.enable()
-    assert isinstance(left.value.code, int)
-    return left.value.code
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
 
 
 class ScriptedClient(GameClient):
-    """Answers a poll with the next of these, and notes when it was asked."""
+    """Answers each poll with the next response and records its time."""
 
     def __init__(self, *answers: Answer | Exception) -> None:
         super().__init__("http://game.example")
@@ -67,7 +67,7 @@ def answer(code: int, headers: dict[str, str] | None = None, /, **body: Any) -> 
     return Answer(code, body, httpx.Headers(headers))
 
 
-async def test_the_client_rules(autojump_clock: trio.testing.MockClock) -> None:
+async def test_client_follows_the_rules_for_polls(autojump_clock: trio.testing.MockClock) -> None:
     done = answer(200, status="OK", nick="Ann")
     rules = (
         (httpx.ReadTimeout(""), 0),
@@ -82,11 +82,11 @@ async def test_the_client_rules(autojump_clock: trio.testing.MockClock) -> None:
         client = ScriptedClient(first, done)
         assert (await wait_for_result(client, session, PollCallbacks()))["nick"] == "Ann"
         assert client.times[1] - client.times[0] == pytest.approx(pause, abs=0.01), first
-    for last, said in (
+    for last, error in (
         (answer(200, status="ERROR", error="session expired"), "the session has expired"),
         (answer(403, status="ERROR", error="0123abcd"), "sso why 0123abcd"),
     ):
-        with pytest.raises(GameLoginError, match=said):
+        with pytest.raises(GameLoginError, match=error):
             await wait_for_result(ScriptedClient(last), session, PollCallbacks())
     with pytest.raises(GameLoginError, match="is not available"):
         await wait_for_result(ScriptedClient(*[httpx.ConnectError("refused")] * 100), session, PollCallbacks())
@@ -97,7 +97,7 @@ def state_of(server: Server, gsid: str) -> str:
         return str(http.post("/proxy/api/gameSession/info", json={"gsid": gsid}).json()["session"]["state"])
 
 
-def test_signed_out_with_a_second_factor(server: Server, browser: Browser) -> None:
+def test_login_with_a_second_factor(server: Server, browser: Browser) -> None:
     """The stages are shown, in order; then who it is. Secrets are cut short."""
     login = new_user(server, nick="Ann", totp_secret=TOTP_SECRET)
     with playing(server, "--factor", "pc", "--distr", "store", "--qr") as game:
@@ -109,7 +109,7 @@ def test_signed_out_with_a_second_factor(server: Server, browser: Browser) -> No
         assert "█" in game.out
         browser.follow(browser.submit("/login", login=login, password=PASSWORD))
         assert game.shows("second factor")
-        browser.follow(browser.submit("/login/code", otp=App(TOTP_SECRET).code()))
+        browser.follow(browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code()))
         assert game.ended() == 0, game.err
         assert game.err == ""
         stages = ["waiting for the browser", "the page is open", "second factor"]  # others pass in an instant
@@ -122,7 +122,7 @@ def test_signed_out_with_a_second_factor(server: Server, browser: Browser) -> No
     assert "You are signed in" in browser.get(browser.page.url.path).text
 
 
-def test_signed_in_and_the_raw_answer(server: Server) -> None:
+def test_json_option_prints_the_response(server: Server) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as browser, playing(server, "--json", "--no-socket") as game:
         browser.follow(browser.get(game.path))
@@ -135,7 +135,7 @@ def test_signed_in_and_the_raw_answer(server: Server) -> None:
         assert "the page is open" not in game.err
 
 
-def test_signed_requests(server: Server, browser: Browser, key_file: Path) -> None:
+def test_key_option_signs_requests(server: Server, browser: Browser, key_file: Path) -> None:
     with playing(server, "--key", str(key_file)) as game:
         with server.client() as http:  # from the same address, but without the key
             assert http.post("/proxy/api/gameSession/getGsidResult", json={"gsid": game.gsid}).status_code == 403
@@ -145,7 +145,7 @@ def test_signed_requests(server: Server, browser: Browser, key_file: Path) -> No
         assert state_of(server, game.gsid) == "Success"
 
 
-def test_a_denial_is_told(server: Server) -> None:
+def test_denied_session_is_reported(server: Server) -> None:
     with fresh_browser(server, new_user(server)) as browser, playing(server) as game:
         browser.follow(browser.get(game.path))
         browser.submit(f"/game/{game.gsid}/deny")
@@ -164,12 +164,10 @@ def test_ctrl_c_closes_the_session(server: Server, browser: Browser) -> None:
         assert until(lambda: browser.get(game.path).status_code == 410)
 
 
-def test_what_cannot_work_is_said_in_one_line(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_reported_in_one_line(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     no_key = tmp_path / "empty.pem"
     no_key.write_text("nothing")
-    for arguments, said in (
+    for arguments, error in (
         (["http://127.0.0.1:1"], "http://127.0.0.1:1 cannot be reached"),
         ([f"{server.base_url}/nothing"], "is not a sign-on service: it responded with HTTP 404"),
         ([server.base_url, "--app-id", "999999"], "the session was not registered: "),
@@ -179,6 +177,6 @@ def test_what_cannot_work_is_said_in_one_line(
         shown = capsys.readouterr()
         assert shown.out == ""
         assert shown.err.startswith("sso: ")
-        assert said in shown.err
+        assert error in shown.err
         assert shown.err.count("\n") == 1
     assert run("127.0.0.1:8000") == 2

@@ -1,4 +1,4 @@
-"""Secrets at rest: sealed under the master key, bound to their place, and the life of the key file."""
+"""Encryption at rest, and the file of master keys."""
 
 import base64
 import multiprocessing
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sso.core.encryption import Keyring, MasterKey, SealError, key_id_of, place
+from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 
-PLACE = place("users.totp_sealed", "12")
+PURPOSE = column_purpose("users.totp_sealed", "12")
 
 
 @pytest.fixture
@@ -28,33 +28,34 @@ def key_file(path: Path, *keys: MasterKey, mode: int = 0o600) -> Path:
 
 
 @pytest.mark.parametrize("secret", ["", "JBSWY3DPEHPK3PXP", "Ünï 🎮", "x" * 100_000, "a\0b\n"])
-def test_what_is_sealed_opens_again(keyring: Keyring, secret: str) -> None:
-    sealed = keyring.seal(PLACE, secret)
-    assert keyring.open(PLACE, sealed) == secret
+def test_encrypted_secret_is_decrypted(keyring: Keyring, secret: str) -> None:
+    sealed = keyring.encrypt(PURPOSE, secret)
+    assert keyring.decrypt(PURPOSE, sealed) == secret
     assert key_id_of(sealed) == keyring.keys[0].id
     assert len(secret) < 3 or secret not in sealed
 
 
-def test_the_same_secret_is_never_sealed_the_same_way_twice(keyring: Keyring) -> None:
-    assert len({keyring.seal(PLACE, "secret") for _ in range(100)}) == 100
+def test_same_secret_is_encrypted_differently_each_time(keyring: Keyring) -> None:
+    assert len({keyring.encrypt(PURPOSE, "secret") for _ in range(100)}) == 100
 
 
 @pytest.mark.parametrize(
-    "elsewhere", [place("users.totp_sealed", "13"), place("outbox.body_sealed", "12"), "", PLACE + " "]
+    "purpose",
+    [column_purpose("users.totp_sealed", "13"), column_purpose("outbox.body_sealed", "12"), "", PURPOSE + " "],
 )
-def test_a_value_copied_to_another_place_does_not_open_there(keyring: Keyring, elsewhere: str) -> None:
-    with pytest.raises(SealError, match="changed or belongs elsewhere"):
-        keyring.open(elsewhere, keyring.seal(PLACE, "secret"))
+def test_value_copied_to_another_row_is_not_decrypted(keyring: Keyring, purpose: str) -> None:
+    with pytest.raises(EncryptionError, match="cannot be decrypted"):
+        keyring.decrypt(purpose, keyring.encrypt(PURPOSE, "secret"))
 
 
-def test_one_changed_bit_anywhere_is_noticed(keyring: Keyring) -> None:
-    version, key_id, box = keyring.seal(PLACE, "secret").split(".")
+def test_any_changed_bit_is_detected(keyring: Keyring) -> None:
+    version, key_id, box = keyring.encrypt(PURPOSE, "secret").split(".")
     raw = base64.urlsafe_b64decode(box)
-    for at in range(len(raw)):
+    for index in range(len(raw)):
         changed = bytearray(raw)
-        changed[at] ^= 1
-        with pytest.raises(SealError):
-            keyring.open(PLACE, f"{version}.{key_id}.{base64.urlsafe_b64encode(changed).decode()}")
+        changed[index] ^= 1
+        with pytest.raises(EncryptionError):
+            keyring.decrypt(PURPOSE, f"{version}.{key_id}.{base64.urlsafe_b64encode(changed).decode()}")
 
 
 @pytest.mark.parametrize(
@@ -62,24 +63,24 @@ def test_one_changed_bit_anywhere_is_noticed(keyring: Keyring) -> None:
     ["", "v1", "v1.{id}", "v2.{id}.{box}", "v1.{id}.{box}.x", "{id}.{box}", "v1.{id}.", "v1.{id}.A", "v1.{id}.AAAA",
      "v1.{id}.AAAAAAAAAAAAAAAA", "v1.{id}.é", "v1..{box}", "v1.000000000000.{box}"],
 )  # fmt: skip
-def test_a_damaged_value_is_a_seal_error(keyring: Keyring, damaged: str) -> None:
-    _, key_id, box = keyring.seal(PLACE, "secret").split(".")
-    with pytest.raises(SealError):
-        keyring.open(PLACE, damaged.format(id=key_id, box=box))
+def test_damaged_value_raises_encryption_error(keyring: Keyring, damaged: str) -> None:
+    _, key_id, box = keyring.encrypt(PURPOSE, "secret").split(".")
+    with pytest.raises(EncryptionError):
+        keyring.decrypt(PURPOSE, damaged.format(id=key_id, box=box))
 
 
-def test_a_value_of_an_unknown_key_is_told_by_the_key_s_id(keyring: Keyring) -> None:
+def test_error_of_a_missing_key_names_its_id(keyring: Keyring) -> None:
     other = Keyring([MasterKey.generate()])
-    with pytest.raises(SealError, match=other.keys[0].id):
-        keyring.open(PLACE, other.seal(PLACE, "secret"))
+    with pytest.raises(EncryptionError, match=other.keys[0].id):
+        keyring.decrypt(PURPOSE, other.encrypt(PURPOSE, "secret"))
 
 
-def test_the_first_of_several_keys_seals_and_all_of_them_open() -> None:
+def test_first_key_encrypts_and_all_keys_decrypt() -> None:
     new, old, older = (MasterKey.generate() for _ in range(3))
     ring = Keyring([new, old, older])
-    assert key_id_of(ring.seal(PLACE, "secret")) == new.id
+    assert key_id_of(ring.encrypt(PURPOSE, "secret")) == new.id
     for key in (new, old, older):
-        assert ring.open(PLACE, Keyring([key]).seal(PLACE, "secret")) == "secret"
+        assert ring.decrypt(PURPOSE, Keyring([key]).encrypt(PURPOSE, "secret")) == "secret"
 
 
 def test_several_keys_are_read_from_text_and_file(path: Path) -> None:
@@ -90,25 +91,25 @@ def test_several_keys_are_read_from_text_and_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("padded", [True, False])
-def test_a_master_key_is_read_back_from_its_text(padded: bool) -> None:
+def test_master_key_is_parsed_from_its_text(padded: bool) -> None:
     key = MasterKey.generate()
     assert MasterKey.parse(key.text() + ("=" if padded else "") + "\n").raw == key.raw
 
 
 @pytest.mark.parametrize("text", ["x", "password", "A" * 42, "A" * 44, "A" * 86, "é" * 43, "!" * 43])
-def test_a_bad_master_key_is_refused_without_being_quoted(text: str) -> None:
-    with pytest.raises(SealError, match="32 bytes in base64url") as caught:
+def test_error_of_an_invalid_master_key_does_not_quote_it(text: str) -> None:
+    with pytest.raises(EncryptionError, match="32 bytes in base64url") as caught:
         Keyring.from_text(text)
     assert text == "x" or text not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", ",", " , "])
-def test_no_master_key_at_all_is_refused(text: str) -> None:
-    with pytest.raises(SealError, match="no master key"):
+def test_empty_list_of_master_keys_is_rejected(text: str) -> None:
+    with pytest.raises(EncryptionError, match="no master key"):
         Keyring.from_text(text)
 
 
-def test_the_key_file_is_made_once_for_its_owner_only(path: Path) -> None:
+def test_key_file_is_created_once_and_private(path: Path) -> None:
     first = Keyring.open_or_create(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -117,125 +118,125 @@ def test_the_key_file_is_made_once_for_its_owner_only(path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o666, 0o601])
-def test_a_key_file_open_to_others_is_refused_with_what_to_do(path: Path, mode: int) -> None:
-    with pytest.raises(SealError, match=f"mode {mode:o}.*chmod 600"):
+def test_key_file_readable_by_others_is_rejected(path: Path, mode: int) -> None:
+    with pytest.raises(EncryptionError, match=f"mode {mode:o}.*chmod 600"):
         Keyring.from_file(key_file(path, MasterKey.generate(), mode=mode))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"garbage\n", b"\xff\xfe\0", b"A" * 100, "é".encode() * 43])
-def test_a_corrupt_key_file_is_refused_by_its_name(path: Path, content: bytes) -> None:
+def test_error_of_a_corrupt_key_file_names_it_and_leaves_it_unchanged(path: Path, content: bytes) -> None:
     key_file(path).write_bytes(content)
-    with pytest.raises(SealError) as caught:
+    with pytest.raises(EncryptionError) as caught:
         Keyring.open_or_create(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert path.read_bytes() == content  # never written over: it may be all there is
+    assert path.read_bytes() == content
 
 
-def test_a_key_file_that_is_a_folder_or_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
+def test_key_file_that_cannot_be_read_or_created_raises_encryption_error(tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
     (tmp_path / "file").touch()
-    for path in (tmp_path / "folder", tmp_path / "file" / "secret.key"):
-        with pytest.raises(SealError, match="the master key file"):
+    for path in (tmp_path / "directory", tmp_path / "file" / "secret.key"):
+        with pytest.raises(EncryptionError, match="the master key file"):
             Keyring.open_or_create(path)
-    with pytest.raises(SealError, match="cannot read"):
+    with pytest.raises(EncryptionError, match="cannot read"):
         Keyring.from_file(tmp_path / "missing")
 
 
-def test_threads_that_start_at_once_make_one_key(path: Path) -> None:
+def test_concurrent_threads_create_one_key(path: Path) -> None:
     with ThreadPoolExecutor(16) as pool:
         rings = list(pool.map(lambda _: Keyring.open_or_create(path), range(64)))
     assert len({ring.keys[0].id for ring in rings}) == 1
 
 
-def make_key(path: Path, start: Barrier, told: "multiprocessing.SimpleQueue[str]") -> None:
-    start.wait(20)
-    told.put(Keyring.open_or_create(path).keys[0].id)
+def create_key(path: Path, start: Barrier, ids: "multiprocessing.SimpleQueue[str]") -> None:
+    start.wait(120)
+    ids.put(Keyring.open_or_create(path).keys[0].id)
 
 
-def test_processes_that_start_at_once_make_one_key(tmp_path: Path) -> None:
+def test_concurrent_processes_create_one_key(tmp_path: Path) -> None:
     fork = multiprocessing.get_context("fork")
     for round_number in range(10):
         path = tmp_path / str(round_number) / "secret.key"
-        start, told = fork.Barrier(4), fork.SimpleQueue()
-        children = [fork.Process(target=make_key, args=(path, start, told)) for _ in range(4)]
+        start, queue = fork.Barrier(4), fork.SimpleQueue()
+        children = [fork.Process(target=create_key, args=(path, start, queue)) for _ in range(4)]
         for child in children:
             child.start()
-        ids = {told.get() for _ in children}
+        ids = {queue.get() for _ in children}
         for child in children:
-            child.join(20)
+            child.join(120)
         assert len(ids) == 1
 
 
-def test_a_key_that_another_process_added_is_read_when_it_is_first_met(path: Path) -> None:
-    here, there = Keyring.open_or_create(path), Keyring.open_or_create(path)
-    there.put_first(MasterKey.generate())
-    sealed = there.seal(PLACE, "secret")
-    assert key_id_of(sealed) not in [key.id for key in here.keys]
-    assert here.open(PLACE, sealed) == "secret"
+def test_key_that_another_process_added_is_read_when_it_is_needed(path: Path) -> None:
+    ring, other = Keyring.open_or_create(path), Keyring.open_or_create(path)
+    other.add_first(MasterKey.generate())
+    sealed = other.encrypt(PURPOSE, "secret")
+    assert key_id_of(sealed) not in [key.id for key in ring.keys]
+    assert ring.decrypt(PURPOSE, sealed) == "secret"
 
 
-def test_a_running_process_seals_with_the_new_key_from_its_change_on(path: Path) -> None:
-    """Otherwise it would go on sealing with one that the next command forgets."""
-    here, there = Keyring.open_or_create(path), Keyring.open_or_create(path)
-    here.seal(PLACE, "before")
-    there.put_first(MasterKey.generate())
-    there.keep_only_first()
-    assert Keyring.from_file(path).open(PLACE, here.seal(PLACE, "after")) == "after"
+def test_running_process_encrypts_with_the_key_that_another_process_added(path: Path) -> None:
+    """Otherwise it would encrypt with a key that the next command drops."""
+    ring, other = Keyring.open_or_create(path), Keyring.open_or_create(path)
+    ring.encrypt(PURPOSE, "before")
+    other.add_first(MasterKey.generate())
+    other.keep_only_first()
+    assert Keyring.from_file(path).decrypt(PURPOSE, ring.encrypt(PURPOSE, "after")) == "after"
 
 
-def test_the_file_is_not_read_again_and_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_key_file_is_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = Keyring.open_or_create(path)
-    ring.seal(PLACE, "secret")
+    ring.encrypt(PURPOSE, "secret")
     monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("read again"))
     for _ in range(10):
-        assert ring.open(PLACE, ring.seal(PLACE, "secret")) == "secret"
+        assert ring.decrypt(PURPOSE, ring.encrypt(PURPOSE, "secret")) == "secret"
 
 
-def test_a_new_first_key_keeps_the_others_until_they_are_dropped(path: Path) -> None:
+def test_other_keys_are_kept_until_they_are_dropped(path: Path) -> None:
     ring = Keyring.open_or_create(path)
-    old = ring.seal(PLACE, "secret")
-    ring.put_first(MasterKey.generate())
+    old = ring.encrypt(PURPOSE, "secret")
+    ring.add_first(MasterKey.generate())
     assert len(Keyring.from_file(path).keys) == 2
-    assert Keyring.from_file(path).open(PLACE, old) == "secret"
+    assert Keyring.from_file(path).decrypt(PURPOSE, old) == "secret"
     ring.keep_only_first()
     assert [key.id for key in Keyring.from_file(path).keys] == [ring.keys[0].id]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
-    with pytest.raises(SealError, match="not here"):
-        ring.open(PLACE, old)
+    with pytest.raises(EncryptionError, match="is missing"):
+        ring.decrypt(PURPOSE, old)
 
 
-def test_changes_at_once_lose_no_key(path: Path) -> None:
+def test_concurrent_changes_lose_no_key(path: Path) -> None:
     first = Keyring.open_or_create(path).keys[0]
     rings = [Keyring.open_or_create(path) for _ in range(16)]
     keys = [MasterKey.generate() for _ in rings]
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(Keyring.put_first, rings, keys))
-    found = [key.id for key in Keyring.from_file(path).keys]
-    assert len(found) == 17
-    assert set(found) == {key.id for key in keys} | {first.id}
-    assert found[-1] == first.id
+        list(pool.map(Keyring.add_first, rings, keys))
+    ids = [key.id for key in Keyring.from_file(path).keys]
+    assert len(ids) == 17
+    assert set(ids) == {key.id for key in keys} | {first.id}
+    assert ids[-1] == first.id
 
 
-def test_old_keys_are_not_dropped_for_a_first_one_that_is_no_longer_first(path: Path) -> None:
-    here, there = Keyring.open_or_create(path), Keyring.open_or_create(path)
-    there.put_first(MasterKey.generate())
-    with pytest.raises(SealError, match="changed meanwhile"):
-        here.keep_only_first()
+def test_keys_are_not_dropped_if_another_process_added_a_key(path: Path) -> None:
+    ring, other = Keyring.open_or_create(path), Keyring.open_or_create(path)
+    other.add_first(MasterKey.generate())
+    with pytest.raises(EncryptionError, match="changed by another process"):
+        ring.keep_only_first()
     assert len(Keyring.from_file(path).keys) == 2
 
 
-def test_a_key_from_the_settings_is_changed_there(keyring: Keyring) -> None:
-    with pytest.raises(SealError, match="SSO_SECRET_KEY"):
-        keyring.put_first(MasterKey.generate())
-    with pytest.raises(SealError, match="SSO_SECRET_KEY"):
+def test_key_from_the_settings_cannot_be_changed(keyring: Keyring) -> None:
+    with pytest.raises(EncryptionError, match="SSO_SECRET_KEY"):
+        keyring.add_first(MasterKey.generate())
+    with pytest.raises(EncryptionError, match="SSO_SECRET_KEY"):
         keyring.keep_only_first()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_change_by_root_leaves_the_file_to_its_owner(path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of a file")
+def test_change_by_root_keeps_the_owner_of_the_file(path: Path) -> None:
     ring = Keyring.open_or_create(path)
     os.chown(path, 12345, 12345)
-    ring.put_first(MasterKey.generate())
+    ring.add_first(MasterKey.generate())
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12345)

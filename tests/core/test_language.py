@@ -32,11 +32,11 @@ def german() -> Iterator[None]:
         ("  de  ", "de"),
         ("\0 de", "de"),
         ("-de de- de--AT es", "es"),
-        ("x" * 5000 + " de", None),  # beyond what is read
+        ("x" * 5000 + " de", None),  # beyond MAX_TEXT
         ("aa " * 32 + "de", None),
     ],
 )
-def test_ui_locales_name_the_first_that_we_speak(ui_locales: str, expected: str | None) -> None:
+def test_first_supported_language_of_ui_locales_is_used(ui_locales: str, expected: str | None) -> None:
     assert first_of(in_ui_locales(ui_locales)) == expected
 
 
@@ -61,18 +61,18 @@ def test_ui_locales_name_the_first_that_we_speak(ui_locales: str, expected: str 
         ("aa," * 40 + "de", None),
     ],
 )
-def test_accept_language_is_read_by_weight_and_then_by_order(header: str, expected: str | None) -> None:
+def test_accept_language_is_sorted_by_weight_then_by_order(header: str, expected: str | None) -> None:
     assert first_of(in_accept_language(header)) == expected
 
 
 @given(st.text())
-def test_whatever_is_said_is_a_language_of_ours_or_none(said: str) -> None:
+def test_any_text_gives_a_supported_language_or_none(said: str) -> None:
     for tags in (in_ui_locales(said), in_accept_language(said)):
         assert first_of(tags) in (None, *LANGUAGES)
 
 
 @pytest.mark.usefixtures("german")
-def test_a_text_is_english_to_programs_and_translated_on_a_page() -> None:
+def test_text_is_english_as_a_string_and_translated_on_a_page() -> None:
     text = Text("Sign in")
     assert text == "Sign in"
     assert escape(text) == "Anmelden"
@@ -80,18 +80,18 @@ def test_a_text_is_english_to_programs_and_translated_on_a_page() -> None:
 
 
 @pytest.mark.usefixtures("german")
-def test_values_are_escaped_and_translated_themselves() -> None:
+def test_values_are_escaped_and_translated() -> None:
     assert escape(Text("Continue as %(name)s", name="<b>")) == Markup("Weiter als &lt;b&gt;")
     assert escape(Text("Knows %(what)s", what=Text("your e-mail address"))) == "Erfährt: deine E-Mail-Adresse"
     assert Text("Continue as %(name)s", name="<b>") == "Continue as <b>"
 
 
 @pytest.mark.usefixtures("german")
-def test_numbers_have_two_forms() -> None:
+def test_either_chooses_singular_or_plural() -> None:
     one, several = "%(count)s day ago", "%(count)s days ago"
     assert [escape(either(one, several, count)) for count in (1, 2)] == ["vor 1 Tag", "vor 2 Tagen"]
 
 
 @pytest.mark.usefixtures("german")
-def test_what_no_catalogue_has_stays_as_it_is() -> None:
+def test_text_that_the_catalogue_does_not_have_stays_english() -> None:
     assert escape(Text("5 % <of> nobody's words")) == Markup("5 % &lt;of&gt; nobody&#39;s words")

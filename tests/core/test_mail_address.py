@@ -1,4 +1,4 @@
-"""Which texts are mail addresses."""
+"""Validation of e-mail addresses."""
 
 from email.message import EmailMessage
 
@@ -73,7 +73,7 @@ def test_mail_address_is_accepted_and_a_message_to_it_can_be_built(address: str)
 
 
 @pytest.mark.parametrize("address", BAD)
-def test_mail_address_is_refused_with_what_is_expected(address: str) -> None:
+def test_invalid_mail_address_is_rejected(address: str) -> None:
     with pytest.raises(ValueError, match=r"^must be an e-mail address such as name@example\.com$"):
         check_mail_address(address)
 

@@ -1,4 +1,4 @@
-"""Addresses and networks: what is read, what is refused, and that mapped notation never makes a difference."""
+"""Addresses and networks: which texts are accepted, and that IPv4-mapped notation makes no difference."""
 
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -40,7 +40,7 @@ NOT_ADDRESSES: list[Any] = [
 
 
 @pytest.mark.parametrize("text", NOT_ADDRESSES)
-def test_only_plain_address_strings_are_addresses(text: Any) -> None:
+def test_other_values_than_address_strings_are_rejected(text: Any) -> None:
     with pytest.raises(ValueError):
         parse_address(text)
 
@@ -56,14 +56,14 @@ def test_compatible_address_is_not_a_mapped_one() -> None:
 
 @settings(deadline=None)
 @given(st.ip_addresses())
-def test_every_address_reads_back(address: Any) -> None:
+def test_text_of_every_address_is_parsed(address: Any) -> None:
     mapped = address.ipv4_mapped if address.version == 6 else None
     assert parse_address(str(address)) == (mapped or address)
 
 
 @settings(deadline=None)
 @given(st.text() | st.text("0123456789abcdef:./,"))
-def test_any_text_is_read_or_a_value_error(text: str) -> None:
+def test_any_text_is_parsed_or_raises_value_error(text: str) -> None:
     for parse in (parse_address, parse_network, parse_networks):
         with suppress(ValueError):
             parse(text)
@@ -75,7 +75,7 @@ def test_network_without_mask_is_one_address() -> None:
     assert parse_network("::ffff:10.1.2.3") == IPv4Network("10.1.2.3/32")
 
 
-def test_host_bits_are_masked() -> None:
+def test_host_bits_are_cleared() -> None:
     assert parse_network("10.1.2.3/8") == IPv4Network("10.0.0.0/8")
     assert parse_network("fd00::1/8") == IPv6Network("fd00::/8")
 
@@ -100,7 +100,7 @@ def test_host_bits_are_masked() -> None:
         "/8",
     ],
 )
-def test_mask_is_a_plain_prefix_length(text: Any) -> None:
+def test_mask_that_is_not_a_prefix_length_is_rejected(text: Any) -> None:
     with pytest.raises(ValueError):
         parse_network(text)
 
@@ -118,7 +118,7 @@ def test_list_of_networks_may_have_blanks_around_its_items() -> None:
 
 
 @pytest.mark.parametrize("text", ["10.0.0.0/8,", ",", "10.0.0.0/8,,::1", "10.0.0.0/8 ::1", "10.0.0.0/8;::1", "all"])
-def test_list_of_networks_with_a_bad_item_is_refused(text: str) -> None:
+def test_list_of_networks_with_an_invalid_item_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="item"):
         parse_networks(text)
 
@@ -126,7 +126,7 @@ def test_list_of_networks_with_a_bad_item_is_refused(text: str) -> None:
 @pytest.mark.parametrize("network", ["10.0.0.0/8", "::ffff:10.0.0.0/104"])
 @pytest.mark.parametrize("address", ["10.0.0.1", "::ffff:10.0.0.1"])
 def test_mapped_notation_never_changes_what_a_network_contains(network: str, address: str) -> None:
-    # Straight from the standard library, where these two differ.
+    # The standard library treats the two notations differently.
     assert contains((ip_network(network),), ip_address(address))
     assert not contains((ip_network(network),), ip_address("11.0.0.1"))
     assert not contains((ip_network(network),), ip_address("::ffff:11.0.0.1"))
@@ -196,29 +196,29 @@ def test_private_networks_are_accepted(text: str, network: str) -> None:
         ["10.0.0.1"],
     ],
 )
-def test_anything_but_a_private_network_is_refused_by_its_index(value: Any) -> None:
+def test_error_names_the_index_of_a_network_that_is_not_private(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^item 1:"):
         private_networks(["10.0.0.0/8", value, "also bad"])
 
 
-def test_private_networks_are_a_list_not_one_string() -> None:
+def test_single_string_is_rejected_as_list_of_private_networks() -> None:
     with pytest.raises(ValueError, match="array"):
         private_networks("10.0.0.0/8")
 
 
-def test_private_networks_are_at_most_64() -> None:
+def test_more_than_64_private_networks_are_rejected() -> None:
     assert len(private_networks([f"10.0.0.{i}" for i in range(64)])) == 64
     for count in (65, 10_000):
         with pytest.raises(ValueError, match="at most 64"):
             private_networks(["10.0.0.1"] * count)
 
 
-def test_duplicate_networks_count_once_in_the_order_given() -> None:
+def test_duplicate_networks_are_removed_and_the_order_is_kept() -> None:
     given_twice = ["192.168.0.0/16", "10.1.1.1/8", "192.168.7.7/16", "::ffff:10.0.0.0/104"]
     assert private_networks(given_twice) == (ip_network("192.168.0.0/16"), ip_network("10.0.0.0/8"))
 
 
-def test_refusal_does_not_repeat_the_input() -> None:
+def test_error_does_not_quote_the_input() -> None:
     with pytest.raises(ValueError) as refusal:
         private_networks(["x" * 100])
     assert "x" * 10 not in str(refusal.value)

@@ -1,4 +1,4 @@
-"""Costly verifications: in one thread, in turns between clients, and never more than a bounded number waiting."""
+"""Costly verifications run in one thread, in turns between clients, and a bounded number of them waits."""
 
 import threading
 from collections.abc import Callable
@@ -20,14 +20,14 @@ ANN, BOB = parse_address("192.0.2.1"), parse_address("192.0.2.2")
 
 
 class Gate:
-    """Work that stays in the thread until it is let go, and the order in which it was done."""
+    """Work that blocks until the gate is opened, and the order in which it was done."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
         self._open = threading.Event()
 
     def work(self, name: str) -> None:
-        self._open.wait(10)
+        self._open.wait(60)
         self.done.append(name)
 
     def open(self) -> None:
@@ -43,7 +43,7 @@ async def test_costly_keys_are_verified_in_a_thread() -> None:
     assert await VerificationPool().run(ANN, COSTLY, threading.get_ident) != threading.get_ident()
 
 
-async def test_an_error_of_a_verification_reaches_its_caller_and_frees_the_turn() -> None:
+async def test_error_of_a_verification_reaches_its_caller_and_releases_the_lock() -> None:
     pool = VerificationPool()
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
@@ -52,7 +52,7 @@ async def test_an_error_of_a_verification_reaches_its_caller_and_frees_the_turn(
     assert not pool._thread._locks
 
 
-async def test_one_client_delays_another_by_one_verification_only() -> None:
+async def test_client_delays_another_client_by_one_verification() -> None:
     pool, gate = VerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         for number in range(5):
@@ -71,8 +71,8 @@ async def test_one_client_delays_another_by_one_verification_only() -> None:
     [lambda n: parse_address("192.0.2.1"), lambda n: parse_address(f"2001:db8:0:{n}::1")],
     ids=["IPv4", "IPv6"],
 )
-async def test_a_client_has_a_bounded_number_of_verifications_waiting(others: Callable[[int], Address]) -> None:
-    """The addresses of an IPv6 site, a network of 48 bits, are one client."""
+async def test_number_of_waiting_verifications_per_client_is_limited(others: Callable[[int], Address]) -> None:
+    """All addresses of an IPv6 /48 are one client."""
     pool, gate = VerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         for number in range(1 + MAX_WAITING_PER_CLIENT):
@@ -90,7 +90,7 @@ async def test_a_client_has_a_bounded_number_of_verifications_waiting(others: Ca
     assert not pool._thread._locks
 
 
-async def test_a_bounded_number_of_clients_wait() -> None:
+async def test_number_of_waiting_clients_is_limited() -> None:
     pool, gate = VerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         for number in range(MAX_CLIENTS):
@@ -105,7 +105,7 @@ async def test_a_bounded_number_of_clients_wait() -> None:
     assert not pool._thread._locks
 
 
-async def test_a_client_that_leaves_gives_up_its_place() -> None:
+async def test_cancelled_verification_does_not_run() -> None:
     pool, gate = VerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool.run, ANN, COSTLY, gate.work, "ann")

@@ -27,7 +27,7 @@ DAMAGED_KEY = Damage(
     SELECT 'damaged', algorithm, public_pem, private_sealed, signs_from FROM signing_keys LIMIT 1""",
     "keys",
     "DELETE FROM signing_keys WHERE kid = 'damaged'",
-    "a sealed value (signing_keys.private_sealed:damaged) does not open",
+    "sealed value of signing_keys.private_sealed:damaged: cannot be decrypted",
 )
 MISSING_TABLE = Damage(
     "ALTER TABLE outbox RENAME TO outbox_away",

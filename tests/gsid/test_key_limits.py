@@ -21,8 +21,8 @@ LARGE_EXPONENT_DER = LARGE_EXPONENT.public_bytes(Encoding.DER, PublicFormat.Subj
 REFUSED_KEYS = {
     "an exponent of 3069 bits": (b64(LARGE_EXPONENT_DER), "odd exponent from 3 to 4294967295"),
     "an exponent of 33 bits": (b64(rsa_der(MODULUS, 2**32 + 1)), "odd exponent from 3 to 4294967295"),
-    "an exponent of 1": (b64(rsa_der(MODULUS, 1)), "this is no public key"),
-    "an even exponent": (b64(rsa_der(MODULUS, 65536)), "this is no public key"),
+    "an exponent of 1": (b64(rsa_der(MODULUS, 1)), "expected a public key"),
+    "an even exponent": (b64(rsa_der(MODULUS, 65536)), "expected a public key"),
     "8193 bits": (b64(rsa_der(1 << 8192 | 1, 65537)), "2048 to 8192 bits"),
     "2047 bits": (b64(rsa_der(1 << 2046 | 1, 65537)), "2048 to 8192 bits"),
     "a Diffie-Hellman key": (b64(diffie_hellman_der(7000)), "RSA, EC P-256 or Ed25519"),

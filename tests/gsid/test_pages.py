@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.browser import App, Browser, Forms, fresh_browser, mailed_codes, new_user
+from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_on_game_page, violation
 from tests.kit.server import Server
@@ -45,8 +45,8 @@ def test_opening_a_link_does_not_confirm(game: Game, browser: Browser) -> None:
 def test_page_shows_game_distributor_address_and_match_code(game: Game, browser: Browser, server: Server) -> None:
     session = game.register(app_id=10, distr="steam")
     session.change("created = created - interval '150 s'")
-    with Browser(server) as nobody:
-        for shown in (nobody.get(session.page), browser.follow(browser.get(session.page))):
+    with Browser(server) as anonymous:
+        for shown in (anonymous.get(session.page), browser.follow(browser.get(session.page))):
             text = text_of(shown.text)
             for word in ("Tanks", "steam", game.address, "2 min ago", session.match):
                 assert word in text, word
@@ -65,10 +65,10 @@ def test_page_says_whether_game_and_browser_are_on_the_same_network(
     game: Game, browser: Browser, server: Server
 ) -> None:
     with Game(server, "127.0.0.1") as near:
-        for session, said, not_said in ((game.register(), FAR, NEAR), (near.register(), NEAR, FAR)):
+        for session, expected, unexpected in ((game.register(), FAR, NEAR), (near.register(), NEAR, FAR)):
             shown = browser.follow(browser.get(session.page)).text
-            assert said in shown
-            assert not_said not in shown
+            assert expected in shown
+            assert unexpected not in shown
 
 
 def test_login_form_is_on_the_page_of_the_session(game: Game, server: Server, ann: str) -> None:
@@ -104,10 +104,10 @@ def test_pages_are_translated_and_the_match_code_is_not(
     game: Game, server: Server, language: str, button: str, decide: str, end: str
 ) -> None:
     session, headers = game.register(app_id=10), {"Accept-Language": language}
-    with Browser(server, headers=headers) as nobody:
-        nobody.get(session.page)
-        assert buttons(nobody.page.text) == [button.format("Tanks")]
-        assert f'<p class="words" lang="en">{session.match}</p>' in nobody.page.text
+    with Browser(server, headers=headers) as anonymous:
+        anonymous.get(session.page)
+        assert buttons(anonymous.page.text) == [button.format("Tanks")]
+        assert f'<p class="words" lang="en">{session.match}</p>' in anonymous.page.text
     login = new_user(server)
     with fresh_browser(server, login, headers=headers) as reader:
         assert decide.format("Tanks") in text_of(reader.follow(reader.get(session.page)).text)
@@ -145,7 +145,7 @@ def test_login_throttle_applies_on_the_page_of_a_session(game: Game, server: Ser
 
 
 def test_second_factor_confirms(game: Game, server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET, nick="Bob"), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET, nick="Bob"), AuthenticatorApp(TOTP_SECRET)
     session = game.register(app_id=10)
     with Browser(server) as browser:
         browser.follow(sign_in_on_game_page(browser, session, login, PASSWORD))
@@ -312,8 +312,8 @@ def test_allowed_user_can_confirm_after_a_user_who_is_not_allowed(game: Game, se
 def test_url_parameters_do_not_override_values_of_the_session(game: Game, server: Server, browser: Browser) -> None:
     session = game.register(app_id=10, gapp_id=10, distr="steam", factor="device", short_token="1")
     more = "&app_id=11&gapp_id=12&distr=other&short_token=0&nojwt=1&factor=x&user_id=1&match=evil+words"
-    with Browser(server) as nobody:
-        shown = nobody.get(session.page + more)
+    with Browser(server) as anonymous:
+        shown = anonymous.get(session.page + more)
         assert "Sign in and continue to Tanks" in shown.text
         assert not [word for word in ("other<", "evil", "Studio") if word in shown.text]
     browser.follow(browser.get(session.page + more))
@@ -329,15 +329,15 @@ def test_unknown_expired_closed_or_used_link_shows_an_error(game: Game, browser:
     expired.change("ends = now() - interval '1 s'")
     closed.close()
     denied.change("status = 'denied'")
-    with Browser(server) as nobody:
+    with Browser(server) as anonymous:
         for path in (
             expired.page, closed.page, denied.page, "/?gsid=9b2d1c3a-0000-4000-8000-000000000000", "/?gsid=",
             "/?gsid=x", f"/?gsid={expired.gsid.upper()}", f"/?gsid={game.register().gsid}&gsid=x", expired.decision,
             closed.decision, "/?gsid=%00", "/?gsid=%FF", "/?gsid=%0d%0aX:y", f"/?gsid={'x' * 5000}",
             "/game/x", "/game/9b2d1c3a",
         ):  # fmt: skip
-            for who in (nobody, browser):
-                answer = who.http.get(path, follow_redirects=True)
+            for visitor in (anonymous, browser):
+                answer = visitor.http.get(path, follow_redirects=True)
                 assert answer.status_code == 410, path
                 assert GONE in answer.text, path
                 assert "<form" not in answer.text or "/logout" in answer.text, path
@@ -348,11 +348,11 @@ def test_unknown_expired_closed_or_used_link_shows_an_error(game: Game, browser:
 )
 def test_malformed_gsid_in_the_path_shows_an_error(server: Server, browser: Browser, gsid: str) -> None:
     csrf = browser.form("/logout") if "/logout" in browser.open_account().text else {}
-    with Browser(server) as nobody:
-        for who in (nobody, browser):
-            assert who.http.get(f"/game/{gsid}", follow_redirects=True).status_code == 410
+    with Browser(server) as anonymous:
+        for visitor in (anonymous, browser):
+            assert visitor.http.get(f"/game/{gsid}", follow_redirects=True).status_code == 410
             for what in ("continue", "deny"):
-                answer = who.post(f"/game/{gsid}/{what}", csrf)
+                answer = visitor.post(f"/game/{gsid}/{what}", csrf)
                 assert answer.status_code in (303, 410)
                 assert "x=y" not in str(answer.headers)
 
@@ -371,12 +371,12 @@ def test_login_after_the_end_of_the_session_confirms_nothing(game: Game, server:
 def test_used_link_shows_other_users_nothing(game: Game, server: Server, browser: Browser) -> None:
     session = game.register()
     press_continue(browser, session)
-    with Browser(server) as nobody:
-        assert nobody.get(session.page).status_code == 410
+    with Browser(server) as anonymous:
+        assert anonymous.get(session.page).status_code == 410
     session.poll()
     assert "You are signed in" in browser.get(session.decision).text
-    with Browser(server) as nobody:
-        assert nobody.get(session.page).status_code == 410
+    with Browser(server) as anonymous:
+        assert anonymous.get(session.page).status_code == 410
 
 
 def test_page_says_when_the_game_is_not_responding(game: Game, browser: Browser) -> None:
@@ -396,8 +396,12 @@ def test_page_says_when_the_game_is_not_responding(game: Game, browser: Browser)
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_values_of_the_session_are_escaped(game: Game, browser: Browser, server: Server, payload: str) -> None:
     session = game.register(distr=payload)
-    with Browser(server) as nobody:
-        pages = [nobody.get(session.page), browser.follow(browser.get(session.page)), nobody.get(f"/?gsid={payload}")]
+    with Browser(server) as anonymous:
+        pages = [
+            anonymous.get(session.page),
+            browser.follow(browser.get(session.page)),
+            anonymous.get(f"/?gsid={payload}"),
+        ]
     for shown in pages:
         assert not re.search(r"<[^>]*(alert|onclick|onfocus|javascript:)", shown.text)
         assert not re.search(r"<(img|script)", shown.text)
@@ -438,18 +442,18 @@ def test_form_without_its_csrf_token_confirms_and_denies_nothing(game: Game, bro
 
 def test_form_without_a_browser_session_leads_to_the_login(game: Game, server: Server) -> None:
     session = game.register()
-    with Browser(server) as nobody:
+    with Browser(server) as anonymous:
         for what in ("continue", "deny"):
-            answer = nobody.post(f"{session.decision}/{what}", {"csrf": "x"})
-            shown = nobody.http.get(answer.headers["Location"], follow_redirects=True)
+            answer = anonymous.post(f"{session.decision}/{what}", {"csrf": "x"})
+            shown = anonymous.http.get(answer.headers["Location"], follow_redirects=True)
             assert buttons(shown.text) == ["Sign in and continue to your game"]
     assert session.status == "pending"
 
 
 def test_page_is_neither_cached_nor_framed_nor_sent_as_referrer(game: Game, browser: Browser, server: Server) -> None:
     session = game.register()
-    with Browser(server) as nobody:
-        for shown in (nobody.get(session.page), browser.follow(browser.get(session.page))):
+    with Browser(server) as anonymous:
+        for shown in (anonymous.get(session.page), browser.follow(browser.get(session.page))):
             assert shown.headers["Cache-Control"] == "no-store"
             assert shown.headers["X-Frame-Options"] == "DENY"
             assert shown.headers["Referrer-Policy"] == "same-origin"
@@ -460,7 +464,7 @@ def test_stages_of_a_login_are_stored(game: Game, server: Server) -> None:
     def stage(session: Session) -> str:
         return str(session.row("stage")["stage"])
 
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     session = game.register()
     assert stage(session) == ""
     with Browser(server) as browser:

@@ -1,6 +1,6 @@
 """Evidence of requests: address, Location and signature in all their places; invalid evidence is a violation.
 
-A closed session answers a poll at once, so that a refusal and an answer can be told apart without waiting.
+A closed session answers a poll at once, so that a violation differs from a result without waiting.
 """
 
 import base64
@@ -51,11 +51,11 @@ def test_registering_address_suffices(game: Game, other: Game) -> None:
 
 def test_location_suffices_in_any_place(game: Game, other: Game) -> None:
     session = seen_by(closed(game), other)
-    for said in (session.secret, session.location):
-        assert_accepted(session, params={"Location": said})
-        assert_accepted(session, {"Location": said})
-        assert_accepted(session, {"Authorization": f"Location {said}"})
-        assert_accepted(session, {"Authorization": f"location  {said}"})
+    for location in (session.secret, session.location):
+        assert_accepted(session, params={"Location": location})
+        assert_accepted(session, {"Location": location})
+        assert_accepted(session, {"Authorization": f"Location {location}"})
+        assert_accepted(session, {"Authorization": f"location  {location}"})
     body = orjson.dumps({"gsid": session.gsid})
     assert outcome(other.http.post(session.location, content=body)) == OVER  # the URL of the Location header as it is
     raw = f"{BASE}/getGsidResult?Location={session.location}"  # not percent-encoded, as some clients send it
@@ -64,9 +64,9 @@ def test_location_suffices_in_any_place(game: Game, other: Game) -> None:
 
 def test_wrong_location_is_a_violation_even_from_the_registering_address(game: Game) -> None:
     session, another = closed(game), closed(game)
-    for said in ("", "x", session.secret[:-1], session.secret + "x", another.secret, "é", session.gsid, "*", "%00"):
-        assert_refused(session, params={"Location": said})
-        assert_refused(session, {"Authorization": f"Location {said}".strip()})
+    for location in ("", "x", session.secret[:-1], session.secret + "x", another.secret, "é", session.gsid, "*", "%00"):
+        assert_refused(session, params={"Location": location})
+        assert_refused(session, {"Authorization": f"Location {location}".strip()})
     assert_refused(session, {"Location": another.location})
 
 
@@ -207,9 +207,9 @@ def test_gsid_that_is_not_a_string_is_400(game: Game, what: str) -> None:
 )
 def test_forwarding_headers_of_an_untrusted_peer_are_ignored(game: Game, other: Game, name: str) -> None:
     session = closed(game)
-    said = f"for={game.address}" if name == "Forwarded" else game.address
-    assert_refused(seen_by(session, other), {name: said})
-    assert other.register({name: said}).row("address")["address"] == other.address
+    value = f"for={game.address}" if name == "Forwarded" else game.address
+    assert_refused(seen_by(session, other), {name: value})
+    assert other.register({name: value}).row("address")["address"] == other.address
 
 
 def test_unsigned_ip_header_is_a_violation_unless_it_is_the_real_address(game: Game, other: Game) -> None:
@@ -217,9 +217,9 @@ def test_unsigned_ip_header_is_a_violation_unless_it_is_the_real_address(game: G
     for header in ({"Ip": game.address}, {"Authorization": f"Ip {game.address}"}, {"Ip": f"::ffff:{game.address}"}):
         assert_accepted(session, header)
         assert_refused(seen_by(session, other), header)
-    for said in (ELSEWHERE, "", "x", f"{game.address}, {game.address}", "127.77.1"):
-        assert_refused(session, {"Ip": said})
-        assert_refused(session, {"Location": session.secret, "Ip": said})
+    for claimed in (ELSEWHERE, "", "x", f"{game.address}, {game.address}", "127.77.1"):
+        assert_refused(session, {"Ip": claimed})
+        assert_refused(session, {"Location": session.secret, "Ip": claimed})
     assert_refused(session, {"Ip": game.address, "Authorization": f"Ip {ELSEWHERE}"})
     violation(game.get_gsid({"Ip": ELSEWHERE}))
     assert game.get_gsid({"Ip": game.address}).status_code == 200

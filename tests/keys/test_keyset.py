@@ -5,7 +5,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from sso.core.encryption import Keyring, MasterKey, SealError
+from sso.core.encryption import EncryptionError, Keyring, MasterKey
 from sso.core.jwt import Verifier
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -41,10 +41,10 @@ async def test_published_set_has_no_private_parameters(services: Services) -> No
     for algorithm in ("RS256", "ES256", "EdDSA"):
         await services.key_store.rotate(algorithm, 3600)
     await services.keys.load()
-    found = orjson.loads(services.keys.jwks)
-    assert set(found) == {"keys"}
-    assert len(found["keys"]) == 4
-    for jwk in found["keys"]:
+    jwks = orjson.loads(services.keys.jwks)
+    assert set(jwks) == {"keys"}
+    assert len(jwks["keys"]) == 4
+    for jwk in jwks["keys"]:
         assert not PRIVATE_MEMBERS & set(jwk)
     assert b"PRIVATE" not in services.keys.jwks
 
@@ -52,7 +52,7 @@ async def test_published_set_has_no_private_parameters(services: Services) -> No
 async def test_private_key_is_encrypted_in_the_database(services: Services) -> None:
     (key,) = await services.key_store.all()
     assert "PRIVATE" not in key.private_sealed
-    assert "PRIVATE KEY" in services.keyring.open(store.purpose(key.kid), key.private_sealed)
+    assert "PRIVATE KEY" in services.keyring.decrypt(store.purpose(key.kid), key.private_sealed)
 
 
 async def test_concurrent_starts_create_one_key(database: Database, keyring: Keyring) -> None:
@@ -93,15 +93,15 @@ async def test_running_key_set_reloads_after_a_notification(
 
 
 async def test_load_fails_without_the_master_key(services: Services) -> None:
-    stranger = KeySet(services.key_store, Keyring([MasterKey.generate()]))
-    with pytest.raises(SealError, match=services.keyring.keys[0].id):
-        await stranger.load()
+    other = KeySet(services.key_store, Keyring([MasterKey.generate()]))
+    with pytest.raises(EncryptionError, match=services.keyring.keys[0].id):
+        await other.load()
 
 
 POISONED = {
     "sealed for another row": "private_sealed",
     "no sealed value": "'nonsense'",
-    "no key": "NULL",  # replaced by a sealed text that is none
+    "no key": "NULL",  # replaced by a sealed text that is not a key
     "another algorithm": "private_sealed",
 }
 
@@ -109,8 +109,8 @@ POISONED = {
 @pytest.mark.parametrize("kind", POISONED)
 async def test_damaged_key_is_skipped_and_the_others_sign(services: Services, kind: str) -> None:
     (good,) = await services.key_store.all()
-    sealed = POISONED[kind].replace("NULL", f"'{services.keyring.seal(store.purpose('damaged'), 'no key')}'")
-    if kind == "another algorithm":  # the key itself is fine
+    sealed = POISONED[kind].replace("NULL", f"'{services.keyring.encrypt(store.purpose('damaged'), 'no key')}'")
+    if kind == "another algorithm":  # the encrypted private key is intact
         kid = await services.key_store.rotate("EdDSA", 3600)
         await services.database.run_sql("UPDATE signing_keys SET algorithm = 'RS256' WHERE kid = $1", [kid])
     else:

@@ -1,4 +1,7 @@
-"""Changing the master key: all sealed values are sealed with the new key."""
+"""Changing the master key: all sealed values are sealed with the new key.
+
+More than 300 lines, because the tests share the values of all sealed columns.
+"""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,7 +15,7 @@ from sqlalchemy import Connection, text
 
 from sso.accounts.mail import Outbox
 from sso.accounts.second_factor import totp_purpose
-from sso.core.encryption import Keyring, MasterKey, SealError, key_id_of, place
+from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 from sso.db.database import Database
 from sso.db.standalone import run_with_connection
 from sso.db.statement import Statement
@@ -33,7 +36,7 @@ CLIENT_SECRET = "a-secret-of-the-shop"
 
 async def fill_users(services: Services) -> None:
     await add_user(services, user_id="7", totp_secret=TOTP_SECRET)
-    await add_user(services, user_id="8")  # has nothing sealed
+    await add_user(services, user_id="8")  # a user without a sealed value
 
 
 async def fill_outbox(services: Services) -> None:
@@ -67,7 +70,7 @@ async def fill_access_keys(services: Services) -> None:
     await services.database.transaction(add_access_key, AuditActor(), services.keyring, 10, None, "ci", "")
 
 
-# A new sealed column needs a line here, and with it the proof that a change of the master key reaches it.
+# A new sealed column needs an entry here, so that the tests cover it.
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
     "outbox.body_sealed": fill_outbox,
@@ -92,12 +95,12 @@ async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
     columns = await database.rows(
         Statement("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'")
     )
-    found: dict[str, list[tuple[str, str]]] = {}
+    values_by_column: dict[str, list[tuple[str, str]]] = {}
     for table, column in columns:
         if table == "alembic_version":
             continue
         if len(metadata.tables[table].primary_key.columns) > 1:
-            continue  # where nothing may be sealed, as another test holds
+            continue  # no sealed values; another test checks that
         (key,) = metadata.tables[table].primary_key.columns
         rows = await database.rows(
             Statement(
@@ -107,8 +110,8 @@ async def sealed_values(database: Database) -> dict[str, list[tuple[str, str]]]:
         )
         if rows:
             name = f"{table}.{column}"
-            found[name] = [(place(name, row[0]), row[1]) for row in rows]
-    return found
+            values_by_column[name] = [(column_purpose(name, row[0]), row[1]) for row in rows]
+    return values_by_column
 
 
 def test_reseal_covers_all_sealed_columns() -> None:
@@ -129,18 +132,20 @@ async def test_resealed_values_open_with_the_new_key_only(filled: Services) -> N
     database, old = filled.database, filled.keyring.keys[0]
     before = await sealed_values(database)
     assert set(before) == set(FILL), "what is sealed, and where, as the database has it"
-    secrets = {spot: filled.keyring.open(spot, sealed) for values in before.values() for spot, sealed in values}
+    secrets = {spot: filled.keyring.decrypt(spot, sealed) for values in before.values() for spot, sealed in values}
 
     new = MasterKey.generate()
     assert await Reseal(database, Keyring([new, old])).run() == 9
 
     after = await sealed_values(database)
     assert {key_id_of(sealed) for values in after.values() for _, sealed in values} == {new.id}
-    assert {spot: Keyring([new]).open(spot, sealed) for values in after.values() for spot, sealed in values} == secrets
+    assert {
+        spot: Keyring([new]).decrypt(spot, sealed) for values in after.values() for spot, sealed in values
+    } == secrets
     for values in after.values():
         for spot, sealed in values:
-            with pytest.raises(SealError):
-                Keyring([old]).open(spot, sealed)
+            with pytest.raises(EncryptionError):
+                Keyring([old]).decrypt(spot, sealed)
     assert secrets[totp_purpose("7")] == TOTP_SECRET
     assert secrets[secret_purpose("shop")] == CLIENT_SECRET
 
@@ -256,7 +261,7 @@ async def test_concurrently_changed_value_is_not_overwritten(filled: Services, m
     async def replace(values: list[SealedValue], walk: Any) -> None:
         if values[0].purpose == totp_purpose("7") and not walk.done:
             monkeypatch.setattr(reseal, "_replace", real)
-            sealed = filled.keyring.seal(totp_purpose("7"), other)
+            sealed = filled.keyring.encrypt(totp_purpose("7"), other)
             await filled.database.run_sql("UPDATE users SET totp_sealed = $1 WHERE user_id = '7'", [sealed])
         await real(values, walk)
 
@@ -269,7 +274,7 @@ async def test_concurrently_changed_value_is_not_overwritten(filled: Services, m
     assert user is not None
     assert user.totp_sealed is not None
     assert key_id_of(user.totp_sealed) == ring.keys[0].id
-    assert ring.open(totp_purpose("7"), user.totp_sealed) == other
+    assert ring.decrypt(totp_purpose("7"), user.totp_sealed) == other
 
 
 async def test_values_of_many_pages_and_steps_are_resealed(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +291,7 @@ async def test_values_of_many_pages_and_steps_are_resealed(filled: Services, mon
 async def test_values_of_several_old_keys_are_counted_and_resealed(filled: Services) -> None:
     middle, new = MasterKey.generate(), MasterKey.generate()
     await Reseal(filled.database, Keyring([middle, *filled.keyring.keys])).run()
-    await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that has the old key still
+    await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that still has the old key
     ring = Keyring([new, middle, *filled.keyring.keys])
     assert await Reseal(filled.database, ring).count_outdated() == 10
     assert await Reseal(filled.database, ring).run() == 10
@@ -303,7 +308,7 @@ async def test_running_service_follows_a_change_of_the_master_key(filled: Servic
     await running.keys.load()
 
     command = Keyring.from_file(path)
-    command.put_first(MasterKey.generate())
+    command.add_first(MasterKey.generate())
     await Reseal(filled.database, command).run()
     await add_user(running, user_id="9", totp_secret=TOTP_SECRET)
     assert await Reseal(filled.database, command).count_outdated() == 0
@@ -313,8 +318,8 @@ async def test_running_service_follows_a_change_of_the_master_key(filled: Servic
     user = await running.users.get("9")
     assert user is not None
     assert user.totp_sealed is not None
-    assert Keyring.from_file(path).open(totp_purpose("9"), user.totp_sealed) == TOTP_SECRET
+    assert Keyring.from_file(path).decrypt(totp_purpose("9"), user.totp_sealed) == TOTP_SECRET
     user = await running.users.get("7")
     assert user is not None
     assert user.totp_sealed is not None
-    assert running.keyring.open(totp_purpose("7"), user.totp_sealed) == TOTP_SECRET
+    assert running.keyring.decrypt(totp_purpose("7"), user.totp_sealed) == TOTP_SECRET

@@ -127,7 +127,7 @@ async def test_side_key_signs_only_for_its_algorithm(services: Services) -> None
     edwards, elliptic = services.keys.signer("EdDSA"), services.keys.signer("ES256")
     assert (main_kids.algorithm, edwards.algorithm, elliptic.algorithm) == ("ES256", "EdDSA", "ES256")
     assert len({main_kids.kid, edwards.kid, elliptic.kid}) == 3
-    assert services.keys.signer("RS256") == main_kids  # there is none beside it
+    assert services.keys.signer("RS256") == main_kids  # there is no side key
 
 
 async def test_rotating_a_side_key_does_not_affect_other_keys(services: Services) -> None:
@@ -216,7 +216,7 @@ def test_all_workers_publish_a_new_key_before_any_token_uses_it(rotating: Server
             with rotating.client(verify=False) as client:
                 fields = {"login": "ann@example.com", "password": PASSWORD, "factor": "d"}
                 token = client.post(LOGIN, json=fields).json()["jwt"]
-            with rotating.client(verify=False) as other:  # perhaps the other worker
+            with rotating.client(verify=False) as other:  # possibly another worker
                 seen.append((pyjwt.get_unverified_header(token)["kid"], kids(other.get(SETS[len(seen) % 2]).text)))
             time.sleep(0.1)
 

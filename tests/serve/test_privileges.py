@@ -1,4 +1,4 @@
-"""SSO_USER: started by root, the service listens and then runs under another account, embedded PostgreSQL included."""
+"""SSO_USER: a service started by root listens, and then runs under another account, with its embedded PostgreSQL."""
 
 import os
 import pwd
@@ -32,7 +32,7 @@ def entry() -> pwd.struct_passwd:
 
 
 def interpreter() -> str:
-    """A Python that the account can run, of the same version: that of the tests may be in root's home."""
+    """Returns a Python of the same version that the account can run: that of the tests may be in the home of root."""
     account = Account(entry().pw_uid, entry().pw_gid)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for candidate in (sys.executable, shutil.which(version, path="/usr/local/bin:/usr/bin:/bin")):
@@ -43,7 +43,7 @@ def interpreter() -> str:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where the account may pass; pytest's own folders are closed to others."""
+    """A folder that the account can enter; those of pytest are closed to other accounts."""
     path = Path(tempfile.mkdtemp(prefix="sso-account-"))
     path.chmod(0o755)
     yield path
@@ -56,7 +56,7 @@ def environment(folder: Path, **settings: str) -> dict[str, str]:
     return clean_environment(**(base | settings)) | {"PYTHONPATH": ":".join(packages)}
 
 
-def started(folder: Path, **settings: str) -> "subprocess.Popen[str]":
+def start(folder: Path, **settings: str) -> "subprocess.Popen[str]":
     command = [interpreter(), "-m", "sso", "serve"]
     with (folder / "log").open("w") as log:
         return subprocess.Popen(
@@ -65,7 +65,7 @@ def started(folder: Path, **settings: str) -> "subprocess.Popen[str]":
 
 
 def owners(pid: int) -> Iterator[tuple[set[int], set[int]]]:
-    """User and group ids (real, effective, saved, of files) of a process and all below it."""
+    """Yields the user and group ids (real, effective, saved, file system) of a process and its descendants."""
     status = Path(f"/proc/{pid}/status").read_text()
     uids, gids = (re.findall(rf"^{kind}:(.*)$", status, re.M)[0].split() for kind in ("Uid", "Gid"))
     yield set(map(int, uids)), set(map(int, gids))
@@ -78,14 +78,14 @@ def test_service_started_by_root_runs_under_the_account_with_embedded_postgresql
     with socket.create_server(("127.0.0.1", 0)) as free:
         metrics = f"127.0.0.1:{free.getsockname()[1]}"
     binds = f"127.0.0.1:0,unix:{folder}/sso.sock"
-    process = started(folder, SSO_BIND=binds, SSO_WORKERS="2", SSO_METRICS_BIND=metrics)
+    process = start(folder, SSO_BIND=binds, SSO_WORKERS="2", SSO_METRICS_BIND=metrics)
     try:
         assert process.stdout is not None
         ready = re.search(r"ready at (\S+)", process.stdout.readline())
         assert ready, (folder / "log").read_text()
-        everyone = list(owners(process.pid))
-        assert len(everyone) >= 5  # supervisor, two workers, metrics, the watcher of the database
-        assert all(ids == ({entry().pw_uid}, {entry().pw_gid}) for ids in everyone)
+        processes = list(owners(process.pid))
+        assert len(processes) >= 5  # supervisor, two workers, metrics, the watcher of the database
+        assert all(ids == ({entry().pw_uid}, {entry().pw_gid}) for ids in processes)
         assert httpx.get(f"{ready[1]}/readyz", timeout=20).status_code == 200
         assert "sso_request_seconds" in httpx.get(f"http://{metrics}/metrics", timeout=20).text
         for path in (folder / "new/data", folder / "new/data/secret.key", folder / "new/data/postgres/data"):
@@ -94,34 +94,34 @@ def test_service_started_by_root_runs_under_the_account_with_embedded_postgresql
         assert (folder / "sso.sock").stat().st_gid == entry().pw_gid
         postgres = int((folder / "new/data/postgres/data/postmaster.pid").read_text().splitlines()[0])
         assert next(owners(postgres))[0] == {entry().pw_uid}
-        command = [interpreter(), "-m", "sso", "doctor"]  # another command of root's, beside it
+        command = [interpreter(), "-m", "sso", "doctor"]  # another command that root starts meanwhile
         done = subprocess.run(command, env=environment(folder), cwd=folder, capture_output=True, text=True, check=False)
         assert f"account: this command runs as uid {entry().pw_uid}" in done.stdout, done.stderr
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stdout is not None
         process.stdout.close()
-        assert until(lambda: not (folder / "new/data/postgres/data/postmaster.pid").exists(), 20)
+        assert until(lambda: not (folder / "new/data/postgres/data/postmaster.pid").exists(), 60)
 
 
 @as_root
-def test_data_directory_of_root_is_refused_with_the_command_that_helps(folder: Path) -> None:
+def test_data_directory_of_root_is_refused_with_the_chown_command(folder: Path) -> None:
     (folder / "data").mkdir()
-    process = started(folder, SSO_DATA_DIR=str(folder / "data"))
+    process = start(folder, SSO_DATA_DIR=str(folder / "data"))
     assert process.wait(60) != 0
     assert process.stdout is not None
     process.stdout.close()
     assert f"chown -R {NAME}: {folder / 'data'}" in (folder / "log").read_text()
 
 
-def test_account_other_than_ones_own_is_refused_without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_account_is_refused_without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(ConfigError, match="SSO_USER: only root can switch"):
         drop_privileges(NAME, tmp_path)
 
 
-def test_ones_own_account_needs_no_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_current_account_is_not_switched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: entry().pw_uid)
     monkeypatch.setattr(os, "setresuid", lambda *_: pytest.fail("switched"))
     drop_privileges(NAME, tmp_path)
@@ -129,7 +129,7 @@ def test_ones_own_account_needs_no_switch(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @as_root
-def test_program_that_the_account_cannot_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_that_the_account_cannot_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir(0o700)
     (hidden / "python").touch(0o755)
@@ -139,13 +139,13 @@ def test_program_that_the_account_cannot_read_is_named(tmp_path: Path, monkeypat
 
 
 @as_root
-def test_link_in_the_place_of_a_socket_file_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The account may own the folder of the socket, and root must give it nothing else."""
-    (folder / "roots").touch(0o600)
-    (folder / "sso.sock").symlink_to(folder / "roots")
+def test_link_in_place_of_a_socket_is_not_followed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The account may own the folder of the socket, and must not get other files that way."""
+    (folder / "private").touch(0o600)
+    (folder / "sso.sock").symlink_to(folder / "private")
     (folder / "data").mkdir()
     os.chown(folder / "data", entry().pw_uid, entry().pw_gid)
     monkeypatch.setattr(privileges, "_check_program_readable", lambda _: None)
     monkeypatch.setattr(privileges, "_switch_user", lambda _: None)
     drop_privileges(NAME, folder / "data", (Bind(path=str(folder / "sso.sock")),))
-    assert (folder / "roots").stat().st_uid == 0
+    assert (folder / "private").stat().st_uid == 0

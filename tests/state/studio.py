@@ -1,4 +1,4 @@
-"""A small studio as a document, and what tests ask of the state."""
+"""A small studio as a document, and queries of the stored state."""
 
 import copy
 from typing import Any
@@ -90,7 +90,7 @@ async def apply(services: Services, document: dict[str, Any]) -> ApplyCounts:
 
 
 async def traces(services: Services) -> tuple[int, list[tuple[Any, ...]]]:
-    """What every change leaves behind: entries of the audit trail, versions of schemas, revisions."""
+    """Returns what every change updates: audit entries, schema versions, revisions."""
     rows = await services.database.rows(_VERSIONS)
     return await services.database.value(_AUDITED), [tuple(row) for row in rows]
 
@@ -99,6 +99,6 @@ async def rules(services: Services, user_id: str, application_id: int = 1) -> li
     from sso.perm.engine.effective_permissions import compute_permissions
     from sso.perm.engine.render import as_list_short
 
-    found = await services.permissions.facts.load(user_id, application_id, None)
-    assert found is not None
-    return as_list_short(compute_permissions(found.application, found.facts, 1_900_000_000))
+    loaded = await services.permissions.facts.load(user_id, application_id, None)
+    assert loaded is not None
+    return as_list_short(compute_permissions(loaded.application, loaded.facts, 1_900_000_000))

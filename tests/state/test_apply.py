@@ -1,4 +1,4 @@
-"""`sso apply`: brings the database to the desired state, any number of times, or changes nothing and says where."""
+"""`sso apply`: users and clients, repeated runs, and errors with their location."""
 
 from typing import Any
 
@@ -62,16 +62,16 @@ async def everything(services: Services) -> list[tuple[str, Any]]:
 
 
 async def user(services: Services, id_or_login: str) -> User:
-    found = await services.users.find(id_or_login)
-    assert found is not None
-    return found
+    user = await services.users.find(id_or_login)
+    assert user is not None
+    return user
 
 
 async def password_is(services: Services, id_or_login: str, password: str) -> bool:
     return await services.hasher.matches((await user(services, id_or_login)).password_hash, password)
 
 
-async def test_a_user_is_created_with_all_its_fields(services: Services) -> None:
+async def test_user_is_created_with_all_fields(services: Services) -> None:
     assert await apply(services, USER) == ApplyCounts(created=1, changed=0, unchanged=0)
     ann = await user(services, "1001")
     for name in USER.keys() - {"password", "totp_secret", "tags", "purchases"}:
@@ -79,19 +79,19 @@ async def test_a_user_is_created_with_all_its_fields(services: Services) -> None
     assert (list(ann.tags), list(ann.purchases)) == (["beta", "vip"], ["full_game"])
     assert await password_is(services, "1001", PASSWORD)
     assert ann.totp_sealed is not None
-    assert services.keyring.open(totp_purpose("1001"), ann.totp_sealed) == TOTP_SECRET
+    assert services.keyring.decrypt(totp_purpose("1001"), ann.totp_sealed) == TOTP_SECRET
 
 
-async def test_a_client_is_created_with_all_its_fields(services: Services) -> None:
+async def test_client_is_created_with_all_fields(services: Services) -> None:
     assert await apply(services, clients=(SHOP,)) == ApplyCounts(created=1, changed=0, unchanged=0)
     row = await services.database.row(CLIENT, client_id="shop")
     assert row is not None
     for name in SHOP.keys() - {"client_secret"}:
         assert row[name] == SHOP[name], name
-    assert services.keyring.open(secret_purpose("shop"), row["secret_sealed"]) == SHOP["client_secret"]
+    assert services.keyring.decrypt(secret_purpose("shop"), row["secret_sealed"]) == SHOP["client_secret"]
 
 
-async def test_what_is_not_given_has_its_default(services: Services) -> None:
+async def test_absent_fields_get_their_defaults(services: Services) -> None:
     await apply(services, {"login": "ann@example.com"}, clients=({"client_id": "c"},))
     ann = await user(services, "ann@example.com")
     assert (ann.nick, ann.lang, ann.level, ann.tags, ann.meta) == ("", "en", "0", (), {})
@@ -103,7 +103,7 @@ async def test_what_is_not_given_has_its_default(services: Services) -> None:
     assert (row["profile"], row["consent"], row["secret_sealed"]) == ("strict", False, None)
 
 
-async def test_a_user_id_is_made_up_that_nobody_has(services: Services) -> None:
+async def test_generated_user_id_is_unused(services: Services) -> None:
     taken = [{"user_id": str(number), "login": f"taken{number}@example.com"} for number in range(1000, 1005)]
     await apply(services, *taken)
     await apply(services, {"login": "one@example.com"}, {"login": "two@example.com"})
@@ -111,7 +111,7 @@ async def test_a_user_id_is_made_up_that_nobody_has(services: Services) -> None:
     assert ids == ["1005", "1006"]
 
 
-async def test_the_second_run_changes_nothing(services: Services) -> None:
+async def test_second_run_changes_nothing(services: Services) -> None:
     await apply(services, USER, clients=(SHOP,))
     ann = await user(services, "1001")
     jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login", validated_at=2**40)
@@ -123,7 +123,7 @@ async def test_the_second_run_changes_nothing(services: Services) -> None:
     await services.session_tokens.sign_in(tokens.token, HERE)
 
 
-async def test_what_the_document_does_not_name_is_left_alone(services: Services) -> None:
+async def test_records_and_fields_that_are_not_named_are_kept(services: Services) -> None:
     other = {"login": "bob@example.com", "nick": "Bob", "password": "another one"}
     await apply(services, USER, other, clients=(SHOP, {"client_id": "other"}))
     before = await everything(services)
@@ -133,11 +133,11 @@ async def test_what_the_document_does_not_name_is_left_alone(services: Services)
     assert counts == ApplyCounts(created=0, changed=2, unchanged=0)
     for (_, was), (_, now) in zip(before, await everything(services), strict=True):
         changed = {name for name in was if was[name] != now[name]}
-        wanted = {"1001": {"nick"}, "shop": {"name"}}
-        assert changed == wanted.get(was.get("user_id") or was.get("client_id"), set())
+        expected = {"1001": {"nick"}, "shop": {"name"}}
+        assert changed == expected.get(was.get("user_id") or was.get("client_id"), set())
 
 
-async def test_an_empty_value_is_a_value(services: Services) -> None:
+async def test_empty_value_replaces_the_stored_one(services: Services) -> None:
     await apply(services, USER)
     empty = {"nick": "", "tags": [], "purchases": [], "meta": {}, "email_2fa": False, "phone": ""}
     await apply(services, {"login": USER["login"], **empty})
@@ -145,7 +145,7 @@ async def test_an_empty_value_is_a_value(services: Services) -> None:
     assert (ann.nick, ann.tags, ann.purchases, ann.meta, ann.email_2fa, ann.phone) == ("", (), (), {}, False, "")
 
 
-async def test_null_is_as_if_absent(services: Services) -> None:
+async def test_null_means_absent(services: Services) -> None:
     await apply(services, USER, clients=(SHOP,))
     nulls = {name: None for name in USER if name != "login"}
     counts = await apply(
@@ -156,7 +156,7 @@ async def test_null_is_as_if_absent(services: Services) -> None:
     assert counts.unchanged == 2
 
 
-async def test_a_user_is_known_by_id_or_by_login_without_regard_to_case(services: Services) -> None:
+async def test_user_is_identified_by_id_or_by_case_insensitive_login(services: Services) -> None:
     await apply(services, USER)
     assert (await apply(services, {"login": "ANN@example.com"})).changed == 1  # as it is spelled now
     assert (await user(services, "1001")).login == "ANN@example.com"
@@ -166,7 +166,7 @@ async def test_a_user_is_known_by_id_or_by_login_without_regard_to_case(services
     assert await password_is(services, "1001", PASSWORD)
 
 
-async def test_a_changed_password_voids_what_was_issued(services: Services) -> None:
+async def test_changed_password_ends_sessions_and_tokens(services: Services) -> None:
     await apply(services, USER, {"login": "bob@example.com", "password": PASSWORD})
     ann, bob = await user(services, "1001"), await user(services, "bob@example.com")
     jwts = [
@@ -188,7 +188,7 @@ async def test_a_changed_password_voids_what_was_issued(services: Services) -> N
     await services.session_tokens.sign_in(tokens[1].token, HERE)
 
 
-async def test_disabling_voids_and_enabling_does_not(services: Services) -> None:
+async def test_disabling_ends_sessions_and_tokens_and_enabling_does_not(services: Services) -> None:
     await apply(services, USER)
     await apply(services, {"login": USER["login"], "disabled": True})
     ann = await user(services, "1001")
@@ -207,7 +207,7 @@ async def test_disabling_voids_and_enabling_does_not(services: Services) -> None
         ({"user_id": "1001", "login": "bob@example.com"}, "users[1].login: belongs to another user_id"),
     ],
 )
-async def test_a_login_that_is_another_user_s_is_refused_and_nothing_is_changed(
+async def test_login_of_another_user_is_refused_and_changes_nothing(
     services: Services, last: dict[str, Any], where: str
 ) -> None:
     await apply(services, USER, {"user_id": "1002", "login": "bob@example.com"})
@@ -218,7 +218,7 @@ async def test_a_login_that_is_another_user_s_is_refused_and_nothing_is_changed(
     assert await everything(services) == before
 
 
-async def test_the_same_document_twice_at_once_is_as_good_as_once(services: Services) -> None:
+async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -> None:
     counts: list[ApplyCounts] = []
 
     async def one() -> None:
@@ -231,13 +231,13 @@ async def test_the_same_document_twice_at_once_is_as_good_as_once(services: Serv
     assert len(await everything(services)) == 21
 
 
-async def test_many_users_are_applied_and_progress_is_told(services: Services) -> None:
+async def test_progress_is_reported_for_many_users(services: Services) -> None:
     users = [{"login": f"u{number}@example.com", "password": f"password {number}"} for number in range(30)]
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     applier = Applier(services.database, services.hasher, services.keyring)
-    counts = await applier.apply(parse({"users": users}), lambda done, total: told.append((done, total)))
+    counts = await applier.apply(parse({"users": users}), lambda done, total: progress.append((done, total)))
     assert counts.created == 30
-    assert told == [(number, 30) for number in range(1, 31)]
+    assert progress == [(number, 30) for number in range(1, 31)]
     assert await password_is(services, "u17@example.com", "password 17")
 
 
@@ -251,13 +251,13 @@ async def test_changed_login_is_not_verified_unless_the_document_says_so(
     user = await add_user(services, email_verified=True)
     applier = Applier(services.database, services.hasher, services.keyring)
     await applier.apply(parse({"users": [{"user_id": user.user_id, "login": user.login.upper()}]}))
-    found = await services.users.get(user.user_id)
-    assert found
-    assert found.email_verified, "the same address in another spelling"
+    stored = await services.users.get(user.user_id)
+    assert stored
+    assert stored.email_verified, "the same address in another spelling"
     await applier.apply(parse({"users": [{"user_id": user.user_id, "login": "new@example.com", **given}]}))
-    found = await services.users.get(user.user_id)
-    assert found
-    assert (found.login, found.email_verified) == ("new@example.com", verified)
+    stored = await services.users.get(user.user_id)
+    assert stored
+    assert (stored.login, stored.email_verified) == ("new@example.com", verified)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -276,23 +276,23 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"users": [{"login": "grp:;@example.com"}]}, "users[0].login: must be an e-mail address such as name@example.com"),
     ({"users": [{"login": "a@[1.2.3.4"}]}, "users[0].login: must be an e-mail address such as name@example.com"),
     ({"users": [{**OK_USER, "password": ""}]}, "users[0].password: "),
-    ({"users": [{**OK_USER, "password": "x" * 1025}]}, "users[0].password: "),
-    ({"users": [{**OK_USER, "level": 7}]}, "users[0].level: "),
-    ({"users": [{**OK_USER, "tags": "beta"}]}, "users[0].tags: "),
+    ({"users": [{**OK_USER, "password": "x" * 1025}]}, "users[0].password: must be at most 1024 characters"),
+    ({"users": [{**OK_USER, "level": 7}]}, "users[0].level: must be a string"),
+    ({"users": [{**OK_USER, "tags": "beta"}]}, "users[0].tags: must be an array"),
     ({"users": [{**OK_USER, "tags": ["ok", "a,b"]}]}, "users[0].tags[1]: must be a word without a comma"),
     ({"users": [{**OK_USER, "tags": [""]}]}, "users[0].tags[0]: "),
     ({"users": [{**OK_USER, "email_verified": "yes"}]}, "users[0].email_verified: "),
-    ({"users": [{**OK_USER, "email_verified": 1}]}, "users[0].email_verified: "),
+    ({"users": [{**OK_USER, "email_verified": 1}]}, "users[0].email_verified: must be true or false"),
     ({"users": [{**OK_USER, "totp_secret": "short"}]}, "users[0].totp_secret: "),
     ({"users": [{**OK_USER, "totp_secret": "0189" * 8}]}, "users[0].totp_secret: "),
     ({"users": [{**OK_USER, "nick": "a\nb"}]}, "users[0].nick: must not contain control characters"),
-    ({"users": [{**OK_USER, "meta": []}]}, "users[0].meta: "),
-    ({"users": [{**OK_USER, "nope": 1}]}, "users[0].nope: "),
+    ({"users": [{**OK_USER, "meta": []}]}, "users[0].meta: must be an object"),
+    ({"users": [{**OK_USER, "nope": 1}]}, "users[0].nope: unknown field"),
     ({"users": [{**OK_USER, "password_hash": "x"}]}, "users[0].password_hash: "),
     ({"users": {}}, "users: "),
-    ({"users": [5]}, "users[0]: "),
+    ({"users": [5]}, "users[0]: must be an object"),
     ({"users": None}, "users: "),
-    ({"clients": [{"name": "x"}]}, "clients[0].client_id: "),
+    ({"clients": [{"name": "x"}]}, "clients[0].client_id: is required"),
     ({"clients": [{"client_id": "a b"}]}, "clients[0].client_id: "),
     ({"clients": [{"client_id": ""}]}, "clients[0].client_id: "),
     ({"clients": [{"client_id": "c", "client_secret": "short"}]}, "clients[0].client_secret: "),
@@ -313,7 +313,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("document", "where"), WRONG, ids=[f"{at}-{where}" for at, (_, where) in enumerate(WRONG)])
-def test_a_bad_document_is_refused_with_the_place(document: dict[str, Any], where: str) -> None:
+def test_invalid_document_is_refused_with_its_location(document: dict[str, Any], where: str) -> None:
     with pytest.raises(DocumentError) as caught:
         parse(document)
     assert str(caught.value).startswith(where)
@@ -321,7 +321,7 @@ def test_a_bad_document_is_refused_with_the_place(document: dict[str, Any], wher
 
 
 @pytest.mark.parametrize("document", [[], "text", 5, None, True])
-def test_a_document_is_one_object(document: object) -> None:
+def test_document_must_be_an_object(document: object) -> None:
     with pytest.raises(DocumentError, match=r"^the document: "):
         parse(document)
 
@@ -330,11 +330,11 @@ LISTS = ["users", "clients", "applications", "projects", "permissions", "groups"
 
 
 @pytest.mark.parametrize(("section", "empty"), [("schemas", {}), ("roles", {}), *((name, []) for name in LISTS)])
-def test_every_section_of_the_document_is_known(section: str, empty: object) -> None:
+def test_every_documented_section_is_accepted(section: str, empty: object) -> None:
     parse({section: empty})
 
 
-def test_a_refusal_does_not_repeat_a_secret() -> None:
+def test_error_does_not_repeat_a_secret() -> None:
     for part in ({"password": "hunter2" * 200}, {"totp_secret": "hunter2"}, {"password": ["hunter2"]}):
         with pytest.raises(DocumentError) as caught:
             parse({"users": [OK_USER | part]})
@@ -344,5 +344,5 @@ def test_a_refusal_does_not_repeat_a_secret() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_an_empty_document_is_no_mistake() -> None:
+def test_empty_document_is_accepted() -> None:
     assert parse({}) == parse({"users": [], "clients": []})

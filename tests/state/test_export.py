@@ -1,4 +1,4 @@
-"""`sso export`: the same document without secrets, and applying it changes nothing."""
+"""`sso export`: users and clients without secrets; applying an export changes nothing."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -61,57 +61,59 @@ async def filled(services: Services) -> Services:
 
 @pytest.fixture
 def other_dsn(postgres_server: Postgres) -> Iterator[str]:
-    """Another database, with nothing in it."""
+    """Another, empty database."""
     dsn = postgres_server.fresh()
     yield dsn
     postgres_server.drop(dsn)
 
 
-async def test_it_has_everything_but_the_secrets(filled: Services) -> None:
-    found = await export(filled.database)
-    assert {"users", "clients"} <= set(found)
+async def test_export_has_everything_except_secrets(filled: Services) -> None:
+    document = await export(filled.database)
+    assert {"users", "clients"} <= set(document)
     for section in ("users", "clients"):
-        for given, exported in zip(DOCUMENT[section], found[section], strict=True):
+        for given, exported in zip(DOCUMENT[section], document[section], strict=True):
             shown = {name: value for name, value in given.items() if "secret" not in name and name != "password"}
             assert shown.items() <= exported.items()
             assert not {"password", "totp_secret", "client_secret"} & set(exported)
 
 
-async def test_no_secret_is_in_it_in_any_form(filled: Services) -> None:
+async def test_export_has_no_secret_in_any_form(filled: Services) -> None:
     text = orjson.dumps(await export(filled.database)).decode()
     for secret in (PASSWORD, TOTP_SECRET, SECRET, "$argon2", filled.keyring.keys[0].id, "sealed", "hash", "valid_from"):
         assert secret not in text
 
 
-async def test_applying_it_changes_nothing(filled: Services) -> None:
-    found = await export(filled.database)
+async def test_applying_an_export_changes_nothing(filled: Services) -> None:
+    document = await export(filled.database)
     applier = Applier(filled.database, filled.hasher, filled.keyring)
-    as_read = orjson.loads(orjson.dumps(found))
+    as_read = orjson.loads(orjson.dumps(document))
     counts = await applier.apply(parse(as_read))
     assert (counts.created, counts.changed) == (0, 0)
-    assert await export(filled.database) == found
+    assert await export(filled.database) == document
 
 
-async def test_a_client_with_a_secret_does_not_become_a_public_one_elsewhere(filled: Services, other_dsn: str) -> None:
-    found = await export(filled.database)
+async def test_confidential_client_cannot_be_imported_without_its_secret(filled: Services, other_dsn: str) -> None:
+    document = await export(filled.database)
     async with Database.open(other_dsn, 2) as elsewhere:
         with pytest.raises(DocumentError, match="client_secret: is required"):
-            await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(found))
+            await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(document))
 
 
-async def test_applied_elsewhere_it_makes_the_same(filled: Services, other_dsn: str) -> None:
-    found = await export(filled.database)
-    for client in found["clients"]:
+async def test_export_creates_the_same_state_in_another_database(filled: Services, other_dsn: str) -> None:
+    document = await export(filled.database)
+    for client in document["clients"]:
         client |= {"client_secret": SECRET} if client["client_id"] == "shop" else {}
     async with Database.open(other_dsn, 2) as elsewhere:
-        await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(found))
+        await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(document))
         there = await export(elsewhere)
     for section in ("users", "clients"):
         key = "user_id" if section == "users" else "client_id"
-        for part in found[section]:
+        for part in document[section]:
             part.pop("client_secret", None)
-        assert sorted(there[section], key=lambda part: part[key]) == sorted(found[section], key=lambda part: part[key])
+        assert sorted(there[section], key=lambda part: part[key]) == sorted(
+            document[section], key=lambda part: part[key]
+        )
 
 
-async def test_an_empty_database_is_an_empty_document(services: Services) -> None:
+async def test_export_of_an_empty_database_is_empty(services: Services) -> None:
     assert not any(section for name, section in (await export(services.database)).items() if name != "applications")

@@ -1,4 +1,4 @@
-"""The permission sections of `sso apply`: by natural key, in one transaction, any number of times the same."""
+"""The permission sections of `sso apply`: by natural key, in one transaction, repeatable."""
 
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,14 @@ _KEYS = Statement("SELECT application_id, comment, modified > created AS describ
 
 
 async def refused(services: Services, document: dict[str, Any]) -> str:
-    """Why it is refused, in one line."""
+    """Returns the error text of a refused document."""
     with pytest.raises(DocumentError) as caught:
         await apply(services, document)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-async def test_one_document_makes_a_whole_studio(services: Services) -> None:
+async def test_document_creates_all_sections(services: Services) -> None:
     counts = await apply(services, studio())
     assert (counts.created, counts.unchanged) == (2 + 1 + 1 + 1 + 1 + 1, 0)  # the rest is changed
     assert counts.warnings == ()
@@ -49,7 +49,7 @@ async def test_one_document_makes_a_whole_studio(services: Services) -> None:
     assert key.application_id == 40
 
 
-async def test_a_second_run_changes_nothing(services: Services) -> None:
+async def test_second_run_changes_nothing(services: Services) -> None:
     first = await apply(services, studio())
     before = await traces(services)
     second = await apply(services, studio())
@@ -58,37 +58,37 @@ async def test_a_second_run_changes_nothing(services: Services) -> None:
     assert await traces(services) == before
 
 
-async def test_two_at_once_come_one_after_the_other(services: Services) -> None:
-    found: list[ApplyCounts] = []
+async def test_concurrent_runs_are_serialized(services: Services) -> None:
+    results: list[ApplyCounts] = []
 
     async def run() -> None:
-        found.append(await apply(services, studio()))
+        results.append(await apply(services, studio()))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)
         nursery.start_soon(run)
-    assert sorted(counts.created > 0 for counts in found) == [False, True]
-    assert sorted(counts.changed > 0 for counts in found) == [False, True]
+    assert sorted(counts.created > 0 for counts in results) == [False, True]
+    assert sorted(counts.changed > 0 for counts in results) == [False, True]
 
 
-async def test_the_example_keeps_the_admins_although_the_membership_lists_nobody(services: Services) -> None:
+async def test_admins_remain_if_memberships_list_no_users(services: Services) -> None:
     document = studio() | {"memberships": [{"id": "red_dawn", "users": [], "allow": [], "disallow": []}]}
     for _ in range(2):
         counts = await apply(services, document)
-        found = await read_membership(services.database, "red_dawn")
-        assert found["users"] == [{"user_id": ANN, "roles": {"project": ["admin"]}}]
+        membership = await read_membership(services.database, "red_dawn")
+        assert membership["users"] == [{"user_id": ANN, "roles": {"project": ["admin"]}}]
     assert counts.changed == 0
 
 
-async def test_admins_are_added_to_what_is_there(services: Services) -> None:
+async def test_admins_are_added_to_stored_members(services: Services) -> None:
     await apply(services, studio())
     await apply(services, {"projects": [{"title": "Red Dawn", "admins": ["bob@example.com"]}]})
-    found = await read_membership(services.database, "red_dawn")
-    assert [user["roles"]["project"] for user in found["users"]] == [["admin"], ["viewer", "admin"]]
-    assert found["allow"] == [TESTERS]
+    membership = await read_membership(services.database, "red_dawn")
+    assert [user["roles"]["project"] for user in membership["users"]] == [["admin"], ["viewer", "admin"]]
+    assert membership["allow"] == [TESTERS]
 
 
-async def test_what_is_not_named_is_left_alone(services: Services) -> None:
+async def test_records_and_fields_that_are_not_named_are_kept(services: Services) -> None:
     await apply(services, studio())
     await apply(
         services,
@@ -184,7 +184,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_bad_document_says_where_and_changes_nothing(services: Services) -> None:
+async def test_invalid_document_names_the_location_and_changes_nothing(services: Services) -> None:
     await apply(services, {"users": studio()["users"], "roles": {"1": []}})
     before = await traces(services)
     for change, message in BAD:
@@ -203,10 +203,10 @@ AGAINST: list[tuple[dict[str, Any], str]] = [
         "permissions[1]: appears twice",
     ),
     ({"groups": [{"group_id": TESTERS, "project_id": "other"}]}, "groups[0].project_id: a group cannot move"),
-    ({"projects": [{"title": "RD"}]}, "projects[0]: this title, or one of the aliases, is taken"),
+    ({"projects": [{"title": "RD"}]}, "projects[0]: title or aliases: already used by another project"),
     (
         {"applications": [{"application_id": 41, "name": "Tanks", "project_id": "red_dawn"}]},
-        "applications[0].name: another application of this project has it",
+        "applications[0].name: another application of the project already has this name",
     ),
     (
         {"access_keys": [{"application_id": 40, "hash": f"{SECRET}{n}"} for n in range(2)]},
@@ -221,7 +221,7 @@ AGAINST: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_what_is_there_already_may_stand_against_it(services: Services) -> None:
+async def test_conflict_with_stored_records_names_the_location(services: Services) -> None:
     await apply(services, studio() | {"projects": [*studio()["projects"], {"title": "Other"}]})
     before = await traces(services)
     for change, message in AGAINST:
@@ -229,7 +229,7 @@ async def test_what_is_there_already_may_stand_against_it(services: Services) ->
     assert await traces(services) == before
 
 
-async def test_a_role_may_become_protected_together_with_the_rule_that_it_holds(services: Services) -> None:
+async def test_role_and_its_rule_can_become_protected_together(services: Services) -> None:
     await apply(services, studio())
     protected = {"private_data": {"chat": {"mute": {"value": False, "protected": True}}}}
     document = studio() | {"schemas": {"40": protected}}
@@ -244,7 +244,7 @@ async def test_a_role_may_become_protected_together_with_the_rule_that_it_holds(
     assert project["settings"]["services"]["40"]["groups"] == []  # what is protected is not had through a project
 
 
-async def test_a_schema_may_bring_its_roles(services: Services) -> None:
+async def test_schema_may_contain_roles(services: Services) -> None:
     application = {"application_id": 40, "name": "Tanks"}
     schema = {"private_data": {"fly": {"value": False}}, "roles": {"pilot": {"params": "x"}}, "version": 9}
     document = {"applications": [application], "schemas": {"40": schema}}
@@ -254,7 +254,7 @@ async def test_a_schema_may_bring_its_roles(services: Services) -> None:
     assert await traces(services) == before
 
 
-async def test_fields_that_are_ignored_are_named(services: Services) -> None:
+async def test_ignored_fields_are_reported_as_warnings(services: Services) -> None:
     application = {"application_id": 40, "name": "Tanks", "settings": {"colour": "red"}}
     permission = {"user_id": ANN, "application_id": 40, "data": {"strange": 1}}
     document = {"users": studio()["users"], "applications": [application], "permissions": [permission]}
@@ -264,7 +264,7 @@ async def test_fields_that_are_ignored_are_named(services: Services) -> None:
     )
 
 
-async def test_an_application_gets_the_id_that_it_asks_for_and_nobody_else_gets_it(services: Services) -> None:
+async def test_application_gets_the_requested_id_and_others_do_not(services: Services) -> None:
     ids = [10, 11, 13, 2**31 - 1]
     await apply(services, {"applications": [{"application_id": n, "name": f"App {n}"} for n in ids]})
 
@@ -278,7 +278,7 @@ async def test_an_application_gets_the_id_that_it_asks_for_and_nobody_else_gets_
     assert [await create("a"), await create("b")] == [12, 14]
 
 
-async def test_the_private_key_is_sealed_and_stays(services: Services) -> None:
+async def test_private_key_is_encrypted_and_kept(services: Services) -> None:
     key = GENERATE["ES256"]()
     meta = {"private_key": private_pem(key), "public_key": public_pem(key.public_key())}
     document = {"applications": [{"application_id": 40, "name": "Tanks", "service_meta": meta}]}
@@ -296,7 +296,7 @@ async def test_the_private_key_is_sealed_and_stays(services: Services) -> None:
     assert (await apply(services, removed)).changed == 1
 
 
-async def test_a_new_comment_changes_the_key_and_not_its_value(services: Services) -> None:
+async def test_new_comment_of_an_access_key_keeps_its_value(services: Services) -> None:
     await apply(services, studio())
     counts = await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET, "comment": "new"}]})
     assert counts.changed == 1
@@ -304,7 +304,7 @@ async def test_a_new_comment_changes_the_key_and_not_its_value(services: Service
     assert (await apply(services, {"access_keys": [{"application_id": 40, "hash": SECRET}]})).unchanged == 1
 
 
-async def test_the_trail_names_the_command_line_and_holds_no_secret(services: Services) -> None:
+async def test_audit_entries_name_the_operator_and_contain_no_secret(services: Services) -> None:
     await apply(services, studio())
     entries = await audit.read(services.database, AuditFilter(limit=200))
     assert {entry["user_id"] for entry in entries} == {""}
@@ -322,7 +322,7 @@ async def test_the_trail_names_the_command_line_and_holds_no_secret(services: Se
     assert SECRET not in str(entries)
 
 
-async def test_what_is_removed_is_not_brought_back(services: Services) -> None:
+async def test_removed_records_are_not_restored(services: Services) -> None:
     await apply(services, studio())
     await services.database.transaction(lambda tx: remove_project(tx, AuditActor(), "red_dawn"))
     for section, place in [
@@ -340,16 +340,16 @@ async def test_what_is_removed_is_not_brought_back(services: Services) -> None:
         assert await refused(services, {section: change}) == f"{place}: is removed"
 
 
-async def test_a_limit_of_users_holds(services: Services) -> None:
+async def test_user_limit_of_a_role_is_enforced(services: Services) -> None:
     document = studio()
     document["roles"]["40"].append({"name": "captain", "user_limit": 1})
     document["permissions"] = [
         {"user_id": user, "application_id": 40, "data": {"roles": ["captain"]}} for user in (ANN, BOB)
     ]
-    assert (await refused(services, document)).startswith("permissions[1].data.roles: captain has 1 users")
+    assert await refused(services, document) == "permissions[1].data.roles: captain can have at most 1 users"
 
 
-async def test_a_limit_of_users_counts_memberships(services: Services) -> None:
+async def test_user_limit_counts_memberships(services: Services) -> None:
     document = studio()
     document["roles"]["1"] = [{"name": "viewer", "user_limit": 1}]
     document["memberships"][0]["users"].append({"user_id": ANN, "roles": {"project": ["viewer"]}})
@@ -362,13 +362,13 @@ async def test_members_must_exist(services: Services) -> None:
     assert await refused(services, document) == "memberships[0].users: there is no user 5009"
 
 
-async def test_the_operator_may_leave_a_project_without_an_administrator(services: Services) -> None:
+async def test_document_may_leave_a_project_without_an_administrator(services: Services) -> None:
     await apply(services, studio())
     await apply(services, {"memberships": [{"id": "red_dawn", "users": []}]})
     assert (await read_membership(services.database, "red_dawn"))["users"] == []
 
 
-async def test_settings_of_an_application_are_merged_per_key(services: Services) -> None:
+async def test_application_settings_are_merged_by_key(services: Services) -> None:
     await apply(services, studio())
     gdpr = {"char_sources": ["https://a.example.com"]}
     document = {"applications": [{"application_id": 40, "settings": {"gdpr": gdpr}}]}
@@ -379,7 +379,7 @@ async def test_settings_of_an_application_are_merged_per_key(services: Services)
     assert (await apply(services, document)).unchanged == 1
 
 
-async def test_a_move_ends_access_keys_but_those_that_the_document_names(services: Services) -> None:
+async def test_move_removes_access_keys_except_those_in_the_document(services: Services) -> None:
     await apply(services, studio())
     target = {"projects": [{"title": "Blue Dusk"}]}
     await apply(services, target | {"applications": [{"application_id": 40, "project_id": "blue_dusk"}]})
@@ -389,7 +389,7 @@ async def test_a_move_ends_access_keys_but_those_that_the_document_names(service
     assert [tuple(row) for row in await services.database.rows(_KEYS)] == [(40, "", False)]
 
 
-async def test_the_demo_data_can_be_tried(services: Services) -> None:
+async def test_demo_document_can_be_applied(services: Services) -> None:
     document = orjson.loads((Path(__file__).parents[2] / "scripts" / "demo.json").read_bytes())
     await apply(services, document)
     assert (await apply(services, document)).changed == 0

@@ -1,4 +1,4 @@
-"""`sso export` of the permission model: what `sso apply` reads, without secrets."""
+"""The permission sections of `sso export`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,22 +26,22 @@ def other_dsn(postgres_server: Postgres) -> Iterator[str]:
     postgres_server.drop(dsn)
 
 
-async def test_the_export_holds_what_was_applied(services: Services) -> None:
+async def test_export_contains_the_applied_document(services: Services) -> None:
     await apply(services, studio())
-    found = await export(services.database)
-    wanted = studio()
-    assert found["applications"][1:] == wanted["applications"]
-    assert found["schemas"]["40"]["private_data"] == wanted["schemas"]["40"]["private_data"]
-    assert found["roles"]["40"][0]["meta"] == wanted["roles"]["40"][0]["meta"]
-    assert found["groups"] == [wanted["groups"][0] | {"description": ""}]
-    assert found["permissions"] == wanted["permissions"]
-    assert found["memberships"][0]["users"] == [
+    exported = await export(services.database)
+    expected = studio()
+    assert exported["applications"][1:] == expected["applications"]
+    assert exported["schemas"]["40"]["private_data"] == expected["schemas"]["40"]["private_data"]
+    assert exported["roles"]["40"][0]["meta"] == expected["roles"]["40"][0]["meta"]
+    assert exported["groups"] == [expected["groups"][0] | {"description": ""}]
+    assert exported["permissions"] == expected["permissions"]
+    assert exported["memberships"][0]["users"] == [
         {"user_id": ANN, "roles": {"project": ["admin"]}},
-        *wanted["memberships"][0]["users"],
+        *expected["memberships"][0]["users"],
     ]
-    admins = wanted["projects"][0].pop("admins")
+    admins = expected["projects"][0].pop("admins")
     assert admins
-    assert found["projects"] == wanted["projects"]
+    assert exported["projects"] == expected["projects"]
 
 
 async def test_applying_an_export_changes_nothing(services: Services) -> None:
@@ -52,7 +52,7 @@ async def test_applying_an_export_changes_nothing(services: Services) -> None:
     assert await traces(services) == before
 
 
-async def test_an_export_makes_the_same_state_elsewhere(
+async def test_export_creates_the_same_state_in_another_database(
     services: Services, settings: Settings, keyring: Keyring, other_dsn: str
 ) -> None:
     await apply(services, studio())
@@ -62,49 +62,49 @@ async def test_an_export_makes_the_same_state_elsewhere(
         assert await export(database) == document
 
 
-async def test_secrets_are_not_in_it(services: Services) -> None:
+async def test_export_has_no_secrets(services: Services) -> None:
     document = studio()
     pem = private_pem(GENERATE["EdDSA"]())
     document["applications"][0]["service_meta"]["private_key"] = pem
     await apply(services, document)
-    found = await export(services.database)
-    assert "access_keys" not in found
-    assert "private_key" not in str(found)
-    assert SECRET not in str(found)
+    exported = await export(services.database)
+    assert "access_keys" not in exported
+    assert "private_key" not in str(exported)
+    assert SECRET not in str(exported)
 
 
-async def test_the_central_application_is_there_only_where_it_was_changed(services: Services) -> None:
+async def test_export_has_only_changes_of_the_central_application(services: Services) -> None:
     await apply(services, studio())
-    found = await export(services.database)
-    assert "1" not in found["schemas"]
-    assert "1" not in found["roles"]
+    exported = await export(services.database)
+    assert "1" not in exported["schemas"]
+    assert "1" not in exported["roles"]
     await apply(services, {"roles": {"1": [{"name": "viewer", "description": "Mine."}, {"name": "mine"}]}})
-    found = await export(services.database)
-    assert [role["name"] for role in found["roles"]["1"]] == ["mine", "viewer"]
+    exported = await export(services.database)
+    assert [role["name"] for role in exported["roles"]["1"]] == ["mine", "viewer"]
 
 
-async def test_a_renamed_project_keeps_its_id(services: Services) -> None:
+async def test_renamed_project_keeps_its_id(services: Services) -> None:
     await apply(services, studio())
     await services.database.transaction(lambda tx: save_project(tx, AuditActor(), "red_dawn", {"title": "Blue Dusk"}))
-    found = await export(services.database)
-    assert found["projects"][0]["id"] == "red_dawn"
-    counts = await apply(services, found)
+    exported = await export(services.database)
+    assert exported["projects"][0]["id"] == "red_dawn"
+    counts = await apply(services, exported)
     assert (counts.created, counts.changed) == (0, 0)
 
 
-async def test_what_is_removed_is_left_out(services: Services) -> None:
+async def test_export_leaves_out_removed_records(services: Services) -> None:
     await apply(services, studio() | {"memberships": [_member_of_the_application()]})
     await services.database.transaction(lambda tx: remove_application(tx, AuditActor(), 40))
-    found = await export(services.database)
-    assert [item["application_id"] for item in found["applications"]] == [1]
-    assert (found["schemas"], found["roles"]) == ({}, {})
-    assert found["projects"][0]["settings"]["services"] == {}
-    assert found["memberships"][0]["users"] == [{"user_id": ANN, "roles": {"project": ["admin"]}}]
-    counts = await apply(services, found)
+    exported = await export(services.database)
+    assert [item["application_id"] for item in exported["applications"]] == [1]
+    assert (exported["schemas"], exported["roles"]) == ({}, {})
+    assert exported["projects"][0]["settings"]["services"] == {}
+    assert exported["memberships"][0]["users"] == [{"user_id": ANN, "roles": {"project": ["admin"]}}]
+    counts = await apply(services, exported)
     assert (counts.created, counts.changed) == (0, 0)
     await services.database.transaction(lambda tx: remove_project(tx, AuditActor(), "red_dawn"))
-    found = await export(services.database)
-    assert (found["projects"], found["groups"], found["memberships"]) == ([], [], [])
+    exported = await export(services.database)
+    assert (exported["projects"], exported["groups"], exported["memberships"]) == ([], [], [])
 
 
 def _member_of_the_application() -> dict[str, Any]:

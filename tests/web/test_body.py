@@ -1,4 +1,4 @@
-"""The input gate: what every endpoint may rely on, whatever bytes were sent."""
+"""Parsing of request bodies: what every endpoint can rely on."""
 
 import json
 import math
@@ -15,7 +15,7 @@ FORM = "application/x-www-form-urlencoded"
 MEGABYTE = 1024 * 1024
 NONCHARACTERS = [*range(0xFDD0, 0xFDF0), *(plane << 16 | low for plane in range(17) for low in (0xFFFE, 0xFFFF))]
 
-# How long an example takes says something about the machine, not about the gate.
+# The time that an example takes depends on the machine.
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -89,7 +89,7 @@ def test_other_types_are_unsupported(content_type: str) -> None:
     assert status(b"{}", content_type) == status(b"", content_type) == 415
 
 
-def test_form_where_only_json_is_taken_is_unsupported() -> None:
+def test_form_gets_415_where_only_json_is_accepted() -> None:
     assert status(b"a=1", FORM, forms=False) == 415
     assert status(b"{}", "application/json", forms=False) == 200
 
@@ -104,7 +104,7 @@ def test_missing_type_means_json_unless_it_is_required() -> None:
 # --- size, levels, number of values
 
 
-def test_size_is_limited_before_anything_is_read() -> None:
+def test_size_is_limited_before_parsing() -> None:
     body = b'{"a":"' + b"x" * (MAX_BYTES - 8) + b'"}'
     assert len(body) == MAX_BYTES
     assert status(body) == 200
@@ -176,11 +176,11 @@ def test_commas_in_strings_are_not_values() -> None:
     ],
     ids=lambda body: repr(body[:8]),
 )
-def test_a_megabyte_of_hostile_bytes_is_refused(body: bytes) -> None:
+def test_megabyte_of_hostile_bytes_is_refused(body: bytes) -> None:
     assert status(body, max_bytes=MEGABYTE) == 400
 
 
-def test_a_million_keys_are_too_large() -> None:
+def test_million_keys_are_too_large() -> None:
     assert status(b"{" + b'"":1,' * 1_000_000) == 413
 
 
@@ -216,7 +216,7 @@ def test_duplicate_keys_are_refused_at_any_level(text: str) -> None:
         *("01", "+1", "-", ".5", "1.", "1e", "0x10", "1_0", "１", "nan", "inf"),
     ],
 )
-def test_numbers_that_would_not_survive_are_refused(number: str) -> None:
+def test_numbers_that_jsonb_would_change_are_refused(number: str) -> None:
     assert status(f'{{"a":{number}}}'.encode()) == 400
     assert status(f'{{"a":[{{"b":{number}}}]}}'.encode()) == 400
 
@@ -244,7 +244,7 @@ def test_nul_surrogates_and_noncharacters_are_refused_in_every_string_and_key(es
         assert status(text.encode()) == 400
 
 
-def test_halves_of_a_pair_in_two_strings_are_lone() -> None:
+def test_halves_of_a_surrogate_pair_in_two_strings_are_refused() -> None:
     assert status(b'{"a":["\\ud83d","\\ude00"]}') == 400
 
 
@@ -271,7 +271,7 @@ def test_halves_of_a_pair_in_two_strings_are_lone() -> None:
         '{"a":"\uffff"}'.encode(),
     ],
 )
-def test_only_clean_utf8_is_read(raw: bytes) -> None:
+def test_invalid_utf8_is_refused(raw: bytes) -> None:
     assert status(raw) == 400
 
 
@@ -295,7 +295,7 @@ def test_ordinary_text_survives_unchanged(text: str) -> None:
     assert parse_body(urlencode({text: text}).encode(), FORM).fields == {text: text}
 
 
-def test_escaped_backslash_before_u_is_no_escape() -> None:
+def test_escaped_backslash_before_u_is_not_an_escape() -> None:
     assert fields('{"a":"\\\\u0000\\\\ud800"}') == {"a": "\\u0000\\ud800"}
 
 
@@ -358,7 +358,7 @@ def test_form_has_at_most_1000_fields() -> None:
     assert status(b"&" * MAX_BYTES, FORM) == 400
 
 
-# --- whatever is sent
+# --- random input
 
 json_like = st.text(alphabet='{}[]",:\\u0aeEdD8-1.9 nltrufs\x00\ufdd0é😀', max_size=200)
 content_types = st.sampled_from([None, "application/json", FORM]) | st.text(max_size=40)
@@ -368,11 +368,11 @@ content_types = st.sampled_from([None, "application/json", FORM]) | st.text(max_
 @given(st.binary() | json_like.map(str.encode) | json_like.map(lambda text: f'{{"a":{text}}}'.encode()), content_types)
 @example(b'{"a":"\\ud800"}', None)
 @example(b"%", FORM)
-def test_any_bytes_are_read_or_refused(raw: bytes, content_type: str | None) -> None:
+def test_any_bytes_are_parsed_or_refused(raw: bytes, content_type: str | None) -> None:
     error = refusal(raw, content_type)
     if error is None:
         body = parse_body(raw, content_type)
-        # What passed can be written again, in full.
+        # An accepted body can be serialized again.
         assert json.loads(json.dumps(body.fields, ensure_ascii=False, allow_nan=False).encode()) == body.fields
         assert body.raw == raw
     else:
@@ -394,14 +394,14 @@ values = st.recursive(
 
 @QUIET
 @given(st.dictionaries(clean, values, max_size=5), st.booleans(), st.sampled_from([None, 1]))
-def test_what_json_accepts_within_the_limits_comes_back_equal(value: Any, ascii_only: bool, indent: int | None) -> None:
+def test_json_within_the_limits_is_parsed_unchanged(value: Any, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert repr(fields(text)) == repr(json.loads(text))
 
 
 @QUIET
 @given(st.integers() | st.floats(), st.sampled_from(["", "e5", "e300", "0" * 30]))
-def test_a_number_is_kept_or_refused_never_changed(number: float, suffix: str) -> None:
+def test_number_is_kept_or_refused_but_never_changed(number: float, suffix: str) -> None:
     text = f'{{"a":{json.dumps(number)}{suffix}}}'
     try:
         value = fields(text)["a"]
@@ -414,6 +414,6 @@ def test_a_number_is_kept_or_refused_never_changed(number: float, suffix: str) -
 
 @QUIET
 @given(st.dictionaries(clean.filter(lambda name: not name.endswith("[]")), clean), st.lists(clean, min_size=1))
-def test_what_a_browser_encodes_comes_back_equal(pairs: dict[str, str], items: list[str]) -> None:
+def test_form_encoded_by_a_browser_is_parsed_unchanged(pairs: dict[str, str], items: list[str]) -> None:
     raw = urlencode([*pairs.items(), *(("items[]", item) for item in items)]).encode()
     assert parse_body(raw, FORM).fields == {**pairs, "items[]": items}

@@ -1,4 +1,4 @@
-"""Every word that people read is in every catalogue, and nothing else is."""
+"""Every translatable text is in every catalogue, and nothing else is."""
 
 import ast
 import re
@@ -12,9 +12,9 @@ import sso
 from sso.core.language import CATALOGUES, LANGUAGES, SOURCE, catalogue
 from sso.web import language
 
-HOUSE = Path(sso.__file__).parent
-TEMPLATES = HOUSE / "web" / "templates"
-CALLS = {"_": 1, "Text": 1, "either": 2}  # and how many texts they take
+PACKAGE = Path(sso.__file__).parent
+TEMPLATES = PACKAGE / "web" / "templates"
+CALLS = {"_": 1, "Text": 1, "either": 2}  # functions, and the number of their text arguments
 PARTS = re.compile(r"%\(\w+\)s|<[^>]+>|%")
 translations = pytest.mark.parametrize("name", [name for name in LANGUAGES if name != SOURCE])
 
@@ -28,11 +28,11 @@ def in_templates() -> Iterator[str]:
 
 
 def in_python() -> Iterator[str]:
-    for path in HOUSE.rglob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-                given = node.args[: CALLS[node.func.id]]
-                yield from (str(word.value) for word in given if isinstance(word, ast.Constant))
+                texts = node.args[: CALLS[node.func.id]]
+                yield from (str(text.value) for text in texts if isinstance(text, ast.Constant))
 
 
 TEXTS = {*in_templates(), *in_python()}
@@ -44,35 +44,35 @@ def test_there_is_a_catalogue_for_each_language() -> None:
 
 
 @translations
-def test_nothing_is_missing_and_nothing_unused(name: str) -> None:
-    found = set(catalogue(name))
-    assert TEXTS - found == set()
-    assert found - TEXTS == set()
+def test_catalogue_has_exactly_the_texts_of_the_source(name: str) -> None:
+    translated = set(catalogue(name))
+    assert TEXTS - translated == set()
+    assert translated - TEXTS == set()
 
 
 @translations
-def test_values_and_markup_are_those_of_the_source(name: str) -> None:
+def test_translation_has_the_placeholders_and_markup_of_the_source(name: str) -> None:
     for source, text in catalogue(name).items():
         assert sorted(PARTS.findall(text)) == sorted(PARTS.findall(source)), source
         assert text.strip(), source
 
 
 @translations
-def test_a_text_ends_as_its_source_does(name: str) -> None:
-    """A full stop, a colon, a question mark, the end of a line."""
+def test_translation_ends_like_its_source(name: str) -> None:
+    """With a full stop, a colon, a question mark or a line end."""
     marks = (".", ":", "?", "\n", ".</span>")
     for source, text in catalogue(name).items():
         assert [text.endswith(mark) for mark in marks] == [source.endswith(mark) for mark in marks], source
 
 
-def test_french_has_its_spaces_and_apostrophes() -> None:
+def test_french_uses_narrow_spaces_and_typographic_apostrophes() -> None:
     for text in catalogue("fr").values():
         words = PARTS.sub("", text)
         assert not re.search(r"(?<!\u202f)[;!?]|(?<!\u00a0):(?!//)|'", words), text
 
 
-def test_no_template_has_words_of_its_own() -> None:
-    """What is left of a template without its tags, comments and expressions is no text."""
+def test_templates_have_no_untranslated_text() -> None:
+    """Without tags, comments and expressions, no words are left of a template."""
     for path in TEMPLATES.glob("*.html"):
         text = re.sub(r"{%-?\s*trans.*?endtrans\s*-?%}|{#.*?#}|{{.*?}}|{%.*?%}", " ", path.read_text(), flags=re.DOTALL)
         text = re.sub(r"<[^>]*>", " ", text)

@@ -1,4 +1,4 @@
-"""Bodies that take long to read: limited in the number of their values, and parsed beside the event loop."""
+"""Bodies that take long to parse: the number of values is limited, and they are parsed in a thread."""
 
 import threading
 from typing import Any
@@ -35,14 +35,14 @@ def test_body_with_more_than_10000_values_gets_400(server: Server, path: str) ->
 
 
 @pytest.mark.parametrize("path", SCHEMAS)
-def test_documents_of_rules_may_have_more_values(server: Server, path: str) -> None:
+def test_permission_schemas_may_have_more_values(server: Server, path: str) -> None:
     with server.client() as client:
         assert client.post(PERMISSIONS + path, content=values(MAX_VALUES * 2, b"0"), headers=JSON).status_code == 401
         refused = client.post(PERMISSIONS + path, content=values(MAX_SCHEMA_VALUES + 1, b"0"), headers=JSON)
         assert refused.status_code == 400
 
 
-def test_costly_body_that_cannot_be_read_gets_400_before_401(server: Server) -> None:
+def test_invalid_costly_body_gets_400_before_401(server: Server) -> None:
     with server.client() as client:
         for body in (
             values(4000)[:-1],
@@ -68,13 +68,13 @@ def test_costly_body_that_cannot_be_read_gets_400_before_401(server: Server) -> 
         (b"a=1&" * 1001, False),
     ],
 )
-def test_cost_is_judged_by_size_and_parts(body: bytes, expected: bool) -> None:
+def test_cost_is_estimated_from_size_and_number_of_parts(body: bytes, expected: bool) -> None:
     assert is_cheap(body) == expected
 
 
 @pytest.fixture
 async def threads(services: Services, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Where bodies are parsed, by the application of these services."""
+    """An application, and the threads in which it parses bodies."""
     seen: dict[str, Any] = {"app": build_app(services, Health(), Metrics(False)), "parsed": []}
 
     def parse(*arguments: Any, **options: Any) -> ParsedBody:
@@ -87,20 +87,20 @@ async def threads(services: Services, monkeypatch: pytest.MonkeyPatch) -> dict[s
 
 @pytest.mark.parametrize(("count", "in_loop"), [(100, True), (4000, False)])
 async def test_costly_bodies_are_parsed_in_a_thread(threads: dict[str, Any], count: int, in_loop: bool) -> None:
-    answer = await threads["app"].test_client().post(f"{PERMISSIONS}/user/info", data=values(count), headers=JSON)
-    assert answer.status_code == 401
+    response = await threads["app"].test_client().post(f"{PERMISSIONS}/user/info", data=values(count), headers=JSON)
+    assert response.status_code == 401
     (ident,) = threads["parsed"]
     assert (ident == threading.get_ident()) == in_loop
 
 
-async def test_event_loop_goes_on_while_a_body_is_parsed(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parser waits for the event loop here: if it ran there, it would wait for ever."""
-    began, may_end = threading.Event(), threading.Event()
+async def test_event_loop_runs_while_a_body_is_parsed(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser waits here until the event loop has served another request."""
+    started, proceed = threading.Event(), threading.Event()
 
     def parse(raw: bytes, *arguments: Any, **options: Any) -> ParsedBody:
         if not is_cheap(raw):
-            began.set()
-            assert may_end.wait(20)
+            started.set()
+            assert proceed.wait(60)
         return parse_body(raw, *arguments, **options)
 
     monkeypatch.setattr(request, "parse_body", parse)
@@ -112,9 +112,9 @@ async def test_event_loop_goes_on_while_a_body_is_parsed(services: Services, mon
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(send, values(4000))
-        while not began.is_set():  # noqa: ASYNC110 - another thread's
+        while not started.is_set():  # noqa: ASYNC110 - another thread sets it
             await trio.sleep(0.01)
         await send(values(1))
         assert statuses == [401]
-        may_end.set()
+        proceed.set()
     assert statuses == [401, 401]

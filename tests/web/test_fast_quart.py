@@ -1,4 +1,4 @@
-"""Quart as it is used here does what Quart does, with either server."""
+"""FastQuart behaves like Quart, with either server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
 
 def build(folder: Path) -> FastQuart:
-    app = FastQuart("lean", static_folder=str(folder), static_url_path="/files")
+    app = FastQuart("test", static_folder=str(folder), static_url_path="/files")
     app.config.update(MAX_CONTENT_LENGTH=1000, BODY_TIMEOUT=0.2, PROPAGATE_EXCEPTIONS=False)
 
     @app.before_request
     async def before() -> str | None:
-        assert not hasattr(g, "seen"), "something is left of another request"
+        assert not hasattr(g, "seen"), "values of another request are left"
         g.seen = request.path
         return "stopped" if request.path == "/stop" else None
 
@@ -34,7 +34,7 @@ def build(folder: Path) -> FastQuart:
     @app.post("/data")
     async def data() -> bytes:
         first = await request.get_data()
-        assert await request.get_data() == first, "it may be asked for twice"
+        assert await request.get_data() == first, "the body can be read twice"
         assert isinstance(first, bytes)
         return first
 
@@ -74,8 +74,8 @@ def build(folder: Path) -> FastQuart:
         return "never"
 
     @app.errorhandler(ValueError)
-    async def told(error: ValueError) -> tuple[str, int]:
-        return f"told: {error}", 418
+    async def value_error(error: ValueError) -> tuple[str, int]:
+        return f"handled: {error}", 418
 
     @app.errorhandler(HTTPException)
     async def http_error(error: HTTPException) -> tuple[str, int]:
@@ -85,7 +85,7 @@ def build(folder: Path) -> FastQuart:
 
 
 @asynccontextmanager
-async def app_on(kind: str, folder: Path) -> AsyncIterator[RunningServer]:
+async def serving_app(kind: str, folder: Path) -> AsyncIterator[RunningServer]:
     app = build(folder)
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
@@ -105,8 +105,8 @@ async def get(server: RunningServer, path: str, method: str = "GET") -> RawRespo
     return await server.request(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
 
 
-async def test_bodies_are_read_in_every_way(kind: str, tmp_path: Path) -> None:
-    async with app_on(kind, tmp_path) as server, await server.open() as connection:
+async def test_body_can_be_read_in_every_way(kind: str, tmp_path: Path) -> None:
+    async with serving_app(kind, tmp_path) as server, await server.open() as connection:
         await connection.send(post("/data", b"hello"))
         assert (await connection.response()).body == b"hello"
         await connection.send(post("/data", b""))
@@ -123,8 +123,8 @@ async def test_bodies_are_read_in_every_way(kind: str, tmp_path: Path) -> None:
         assert (await connection.response()).body == b"in two |pieces"
 
 
-async def test_a_body_has_its_limits(kind: str, tmp_path: Path) -> None:
-    async with app_on(kind, tmp_path) as server:
+async def test_limits_of_size_and_time_apply_to_bodies(kind: str, tmp_path: Path) -> None:
+    async with serving_app(kind, tmp_path) as server:
         for path in ("/data", "/pieces"):
             assert (await server.request(post(path, b"a" * 1001)[:200])).status == 413, path
         chunk = b"1f4\r\n" + b"a" * 500 + b"\r\n"
@@ -137,9 +137,9 @@ async def test_a_body_has_its_limits(kind: str, tmp_path: Path) -> None:
         ).status == 408
 
 
-async def test_what_is_routed_is_as_ever(kind: str, tmp_path: Path) -> None:
+async def test_routing_hooks_errors_and_files_work_as_in_quart(kind: str, tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("text " * 5000)
-    async with app_on(kind, tmp_path) as server:
+    async with serving_app(kind, tmp_path) as server:
         item = await get(server, "/item/7")
         assert (item.status, item.body, item.headers["x-seen"]) == (201, b"7", "/item/7")
         assert (await get(server, "/item/x")).status == 404
@@ -157,8 +157,8 @@ async def test_what_is_routed_is_as_ever(kind: str, tmp_path: Path) -> None:
         )
 
 
-async def test_one_request_leaves_nothing_to_the_next(kind: str, tmp_path: Path) -> None:
-    async with app_on(kind, tmp_path) as server, await server.open() as connection:
+async def test_requests_of_a_connection_share_no_context(kind: str, tmp_path: Path) -> None:
+    async with serving_app(kind, tmp_path) as server, await server.open() as connection:
         for path in ("/item/1", "/fail", "/nothing", "/item/2"):
             await connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert (await connection.response()).headers["x-seen"] == path

@@ -1,4 +1,4 @@
-"""The edge, over the wire: headers of every answer, and that bad input is told so and never breaks anything."""
+"""The middleware, over HTTP: the headers of every response, and that invalid input gets an error and breaks nothing."""
 
 import random
 import re
@@ -48,7 +48,7 @@ ROUTES = (
     "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
     *GAMES,
 )  # fmt: skip
-# Forms, and the login operation; the rooms of OAuth, permissions and games try their own.
+# Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
     path
     for path in ROUTES
@@ -68,20 +68,20 @@ def client(server: Server) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def somebody(server: Server) -> Iterator[Browser]:
-    """Signed in, and left alone: forms that are refused change nothing."""
+def signed_in(server: Server) -> Iterator[Browser]:
+    """A browser with a session, which all tests share: refused forms change nothing."""
     with fresh_browser(server, new_user(server)) as browser:
         browser.open_account()
         yield browser
 
 
-async def test_every_route_is_tried_here(services: Services) -> None:
+async def test_list_of_routes_is_complete(services: Services) -> None:
     rules = list(build_app(services, Health(), Metrics(False)).url_map.iter_rules())
     assert {rule.rule for rule in rules if not rule.websocket} == set(ROUTES)
     assert {rule.rule for rule in rules if rule.websocket} == set(SOCKETS)
 
 
-async def test_the_table_of_plain_routes_says_what_the_router_says(services: Services) -> None:
+async def test_fixed_rules_agree_with_the_router(services: Services) -> None:
     app = build_app(services, Health(), Metrics(False))
     assert isinstance(app, FastQuart)
     router = app.url_map.bind("")
@@ -90,8 +90,8 @@ async def test_the_table_of_plain_routes_says_what_the_router_says(services: Ser
         assert router.match(path, method, return_rule=True) == (rule, {})
 
 
-def answers(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
-    """One of each kind that there is."""
+def one_of_each_kind(server: Server, signed_in: Browser) -> dict[str, httpx.Response]:
+    """Returns one response of each kind, by a name that contains its status."""
     with server.client() as client, Browser(server) as owing, Game(server) as game:
         owing.sign_in(new_user(server, totp_secret=TOTP_SECRET))
         session = game.register(distr="steam")
@@ -99,10 +99,10 @@ def answers(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
             "sign in": client.get("/login"),
             "sign in, refused": owing.sign_in("nobody@example.com", "x"),
             "code": owing.follow(owing.sign_in(new_user(server, totp_secret=TOTP_SECRET))),
-            "account": somebody.get("/account"),
-            "set up an app": somebody.get("/account/totp"),
+            "account": signed_in.get("/account"),
+            "set up an app": signed_in.get("/account/totp"),
             "sign in to a game": client.get(session.page),
-            "game": somebody.get(session.decision),
+            "game": signed_in.get(session.decision),
             "410": client.get("/?gsid=x"),
             "redirect": client.get("/account"),
             "400": client.post("/login", content=b"%", headers={"Content-Type": FORM}),
@@ -127,62 +127,62 @@ def answers(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
 
 
 @pytest.fixture(scope="module")
-def each(server: Server, somebody: Browser) -> dict[str, httpx.Response]:
-    return answers(server, somebody)
+def responses(server: Server, signed_in: Browser) -> dict[str, httpx.Response]:
+    return one_of_each_kind(server, signed_in)
 
 
-def test_the_answers_are_what_they_are_called(each: dict[str, httpx.Response]) -> None:
-    for name, answer in each.items():
+def test_responses_have_the_status_in_their_name(responses: dict[str, httpx.Response]) -> None:
+    for name, response in responses.items():
         for number in re.findall(r"\d+", name):
-            assert answer.status_code == int(number), name
+            assert response.status_code == int(number), name
 
 
-def test_no_answer_may_be_framed_sniffed_or_kept(each: dict[str, httpx.Response]) -> None:
-    for name, answer in each.items():
-        assert answer.headers["X-Frame-Options"] == "DENY", name
-        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"], name
-        assert answer.headers["X-Content-Type-Options"] == "nosniff", name
+def test_no_response_may_be_framed_sniffed_or_cached(responses: dict[str, httpx.Response]) -> None:
+    for name, response in responses.items():
+        assert response.headers["X-Frame-Options"] == "DENY", name
+        assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"], name
+        assert response.headers["X-Content-Type-Options"] == "nosniff", name
         expected = {"style": "public, max-age=3600", "picture": "public, max-age=3600", "keys": "public, max-age=10"}
-        assert answer.headers["Cache-Control"] == expected.get(name, "no-store"), name
+        assert response.headers["Cache-Control"] == expected.get(name, "no-store"), name
 
 
-def test_no_page_runs_anything(each: dict[str, httpx.Response]) -> None:
-    pages = {name: answer for name, answer in each.items() if "html" in answer.headers["Content-Type"]}
+def test_pages_forbid_scripts(responses: dict[str, httpx.Response]) -> None:
+    pages = {name: response for name, response in responses.items() if "html" in response.headers["Content-Type"]}
     assert len(pages.keys() - {"431"}) == 16  # the built-in server rejects a head that is too long before it parses it
-    for name, answer in pages.items():
-        assert answer.headers["Content-Security-Policy"] == POLICY, name
-        assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|javascript:", answer.text), name
-    for name, answer in each.items():
-        assert "unsafe" not in answer.headers["Content-Security-Policy"], name
-        assert name in pages or answer.headers["Content-Security-Policy"].startswith("default-src 'none'"), name
+    for name, response in pages.items():
+        assert response.headers["Content-Security-Policy"] == POLICY, name
+        assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|javascript:", response.text), name
+    for name, response in responses.items():
+        assert "unsafe" not in response.headers["Content-Security-Policy"], name
+        assert name in pages or response.headers["Content-Security-Policy"].startswith("default-src 'none'"), name
 
 
-def test_the_referrer_stays_here(each: dict[str, httpx.Response]) -> None:
-    """Not at all where there is no form; with one, browsers would else send it without its origin."""
-    for name, answer in each.items():
-        if answer.text:
-            expected = "same-origin" if "<form" in answer.text else "no-referrer"
-            assert answer.headers["Referrer-Policy"] == expected, name
+def test_referrer_is_not_sent_to_other_sites(responses: dict[str, httpx.Response]) -> None:
+    """Pages without a form send none. A form needs "same-origin": otherwise browsers would not send its origin."""
+    for name, response in responses.items():
+        if response.text:
+            expected = "same-origin" if "<form" in response.text else "no-referrer"
+            assert response.headers["Referrer-Policy"] == expected, name
 
 
-def test_over_http_nothing_is_said_of_https(each: dict[str, httpx.Response]) -> None:
-    assert not [name for name, answer in each.items() if "Strict-Transport-Security" in answer.headers]
+def test_plain_http_has_no_hsts_header(responses: dict[str, httpx.Response]) -> None:
+    assert not [name for name, response in responses.items() if "Strict-Transport-Security" in response.headers]
 
 
-def test_no_answer_tells_what_it_was_made_with(each: dict[str, httpx.Response]) -> None:
-    for name, answer in each.items():
-        assert "Server" not in answer.headers, name
-        assert "X-Powered-By" not in answer.headers, name
-        assert not re.search(r"Traceback|werkzeug|quart|asyncpg|\.py\b", answer.text), name
+def test_no_response_names_the_server_software(responses: dict[str, httpx.Response]) -> None:
+    for name, response in responses.items():
+        assert "Server" not in response.headers, name
+        assert "X-Powered-By" not in response.headers, name
+        assert not re.search(r"Traceback|werkzeug|quart|asyncpg|\.py\b", response.text), name
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
-def test_only_keys_and_discovery_are_for_other_origins(client: httpx.Client, method: str, origin: str) -> None:
+def test_only_keys_and_discovery_allow_other_origins(client: httpx.Client, method: str, origin: str) -> None:
     headers = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"}
     for path in (*ROUTES, "/nothing", "/proxy/api/nothing", "/static/sso.css"):
-        answer = client.request(method, path, headers=headers)
-        cors = {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
+        response = client.request(method, path, headers=headers)
+        cors = {name: value for name, value in response.headers.items() if name.startswith("access-control-")}
         shared = (path in KEYS or path.startswith("/.well-known/")) and method == "GET"
         assert cors == ({"access-control-allow-origin": "*"} if shared else {}), path
 
@@ -211,7 +211,7 @@ def test_refused_host_is_never_repeated(server: Server, host: str) -> None:
         },
     ],
 )
-def test_what_a_client_calls_us_is_never_repeated(server: Server, headers: dict[str, str]) -> None:
+def test_host_and_forwarding_headers_are_never_repeated(server: Server, headers: dict[str, str]) -> None:
     login = new_user(server)
     with Browser(server, headers=headers) as browser:
         for path in (*ROUTES, "//login", "/nothing"):
@@ -226,33 +226,33 @@ def test_what_a_client_calls_us_is_never_repeated(server: Server, headers: dict[
         assert_not_repeated(browser.http.post("/proxy/api/login", json=api))
 
 
-def test_an_absolute_request_target_is_never_repeated(server: Server) -> None:
+def test_absolute_request_target_is_never_repeated(server: Server) -> None:
     for target in (
         "http://evil.example/login",
         "http://evil.example/",
         "http://evil.example//login",
         "//evil.example/login",
     ):
-        answer = raw(server, f"GET {target} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n".encode())
-        assert answer.startswith(b"HTTP/1.1 ")
-        assert b"evil.example" not in answer
+        response = raw(server, f"GET {target} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n".encode())
+        assert response.startswith(b"HTTP/1.1 ")
+        assert b"evil.example" not in response
 
 
-def assert_not_repeated(answer: httpx.Response) -> None:
-    assert "evil.example" not in str(answer.headers)
-    assert "evil.example" not in answer.text
+def assert_not_repeated(response: httpx.Response) -> None:
+    assert "evil.example" not in str(response.headers)
+    assert "evil.example" not in response.text
 
 
 def raw(server: Server, request: bytes) -> bytes:
-    """The whole answer, to the end of the connection."""
+    """Returns everything that the server sends until it closes the connection."""
     host, port = server.base_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def status(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
+def status(response: bytes) -> int:
+    return int(response.split(b" ", 2)[1])
 
 
 HEAD = b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
@@ -296,34 +296,34 @@ HEAD = b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         (b"CONNECT evil.example:443" + HEAD, {400, 404}),
     ],
 )  # fmt: skip
-def test_a_bad_request_line_or_header_is_told_so(server: Server, request_: bytes, expected: set[int]) -> None:
-    answer = raw(server, request_ + b"\r\n")
-    assert status(answer) in expected
-    assert b"Traceback" not in answer
+def test_malformed_request_line_or_header_gets_an_error(server: Server, request_: bytes, expected: set[int]) -> None:
+    response = raw(server, request_ + b"\r\n")
+    assert status(response) in expected
+    assert b"Traceback" not in response
 
 
 SOCKET = b"Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/login", 405), ("/nothing", 404), ("/proxy/api/login", 405)])
-def test_where_there_is_no_socket_none_is_opened(server: Server, path: str, expected: int) -> None:
-    answer = raw(
+def test_websocket_handshake_at_another_route_gets_an_error(server: Server, path: str, expected: int) -> None:
+    response = raw(
         server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n".encode() + SOCKET + b"\r\n"
     )
-    assert status(answer) == expected
-    assert b"x-frame-options: DENY" in answer
+    assert status(response) == expected
+    assert b"x-frame-options: DENY" in response
 
 
-def test_a_connection_is_not_closed_without_a_word(client: httpx.Client) -> None:
-    """Also where the answer did not wait for the body: who is not told would send the next request there."""
+def test_closing_a_connection_is_announced(client: httpx.Client) -> None:
+    """Also after a response that did not wait for the body: otherwise the next request would fail."""
     for number in range(200):
         assert client.request("PUT", "/login", content=b"x" * number).status_code == 405
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_a_connection_that_shall_be_closed_is_closed(server: Server, version: str) -> None:
-    answer = raw(server, f"GET /healthz HTTP/{version}\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-    assert status(answer) == 200
+def test_connection_close_is_obeyed(server: Server, version: str) -> None:
+    response = raw(server, f"GET /healthz HTTP/{version}\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert status(response) == 200
 
 
 BODIES: dict[str, tuple[str | None, bytes, set[int]]] = {
@@ -357,31 +357,31 @@ BODIES: dict[str, tuple[str | None, bytes, set[int]]] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_bad_body_is_told_so_by_every_form(server: Server, somebody: Browser, name: str) -> None:
+def test_every_form_answers_an_invalid_body_with_an_error(server: Server, signed_in: Browser, name: str) -> None:
     kind, content, expected = BODIES[name]
-    cookies = f"{SESSION}={somebody.cookie()}; {VISIT}={'A' * 43}"
+    cookies = f"{SESSION}={signed_in.cookie()}; {VISIT}={'A' * 43}"
     with server.client() as client:
         for path in POSTS:
             headers = [(b"Cookie", cookies.encode())] + ([(b"Content-Type", kind.encode("latin1"))] if kind else [])
-            answer = client.post(path, content=content, headers=headers)
-            assert answer.status_code in expected, path
-            assert "Traceback" not in answer.text
-    assert somebody.is_signed_in
+            response = client.post(path, content=content, headers=headers)
+            assert response.status_code in expected, path
+            assert "Traceback" not in response.text
+    assert signed_in.is_signed_in
 
 
 @pytest.mark.parametrize("headers", [{"Content-Encoding": "gzip"}, {"Content-Encoding": "br, gzip"}])
-def test_a_compressed_body_is_not_taken(client: httpx.Client, headers: dict[str, str]) -> None:
+def test_compressed_body_gets_415(client: httpx.Client, headers: dict[str, str]) -> None:
     for path in POSTS:
         assert client.post(path, content=b"csrf=x", headers={"Content-Type": FORM, **headers}).status_code == 415
 
 
-def test_a_body_that_is_declared_too_long_is_refused_before_it_comes(server: Server) -> None:
+def test_declared_length_above_the_limit_gets_413_before_the_body_arrives(server: Server) -> None:
     for path in POSTS:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nContent-Length: 1000000000\r\n\r\n"
         assert status(raw(server, head.encode())) == 413, path
 
 
-def test_a_body_in_endless_pieces_is_refused(server: Server) -> None:
+def test_endless_chunked_body_gets_413(server: Server) -> None:
     piece = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
     head = f"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nTransfer-Encoding: chunked\r\n\r\n"
     host, port = server.base_url.removeprefix("http://").split(":")
@@ -391,54 +391,54 @@ def test_a_body_in_endless_pieces_is_refused(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ROUTES)
-def test_other_methods_are_405_with_allow(client: httpx.Client, path: str) -> None:
+def test_other_methods_get_405_with_allow(client: httpx.Client, path: str) -> None:
     for method in ("PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "X"):
-        answer = client.request(method, path)
-        assert answer.status_code == 405, method
-        assert {"OPTIONS"} < set(answer.headers["Allow"].split(", ")) <= {"GET", "HEAD", "POST", "OPTIONS"}
+        response = client.request(method, path)
+        assert response.status_code == 405, method
+        assert {"OPTIONS"} < set(response.headers["Allow"].split(", ")) <= {"GET", "HEAD", "POST", "OPTIONS"}
 
 
-def test_fields_that_nobody_knows_are_ignored(server: Server) -> None:
+def test_unknown_form_fields_are_ignored(server: Server) -> None:
     login = new_user(server)
     with Browser(server) as browser:
-        answer = browser.sign_in(
+        response = browser.sign_in(
             login, **{"user_id": "1", "is_admin": "1", "__class__": "x", "login.x": "y", "é🎮": "ü"}
         )
-        assert answer.status_code == 303
+        assert response.status_code == 303
 
 
 ODD = ["'; DROP TABLE users; --", "%_\\", "\u202e\U0001f3ae", "\r\n", "x" * 10_000, "{{7*7}}", "${7*7}"]
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_odd_text_behind_the_guard_is_only_text(server: Server, somebody: Browser, value: str) -> None:
-    fields = {"csrf": csrf_token(somebody.cookie() or "")}
-    # A new password that is too short: the current one is then not even looked at, and the account not slowed down.
+def test_unusual_text_in_fields_is_treated_as_text(server: Server, signed_in: Browser, value: str) -> None:
+    fields = {"csrf": csrf_token(signed_in.cookie() or "")}
+    # With a new password that is too short, the current one is not checked, and no failed attempt is counted.
     for path, more in {
         "/account/totp": {"setup": value, "otp": value},
         "/account/sessions/end": {"id": value},
         "/account/password": {"current_password": value, "new_password": "1", "repeat_password": "1"},
     }.items():
-        answer = somebody.post(path, fields | more)
-        assert answer.status_code in (303, 422)
-        assert value.strip() not in answer.text or not value.strip()
-    assert somebody.get("/account", params={"done": value}).status_code == 200
+        response = signed_in.post(path, fields | more)
+        assert response.status_code in (303, 422)
+        assert value.strip() not in response.text or not value.strip()
+    assert signed_in.get("/account", params={"done": value}).status_code == 200
     with Browser(server) as browser:
         assert browser.sign_in(value, value, next=value).status_code == 401
         assert "49" not in browser.form("/login")["login"]
 
 
-def test_a_seeded_sweep_finds_no_failure(server: Server, somebody: Browser) -> None:
+def test_random_requests_cause_no_internal_error(server: Server, signed_in: Browser) -> None:
     chance = random.Random(20)
     cookies = [
-        f"{SESSION}={somebody.cookie()}",
+        f"{SESSION}={signed_in.cookie()}",
         f"{VISIT}={'A' * 43}",
         f"{SESSION}={'B' * 43}; {VISIT}=x",
         "",
         "=;;",
         "é=é",
     ]
-    token = csrf_token(somebody.cookie() or "")
+    token = csrf_token(signed_in.cookie() or "")
     with server.client() as client:
         for number in range(500):
             method, path = chance.choice(METHODS), chance.choice(ROUTES)
@@ -448,12 +448,12 @@ def test_a_seeded_sweep_finds_no_failure(server: Server, somebody: Browser) -> N
             body = chance.choice([b"", noise(chance).encode(), form(chance, token), b"{" + form(chance, token)])
             request = client.build_request(method, "http://x/", content=body, headers=headers)
             request.url = client.base_url.copy_with(raw_path=path.encode())
-            answer = client.send(request)
+            response = client.send(request)
             what = f"{number}: {method} {path} {headers} {body!r}"
-            assert answer.status_code < 500, what
-            assert "Traceback" not in answer.text, what
-            assert answer.headers["X-Frame-Options"] == "DENY", what
-    assert somebody.is_signed_in
+            assert response.status_code < 500, what
+            assert "Traceback" not in response.text, what
+            assert response.headers["X-Frame-Options"] == "DENY", what
+    assert signed_in.is_signed_in
     assert not server.log_events("request.failed")
 
 
@@ -486,7 +486,7 @@ def noise(chance: random.Random) -> str:
 
 
 def form(chance: random.Random, token: str) -> bytes:
-    """Something like the fields of a form; never what would sign the user out or cost the account an attempt."""
+    """Returns random form fields, but none that would end the session or count as a failed login."""
     names = ("next", "login", "otp", "id", "enable", "setup", "repeat_password", "csrf[]", "x")
     pairs = [f"{name}={noise(chance)}" for name in chance.sample(names, chance.randint(0, 4))]
     return "&".join([*pairs, f"csrf={chance.choice([token[:-1], '', noise(chance)])}"]).encode()

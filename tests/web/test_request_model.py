@@ -1,4 +1,4 @@
-"""Request models: strict types, and refusals that help without repeating what was sent."""
+"""Request models: strict types, and errors that name the field without repeating its value."""
 
 from typing import Annotated, Any, Literal
 
@@ -65,7 +65,7 @@ def test_flag_is_the_string_0_or_1(form: bool) -> None:
 
 @pytest.mark.parametrize("form", [False, True])
 @pytest.mark.parametrize("value", [1, 0, True, False, None, "true", "", "2", "01", " 1", "１", 1.0, ["1"], {"1": "1"}])
-def test_flag_is_nothing_else(value: Any, form: bool) -> None:
+def test_flag_of_another_type_or_value_is_refused(value: Any, form: bool) -> None:
     assert refuse(form, flag=value) == 'flag: must be "0" or "1"'
 
 
@@ -84,7 +84,7 @@ def test_whole_number_is_an_integer_and_in_a_form_its_decimal_string(value: int)
         *("", "1e2", " 1", "1 ", "1\n", "１２", "+1", "1_0", "01", "--1", "-", "1.0", "0x1", "٣", "9" * 19, "1" * 5000),
     ],
 )
-def test_whole_number_is_nothing_else(value: Any, form: bool) -> None:
+def test_whole_number_of_another_type_or_range_is_refused(value: Any, form: bool) -> None:
     assert refuse(form, number=value) == "number: must be an integer"
 
 
@@ -126,7 +126,7 @@ def test_app_id_is_an_integer_or_its_string_everywhere(value: int, form: bool) -
         "2147483648",
     ],
 )
-def test_app_id_is_nothing_else(value: Any, form: bool) -> None:
+def test_app_id_of_another_type_or_range_is_refused(value: Any, form: bool) -> None:
     assert refuse(form, app_id=value) == "app_id: must be an application id"
 
 
@@ -141,7 +141,7 @@ def test_text_is_limited_in_code_points() -> None:
     assert refuse(ips=["x" * 4097]) == "ips.0: must be at most 4096 characters"
 
 
-def test_strings_come_under_either_name() -> None:
+def test_strings_are_accepted_with_and_without_brackets() -> None:
     for name in ("ips", "ips[]"):
         assert validate(Sample, ParsedBody({name: ["a", "b"]})).ips == ["a", "b"]
         with pytest.raises(InvalidBody) as refusal:
@@ -154,13 +154,13 @@ def test_one_string_is_a_list_only_in_a_form() -> None:
     assert refuse(ips="a") == "ips: must be an array"
 
 
-def test_strings_are_checked_up_to_the_first_bad_one() -> None:
+def test_strings_are_validated_up_to_the_first_invalid_one() -> None:
     assert refuse(ips=[1, 2]) == "ips.0: must be a string"
     assert refuse(ips=["a"] * 4) == "ips: must have at most 3 items"
     assert refuse(ips=[None] * 60_000) == "ips.0: must be a string"
 
 
-def test_json_object_is_taken_as_it_is() -> None:
+def test_json_object_is_kept_unchanged() -> None:
     data: JSON = {"a": [1, 2.5, None, {"b": "x" * 5000}], "😀": True}
     assert accept(data=data).data == data
 
@@ -177,32 +177,32 @@ WRONG: dict[str, tuple[str, list[Any]]] = {
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, (_, values) in WRONG.items() for value in values])
-def test_wrong_types_are_refused_by_name(name: str, value: Any) -> None:
+def test_error_names_the_field_with_the_wrong_type(name: str, value: Any) -> None:
     assert refuse(**{name: value}) == f"{name}: {WRONG[name][0]}"
 
 
-def test_refusal_names_up_to_three_fields_in_one_line() -> None:
+def test_error_names_up_to_three_fields() -> None:
     with pytest.raises(InvalidBody) as refusal:
         validate(Needs, ParsedBody({}))
     assert refusal.value.message == "one: is required; two: is required; three: is required"
     assert refuse(text=1, flag=1) == 'flag: must be "0" or "1"; text: must be a string'
 
 
-def test_refusal_leads_to_the_nested_field() -> None:
+def test_error_names_the_path_of_a_nested_field() -> None:
     assert (
         refuse(items=[{"nick": "ann"}, {"nick": 1}, 5]) == "items.1.nick: must be a string; items.2: must be an object"
     )
 
 
-def test_very_many_wrong_fields_are_not_listed() -> None:
+def test_very_many_invalid_fields_are_not_listed() -> None:
     assert refuse(counts={str(i): "x" for i in range(60_000)}) == "too many fields are invalid"
 
 
-def test_words_of_a_validator_are_the_message() -> None:
+def test_text_of_a_validator_is_the_error_text() -> None:
     assert refuse(text="secret") == "text: must be something else"
 
 
-def test_refusal_repeats_neither_values_nor_free_keys() -> None:
+def test_error_contains_neither_values_nor_free_keys() -> None:
     secret = "hunter2 \n{error}"
     for fields in (dict.fromkeys(Sample.model_fields, secret), {"counts": {secret: 1.5}}, {"items": [secret]}):
         message = refuse(**fields)
@@ -215,7 +215,7 @@ def test_unknown_fields_are_ignored() -> None:
     assert accept(unknown=1, __class__="x").model_dump() == Sample().model_dump()
 
 
-def test_requests_do_not_change() -> None:
+def test_models_are_immutable() -> None:
     with pytest.raises(ValidationError):
         accept().text = "x"  # type: ignore[misc]
 
@@ -229,7 +229,7 @@ values = st.recursive(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*Sample.model_fields, "ips[]"]), values, max_size=5), st.booleans())
-def test_any_fields_make_a_model_or_a_bad_body(fields: dict[str, Any], form: bool) -> None:
+def test_any_fields_give_a_model_or_invalid_body(fields: dict[str, Any], form: bool) -> None:
     try:
         sample = accept(form, **fields)
     except InvalidBody:

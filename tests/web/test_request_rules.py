@@ -13,7 +13,7 @@ from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
-KEYS = "/proxy/oauth/keys"  # answered before Quart
+KEYS = "/proxy/oauth/keys"  # a static response, sent without Quart
 PATHS = (
     KEYS,
     "/api/permissions/keys",
@@ -40,7 +40,7 @@ def either(
 
 
 def send(server: Server, request: str) -> bytes:
-    """The whole answer, to the end of the connection."""
+    """Returns everything that the server sends until it closes the connection."""
     host, port = server.base_url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(request.encode("latin1"))
@@ -82,10 +82,10 @@ def test_host_that_names_another_server_gets_400(either: Server, host: str) -> N
 
 
 def test_refused_host_is_named_in_the_error_text(either: Server) -> None:
-    answer = send(either, "GET /proxy/api/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
-    assert b"SSO_HOSTS" in answer
-    assert b"evil" not in answer
-    assert b"x-frame-options: DENY" in answer
+    response = send(either, "GET /proxy/api/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+    assert b"SSO_HOSTS" in response
+    assert b"evil" not in response
+    assert b"x-frame-options: DENY" in response
 
 
 def test_head_and_conditional_requests_do_not_pass_with_another_host(either: Server) -> None:
@@ -108,7 +108,7 @@ def test_websocket_host_is_checked(either: Server, host: str, expected: int) -> 
 
 
 def test_form_under_a_rebound_name_is_refused(either: Server) -> None:
-    """DNS rebinding: the page of another site reaches us under its own name, which is then also its origin."""
+    """DNS rebinding: a page of another site reaches the server under the name of that site, which is its origin."""
     with Browser(either) as browser:
         browser.get("/login")
         fields = browser.form("/login") | {"login": new_user(either), "password": PASSWORD}
@@ -130,7 +130,7 @@ def test_two_authorization_headers_get_400(either: Server, path: str) -> None:
 @pytest.mark.parametrize("name", ["Factor", "Service-Jwt", "Ip", "Signature", "Request-Sign", "Sign", "Public-Key"])
 @pytest.mark.parametrize("path", ["/proxy/oauth/userinfo", "/api/permissions/user/info", "/proxy/api/login"])
 def test_credential_header_that_is_sent_twice_gets_400(either: Server, path: str, name: str) -> None:
-    """Which of the two counts must not depend on what stands between the client and the service."""
+    """A proxy between the client and the service might use the other one of the two."""
     assert status_of(either, path, f"{name}: a", f"{name.lower()}: b") == 400
     assert status_of(either, path, f"{name}: a", f"{name}: a") == 400
     assert status_of(either, path, f"{name}: a") != 400
@@ -160,9 +160,9 @@ def test_path_that_is_not_literally_a_route_gets_404(either: Server, path: str) 
 @pytest.mark.parametrize("path", ["project%2fmembership", "%70roject/membership", "project//membership"])
 def test_api_path_that_is_not_literally_a_route_gets_404(either: Server, method: str, path: str) -> None:
     head = f"{method} /api/permissions/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
-    answer = send(either, f"{head}Connection: close\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 404")
-    assert b'"status":"ERROR"' in answer
+    response = send(either, f"{head}Connection: close\r\n\r\n")
+    assert response.startswith(b"HTTP/1.1 404")
+    assert b'"status":"ERROR"' in response
 
 
 def test_websocket_path_is_literal(either: Server) -> None:
@@ -179,7 +179,7 @@ def test_variable_part_of_a_path_may_be_percent_encoded(either: Server) -> None:
 
 
 def test_address_of_the_connection_is_accepted_on_a_wildcard_bind() -> None:
-    hosts = AllowedHosts.of(
+    hosts = AllowedHosts.from_settings(
         load(None, {"SSO_BIND": "0.0.0.0:8000,[::]:8000", "SSO_BASE_URL": "https://sso.example.com"})
     )
     assert hosts.allows(b"192.0.2.1:8000", ("192.0.2.1", 8000))
@@ -192,14 +192,16 @@ def test_address_of_the_connection_is_accepted_on_a_wildcard_bind() -> None:
 
 def test_hosts_of_binds_and_public_addresses_are_accepted() -> None:
     binds = {"SSO_BIND": "192.0.2.1:80,gateway_1:81,unix:/run/sso.sock"}
-    hosts = AllowedHosts.of(load(None, binds | {"SSO_BASE_URL": "https://a.example", "SSO_WS_URL": "wss://b.example"}))
+    hosts = AllowedHosts.from_settings(
+        load(None, binds | {"SSO_BASE_URL": "https://a.example", "SSO_WS_URL": "wss://b.example"})
+    )
     for name in (b"192.0.2.1", b"gateway_1:81", b"a.example:443", b"b.example", b"localhost"):
         assert hosts.allows(name, None), name
     assert not hosts.allows(b"192.0.2.3", ("192.0.2.3", 80))
 
 
-def test_remembered_hosts_are_bounded() -> None:
-    hosts = AllowedHosts.of(load(None, {}))
+def test_cache_of_accepted_hosts_is_bounded() -> None:
+    hosts = AllowedHosts.from_settings(load(None, {}))
     for port in range(3000):
         assert hosts.allows(b"localhost:%d" % port, None)
     assert len(hosts.accepted) <= 256
@@ -208,20 +210,20 @@ def test_remembered_hosts_are_bounded() -> None:
 @pytest.mark.parametrize(
     "value", ["*", "*.example.com", "https://a.example", "a.example:80", "a b", "a/b", "ä.example", "a,,b"]
 )
-def test_wrong_name_in_hosts_setting_stops_the_start(value: str) -> None:
+def test_invalid_name_in_the_hosts_setting_is_a_configuration_error(value: str) -> None:
     with pytest.raises(ConfigError, match="SSO_HOSTS"):
         load(None, {"SSO_HOSTS": value})
 
 
 def test_error_of_a_refused_host_is_a_page_for_browsers(either: Server) -> None:
-    answer = httpx.get(f"{either.base_url}/login", headers={"Host": "evil.example"})
-    assert answer.status_code == 400
-    assert answer.headers["Content-Type"].startswith("text/html")
+    response = httpx.get(f"{either.base_url}/login", headers={"Host": "evil.example"})
+    assert response.status_code == 400
+    assert response.headers["Content-Type"].startswith("text/html")
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/healthz", "/proxy/api/gameSession/getGsidResult"])
 def test_query_with_too_many_parameters_gets_400(either: Server, path: str) -> None:
-    """Reading 16,000 of them would keep the worker busy for 30 ms."""
+    """Parsing 16,000 of them would take 30 ms."""
     for query in ("a&" * 100, "%41&" * 7000, "&" * 7000):
         assert status_of(either, f"{path}?{query}") == 400
     assert status_of(either, f"{path}?{'&'.join(['a=b'] * 100)}") == status_of(either, path)
@@ -235,7 +237,7 @@ def test_query_with_too_many_parameters_gets_400(either: Server, path: str) -> N
 def test_list_header_with_too_many_items_gets_400(
     either: Server, path: str, name: str, item: str, between: str
 ) -> None:
-    """Reading 30,000 tags would keep the worker busy for 60 ms."""
+    """Parsing 30,000 tags would take 60 ms."""
     assert status_of(either, path, f"{name}: {between * 30_000}") == 400
     assert status_of(either, path, *[f"{name}: {between.join([item] * 50)}"] * 5) == 400
     assert status_of(either, path, f"{name}: {between.join([item] * 200)}") != 400

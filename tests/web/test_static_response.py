@@ -1,4 +1,4 @@
-"""Answers that are made before anybody asks are answers like all others."""
+"""Static responses are the same as responses of Quart, with an ETag."""
 
 from typing import Any
 
@@ -13,20 +13,20 @@ PATHS = ("/proxy/oauth/keys", "/api/permissions/keys")
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_the_keys_have_the_headers_of_every_answer(server: Server, path: str) -> None:
+def test_static_response_has_the_headers_of_other_responses(server: Server, path: str) -> None:
     with server.client() as client:
-        answer, other = client.get(path), client.get("/healthz")
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers["Cache-Control"] == "public, max-age=10"
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        response, other = client.get(path), client.get("/healthz")
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Cache-Control"] == "public, max-age=10"
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
     own = {"content-length", "cache-control", "access-control-allow-origin", "etag", "x-request-id", "date"}
     same = {name: value for name, value in other.headers.items() if name not in own}
-    assert {name: value for name, value in answer.headers.items() if name not in own} == same
-    assert answer.json()["keys"]
+    assert {name: value for name, value in response.headers.items() if name not in own} == same
+    assert response.json()["keys"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_has_them_need_not_get_them_again(server: Server, path: str) -> None:
+def test_matching_etag_gets_304(server: Server, path: str) -> None:
     with server.client() as client:
         tag = client.get(path).headers["ETag"]
         for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
@@ -37,7 +37,7 @@ def test_who_has_them_need_not_get_them_again(server: Server, path: str) -> None
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_other_methods_are_as_ever(server: Server, path: str) -> None:
+def test_other_methods_and_long_heads_are_handled_as_elsewhere(server: Server, path: str) -> None:
     with server.client() as client:
         whole, head = client.get(path), client.head(path)
         assert head.content == b""
@@ -47,7 +47,7 @@ def test_other_methods_are_as_ever(server: Server, path: str) -> None:
         assert client.get(path, headers={"X-Long": "a" * 40_000}).status_code == 431
 
 
-def test_they_are_in_the_log(server: Server) -> None:
+def test_static_response_is_in_the_access_log(server: Server) -> None:
     with server.client() as client:
         name = client.get(PATHS[0]).headers["X-Request-Id"]
     assert until(lambda: [line for line in server.log_events("request.answered") if line.get("request") == name])
@@ -55,17 +55,17 @@ def test_they_are_in_the_log(server: Server) -> None:
     assert (line["method"], line["route"], line["status"]) == ("GET", PATHS[0], 200)
 
 
-async def test_what_has_changed_is_shown() -> None:
+async def test_changed_content_changes_the_response_and_its_etag() -> None:
     sent: list[Any] = []
     shown = [b"one", b"two"]
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    prepared = StaticResponse("/x", lambda: shown[0], "text/plain", {"A": "b"}, AccessLog(Metrics(False)))
+    static = StaticResponse("/x", lambda: shown[0], "text/plain", {"A": "b"}, AccessLog(Metrics(False)))
     scope = {"type": "http", "method": "GET", "headers": []}
     for _ in range(2):
-        await prepared.respond(scope, send)
+        await static.respond(scope, send)
         shown.reverse()
     assert [message["body"] for message in sent[1::2]] == [b"one", b"two"]
     assert len({dict(message["headers"])[b"etag"] for message in sent[::2]}) == 2

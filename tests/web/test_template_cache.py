@@ -1,4 +1,4 @@
-"""A page that is filled in is the page that would have been rendered."""
+"""A page from the cache equals the rendered page."""
 
 import itertools
 from pathlib import Path
@@ -12,7 +12,7 @@ from sso.core.language import Text, reader
 from sso.web import language, pages
 from sso.web.template_cache import MAX_PAGES, _render_pieces, render_cached
 
-NASTY = ["", "plain", "\"'><script>&amp;%(x)s{{ 7 }}\\", "ünï ☃", "csrf", "%", "a" * 300]
+SPECIAL = ["", "plain", "\"'><script>&amp;%(x)s{{ 7 }}\\", "ünï ☃", "csrf", "%", "a" * 300]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def signin() -> Template:
 
 
 @pytest.fixture(autouse=True)
-def nothing_known() -> None:
+def empty_cache() -> None:
     _render_pieces.cache_clear()
 
 
@@ -37,19 +37,19 @@ def names(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("site", ["", "A <b>site</b>"])
 @pytest.mark.parametrize("problem", [None, Text("Wrong e-mail or password.")])
 @pytest.mark.parametrize("lang", ["en", "de"])
-def test_it_is_what_would_have_been_rendered(signin: Template, site: str, problem: Text | None, lang: str) -> None:
+def test_cached_page_equals_the_rendered_page(signin: Template, site: str, problem: Text | None, lang: str) -> None:
     token = reader.set(lang)
     try:
         same = names(site=site, problem=problem)
-        for csrf, next_path, login in itertools.product(NASTY, NASTY, NASTY):
+        for csrf, next_path, login in itertools.product(SPECIAL, SPECIAL, SPECIAL):
             own = {"csrf": csrf, "next": next_path, "login": login}
             assert render_cached(signin, same, own) == signin.render({**same, **own})
-        assert _render_pieces.cache_info().misses == 8  # which of the three are empty
+        assert _render_pieces.cache_info().misses == 8  # one per combination of empty values
     finally:
         reader.reset(token)
 
 
-def test_what_is_translated_is_not_mistaken_for_what_is_not(signin: Template) -> None:
+def test_translatable_text_and_plain_string_are_cached_separately(signin: Template) -> None:
     token = reader.set("de")
     try:
         own = {"csrf": "x"}
@@ -60,14 +60,14 @@ def test_what_is_translated_is_not_mistaken_for_what_is_not(signin: Template) ->
         reader.reset(token)
 
 
-def test_one_and_true_are_two_things() -> None:
+def test_equal_values_of_different_types_are_cached_separately() -> None:
     template = Environment(autoescape=True).from_string("{{ value }} {{ own }}")
     assert [render_cached(template, {"value": value}, {"own": "me"}) for value in (1, True, 1.0)] == [
         "1 me", "True me", "1.0 me",
     ]  # fmt: skip
 
 
-def test_only_so_many_are_kept(signin: Template) -> None:
+def test_cache_is_bounded(signin: Template) -> None:
     for number in range(MAX_PAGES + 10):
         render_cached(signin, names(site=f"Site {number}"), {"csrf": "x"})
     assert _render_pieces.cache_info().currsize == MAX_PAGES

@@ -69,6 +69,8 @@ def _quoted(folder: Path) -> str:
 
 def check_usable(archive: Path, account: Account) -> None:
     """Raises EmbeddedError if PostgreSQL could not write to the archive."""
+    if not (archive.is_absolute() and str(archive).isprintable()):
+        raise EmbeddedError("SSO_WAL_ARCHIVE: must be an absolute path such as /backups/wal")
     if not archive.is_dir():
         raise EmbeddedError(f"SSO_WAL_ARCHIVE: {archive} is not a directory: create it")
     if os.geteuid() == 0 and not reachable(archive, account):

@@ -57,7 +57,7 @@ class AccessKeys:
         if row is None:
             return None
         await self._record_use(row)
-        secret = self._keyring.open(access_key_place(row["id"]), row["hash_sealed"])
+        secret = self._keyring.decrypt(access_key_place(row["id"]), row["hash_sealed"])
         return AccessKey(row["id"], row["application_id"]), secret
 
     async def _record_use(self, row: Row) -> None:

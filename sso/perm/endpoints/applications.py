@@ -116,7 +116,7 @@ class ApplicationEndpoint:
     ) -> None:
         """A move needs the right to manage applications in both projects. Only root moves from or to no project."""
         if not request.caller.has_factor:
-            raise Forbidden("moving an application to another project needs the header Factor")
+            raise Forbidden("moving an application to another project requires the header Factor")
         for project_id in (rights.target.project_id, new_project):
             if project_id is not None:
                 rights.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=project_id)

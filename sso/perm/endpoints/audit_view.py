@@ -9,7 +9,7 @@ from typing import Any
 
 from sso.perm.caller import Caller
 from sso.perm.engine.operations import Operation, is_allowed
-from sso.perm.engine.rights import META_WORDS, Rights, secret_rights
+from sso.perm.engine.rights import META_NAMES, Rights, secret_rights
 from sso.perm.stores.facts import FactsStore
 
 EVERYTHING = ("before", "after")
@@ -52,7 +52,7 @@ class AuditView:
         subject = entry["operation"].partition(".")[0]
         if subject == "permissions":
             own = entry["operation"] == "permissions.save" and entry["target"].endswith(f"/{self._caller.user_id}")
-            return tuple(sorted(META_WORDS.keys() - rights.readable_sections(own=own)))
+            return tuple(sorted(META_NAMES.keys() - rights.readable_sections(own=own)))
         if subject == "application":
             return () if _may(rights, Operation.APPLICATION_SAVE, entry) else _FULL_APPLICATION
         if any(_may(rights, operation, entry) for operation in _READ_OPERATIONS.get(subject, ())):

@@ -62,7 +62,7 @@ async def _save(
 ) -> dict[str, Any]:
     old = await lock_application(tx, application_id)
     if expected_version is not None and old["version"] != expected_version:
-        raise PermissionConflict(f"the schema is at version {old['version']}")
+        raise PermissionConflict(f"If-Match: the schema has version {old['version']}")
     schema = complete_schema(old, changes)
     roles = await read_roles(tx, application_id)
     administered = await administration_by_project(
@@ -81,5 +81,5 @@ def _read_version(if_match: str | None) -> int | None:
         return None
     match = _VERSION.fullmatch(if_match.strip())
     if match is None:
-        raise InvalidInput("If-Match: must be a version")
+        raise InvalidInput("If-Match: must be a version number or *")
     return int(match[1])

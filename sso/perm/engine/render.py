@@ -10,7 +10,7 @@ from typing import Any
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.names import PROJECT_ACCESS
+from sso.perm.engine.names import PROJECT_ACCESS, SECTIONS
 from sso.perm.engine.overlay import overlaid_tree
 from sso.perm.engine.project_access import PROJECT_LEVEL, AccessScope, MembershipRole, ProjectAccess
 from sso.perm.engine.records import Assignment, OwnRecord, Schema
@@ -23,8 +23,8 @@ from sso.perm.engine.rules import (
     without_section,
 )
 
-DATA_SECTIONS = ("login", "private_data", "public_data", "secret_data")
-ALL_SECTIONS = frozenset((*DATA_SECTIONS, "roles"))
+ALL_SECTIONS = frozenset((*SECTIONS, "roles"))
+_TREE_SECTIONS = tuple(sorted(SECTIONS))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def as_tree(schema: Schema, own: OwnRecord, sections: frozenset[str] = ALL_SECTI
     its ``expired``.
     """
     tree: dict[str, Any] = {
-        name: overlaid_tree(getattr(schema, name), getattr(own, name)) for name in DATA_SECTIONS if name in sections
+        name: overlaid_tree(getattr(schema, name), getattr(own, name)) for name in _TREE_SECTIONS if name in sections
     }
     if "roles" in sections:
         tree["roles"] = [render_assignment(assignment) for assignment in own.roles]

@@ -14,7 +14,7 @@ from sso.perm.engine.records import OwnRecord, Schema
 
 SELF, ALL, NONE = "self", "all", "none"
 # Section of a user's schema → its name in secret_data.meta.
-META_WORDS: Mapping[str, str] = {
+META_NAMES: Mapping[str, str] = {
     "roles": "roles",
     "private_data": "private",
     "public_data": "public",
@@ -88,15 +88,15 @@ class Rights:
 
     def readable_sections(self, *, own: bool) -> frozenset[str]:
         """The sections of a user's schema that the caller may read: all sections of the caller's own (§4.5)."""
-        return frozenset(META_WORDS) if own else self._sections("canRead", own=False)
+        return frozenset(META_NAMES) if own else self._sections("canRead", own=False)
 
     def writable_sections(self, *, own: bool) -> frozenset[str]:
         return self._sections("canWrite", own=own)
 
     def _sections(self, right: str, *, own: bool) -> frozenset[str]:
         if self.is_root or self.service:
-            return frozenset(META_WORDS)
+            return frozenset(META_NAMES)
         sufficient = (SELF, ALL) if own else (ALL,)
         return frozenset(
-            section for section, word in META_WORDS.items() if self.secret.meta[f"{word}.{right}"] in sufficient
+            section for section, name in META_NAMES.items() if self.secret.meta[f"{name}.{right}"] in sufficient
         )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
 from sso.perm.engine.rules import is_rule, rule_nodes
 from sso.perm.errors import InvalidInput
@@ -12,8 +13,7 @@ from sso.perm.input.validators import read_flag, read_object, unknown_field_warn
 
 # A get returns these fields and a save ignores them without a warning, so that a client can send a record back.
 _READ_ONLY = frozenset(("application_id", "version", "updated_at"))
-DATA = ("public_data", "private_data", "secret_data", "login")
-USER_DATA_FIELDS = frozenset(("user_id", "type", "roles", *DATA))  # of meta/data
+USER_DATA_FIELDS = frozenset(("user_id", "type", "roles", *SECTIONS))  # of meta/data
 _LOGIN_RULES = frozenset(("can", "cannot"))
 _META_VALUES = (SELF, ALL, NONE)
 _SECRET_SECTIONS = ("application", "meta", "meta.roles", "meta.private", "meta.public", "meta.secret")
@@ -23,7 +23,7 @@ def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]
     """The sections that were given, and warnings. `read_schema_roles` reads the field ``roles``."""
     fields = read_object(data, where or "data")
     sections, warnings = _read_sections(fields, RuleReader(Layer.SCHEMA), where)
-    known = _READ_ONLY | {"roles", *DATA}
+    known = _READ_ONLY | {"roles", *SECTIONS}
     return sections, warnings + unknown_field_warnings(fields, known, where)
 
 
@@ -54,7 +54,7 @@ def _read_sections(
     fields: Mapping[str, Any], reader: RuleReader, where: str
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     prefix = f"{where}." if where else ""
-    sections = {name: reader.section(fields[name], f"{prefix}{name}") for name in DATA if name in fields}
+    sections = {name: reader.section(fields[name], f"{prefix}{name}") for name in SECTIONS if name in fields}
     _check_login(sections.get("login", {}), f"{prefix}login")
     _check_secret(sections.get("secret_data", {}), f"{prefix}secret_data")
     return sections, reader.warnings

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest, record_id, secret_token
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
@@ -37,7 +37,7 @@ _SET_COMMENT = Statement("UPDATE access_keys SET comment = :comment, modified = 
 
 def access_key_place(key_id: str) -> str:
     """The place that the encrypted value of a key is bound to."""
-    return place("access_keys.hash_sealed", key_id)
+    return column_purpose("access_keys.hash_sealed", key_id)
 
 
 async def list_access_keys(runner: Runner, application_id: int) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ async def add_access_key(
         id=key_id,
         application_id=application_id,
         digest=digest(secret),
-        hash_sealed=keyring.seal(access_key_place(key_id), secret),
+        hash_sealed=keyring.encrypt(access_key_place(key_id), secret),
         comment=comment,
     )
     key = {**access_key_json(row), "hash": secret}

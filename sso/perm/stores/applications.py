@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.errors import Forbidden
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
@@ -16,11 +16,11 @@ from sso.perm.stores import audit
 from sso.perm.stores.access_keys import delete_access_keys
 from sso.perm.stores.application_keys import delete_application_keys, replace_service_meta_key
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
+from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 
-NAME_TAKEN = "name: another application of this project has it"
+NAME_TAKEN = "name: another application of the project already has this name"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
 _PROJECT = Statement("SELECT removed FROM projects WHERE id = :project_id FOR SHARE")
@@ -66,14 +66,14 @@ async def create_application(
         "project_id": fields.get("project_id"),
         "settings": fields.get("settings", {}),
         "service_meta": _without_private(meta),
-        "login": NEW_LOGIN,
-        "secret_data": NEW_SECRET_DATA,
+        "login": DEFAULT_LOGIN,
+        "secret_data": DEFAULT_SECRET_DATA,
     }
     row = None
     while row is None:
         row = await tx.row(_CREATE, application_id=application_id, **values)
         if row is None and application_id is not None:
-            raise PermissionConflict("application_id: is taken")
+            raise PermissionConflict("application_id: is already in use")
     await _store_keys(tx, keyring, row["application_id"], meta)
     await _audit(tx, actor, "application.create", None, row, meta)
     return row
@@ -146,18 +146,18 @@ async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) ->
     """An entry in the project that the application leaves; the one that it joins has the entry of the save."""
     if old["project_id"] is not None:
         before, after = ({name: row[name] for name in ("name", "project_id")} for row in (old, new))
-        about = {"project_id": old["project_id"], "application_id": old["application_id"]}
-        await audit.write(tx, actor, "application.move", str(old["application_id"]), before, after, **about)
+        scope = {"project_id": old["project_id"], "application_id": old["application_id"]}
+        await audit.write(tx, actor, "application.move", str(old["application_id"]), before, after, **scope)
 
 
 async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> None:
     """A service JWT is valid for all applications of a project, so keys from the old project must not be valid in the
     new one."""
     application_id = old["application_id"]
-    about = {"project_id": old["project_id"], "application_id": application_id}
+    scope = {"project_id": old["project_id"], "application_id": application_id}
     await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=None)
     for kid in await delete_application_keys(tx, application_id):
-        await audit.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **about)
+        await audit.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **scope)
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def application_name_conflicts() -> Iterator[None]:
 def private_key(keyring: Keyring, row: Row) -> str:
     """The private key that is stored for the application; empty if there is none."""
     sealed = row["private_key_sealed"]
-    return keyring.open(_key_place(row["application_id"]), sealed) if sealed else ""
+    return keyring.decrypt(_key_place(row["application_id"]), sealed) if sealed else ""
 
 
 def application_json(row: Any) -> dict[str, Any]:
@@ -199,14 +199,14 @@ async def _store_keys(tx: Transaction, keyring: Keyring, application_id: int, me
     """Store the private key encrypted, and a usable public key among the keys that are published and trusted."""
     if "private_key" in meta:
         key = meta["private_key"]
-        sealed = keyring.seal(_key_place(application_id), key) if key else None
+        sealed = keyring.encrypt(_key_place(application_id), key) if key else None
         await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=sealed)
     if "public_key" in meta:
         await replace_service_meta_key(tx, application_id, meta["public_key"])
 
 
 def _key_place(application_id: int) -> str:
-    return place("applications.private_key_sealed", application_id)
+    return column_purpose("applications.private_key_sealed", application_id)
 
 
 async def _audit(

@@ -12,7 +12,7 @@ from sso.perm.engine.names import ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.input.schema import with_default_rules
 
-NAME = "Central"
+CENTRAL_NAME = "Central"
 ADMIN_ROLE = "admin"  # the role of the author and the target user of a published project
 
 ROOT_RULES = {
@@ -61,11 +61,11 @@ def _levels(read: str, write: str) -> dict[str, Any]:
 
 
 # §2.8: the schema of a new application.
-NEW_LOGIN: dict[str, Any] = {
+DEFAULT_LOGIN: dict[str, Any] = {
     "can": {"value": True, "protected": False, "description": "May log in."},
     "cannot": {"value": False, "protected": False, "description": "May not log in, whatever else is said."},
 }
-NEW_SECRET_DATA: dict[str, Any] = {
+DEFAULT_SECRET_DATA: dict[str, Any] = {
     "application": {
         name: {"value": False}
         for name in ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
@@ -86,7 +86,7 @@ def complete_schema(stored: Mapping[str, Any], changes: Mapping[str, Any] = Mapp
     ``changes`` keep their stored values, or get their defaults.
     """
     sections = {name: changes.get(name, stored[name]) for name in SECTIONS}
-    for name, defaults in (("login", NEW_LOGIN), ("secret_data", NEW_SECRET_DATA)):
+    for name, defaults in (("login", DEFAULT_LOGIN), ("secret_data", DEFAULT_SECRET_DATA)):
         sections[name] = with_default_rules(sections[name], stored[name], defaults)
     return Schema(**sections)
 
@@ -99,8 +99,8 @@ SCHEMA = Schema(
             for section, rules in GENERIC_RULES.items()
         },
     },
-    secret_data=NEW_SECRET_DATA,
-    login=NEW_LOGIN,
+    secret_data=DEFAULT_SECRET_DATA,
+    login=DEFAULT_LOGIN,
 )
 
 ROLES = (

@@ -67,9 +67,9 @@ class Cascade:
     async def delete_assignments(self, application_id: int, project_id: str | None, name: str) -> None:
         """Delete all assignments of a role that is deleted. The application is locked."""
         rows = await self._tx.rows(_DELETE_ASSIGNMENTS, application_id=application_id, name=name)
-        about = {"project_id": project_id, "application_id": application_id}
+        scope = {"project_id": project_id, "application_id": application_id}
         roles = [dict(row) for row in rows]
-        await self._audit("permissions.cascade", f"{application_id}/{name}", {"roles": roles}, {"roles": []}, **about)
+        await self._audit("permissions.cascade", f"{application_id}/{name}", {"roles": roles}, {"roles": []}, **scope)
 
     async def remove_role_from_projects(
         self, application_id: int, name: str, *, generic: bool, grants_only: bool
@@ -114,7 +114,7 @@ class Cascade:
             before, after = ({"services": row[name].get("services", {})} for name in ("before", "after"))
             await self._audit("project.cascade", row["id"], before, after, project_id=row["id"])
 
-    async def _audit(self, operation: str, target: str, before: Any, after: Any, **about: Any) -> None:
+    async def _audit(self, operation: str, target: str, before: Any, after: Any, **scope: Any) -> None:
         if before != after:
             after = after | {"cause": self._cause}
-            await audit.write(self._tx, self._actor, operation, target, before, after, **about)
+            await audit.write(self._tx, self._actor, operation, target, before, after, **scope)

@@ -2,7 +2,7 @@
 
 import hmac
 
-from sso.core.encryption import Keyring, place
+from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import secret_token
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
@@ -24,9 +24,9 @@ async def get_or_create_email_secret(
     if row is None:
         return None
     if row["email_secret_sealed"] is not None:
-        return keyring.open(_place(application_id), row["email_secret_sealed"])
+        return keyring.decrypt(_place(application_id), row["email_secret_sealed"])
     secret = secret_token()
-    await tx.value(_WRITE, application_id=application_id, sealed=keyring.seal(_place(application_id), secret))
+    await tx.value(_WRITE, application_id=application_id, sealed=keyring.encrypt(_place(application_id), secret))
     await audit.write(
         tx,
         actor,
@@ -44,8 +44,8 @@ async def email_secret_matches(runner: Runner, keyring: Keyring, application_id:
     sealed = await runner.value(_READ, application_id=application_id)
     if sealed is None:
         return False
-    return hmac.compare_digest(keyring.open(_place(application_id), sealed).encode(), secret.encode())
+    return hmac.compare_digest(keyring.decrypt(_place(application_id), sealed).encode(), secret.encode())
 
 
 def _place(application_id: int) -> str:
-    return place("applications.email_secret_sealed", application_id)
+    return column_purpose("applications.email_secret_sealed", application_id)

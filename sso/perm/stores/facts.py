@@ -99,11 +99,11 @@ class LoadedFacts:
         return compute_permissions(self.application, self.facts, now)
 
     def render(self, list_type: str, now: int) -> Any:
-        """The user's permissions in one of `LIST_TYPES`, with all that there is to see."""
+        """The user's permissions as one of `LIST_TYPES`, with all sections and projects."""
         return render(list_type, self.application, self.facts, self.effective(now))
 
     def explain(self, rule: str, now: int) -> dict[str, Any]:
-        """Why the user has a rule, or the nearest reasons why not."""
+        """The sources of a rule that the user has, or the most likely reasons why the user does not have it."""
         return explain_rule(self.application, self.facts, self.effective(now), rule)
 
 

@@ -112,7 +112,9 @@ async def delete_group(tx: Transaction, actor: AuditActor, old: Row) -> None:
 async def _refuse_if_listed(tx: Transaction, group: Row) -> None:
     """Dropping the last group of an allow list would open the project to all users, so the list must change first."""
     if await tx.value(_IS_LISTED, id=group["id"], project_id=group["project_id"]):
-        raise PermissionConflict("the group is in the allow or disallow list of its project: take it out there first")
+        raise PermissionConflict(
+            "the group is in the allow or disallow list of its project: remove it from the list first"
+        )
 
 
 async def _audit_change(tx: Transaction, actor: AuditActor, operation: str, old: Row | None, new_id: str = "") -> Row:

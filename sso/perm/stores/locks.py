@@ -11,7 +11,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.errors import PermissionConflict
 
-ANY_PROJECT = object()
+ANY_PROJECT = object()  # the application may be in any project, or in none
 
 _LOCK_APPLICATION = Statement("SELECT * FROM applications WHERE application_id = :application_id FOR UPDATE")
 _SHARE_APPLICATIONS = Statement(

@@ -74,7 +74,7 @@ def project_name_conflicts() -> Iterator[None]:
     try:
         yield
     except UniqueViolation:
-        raise PermissionConflict("this title, or one of the aliases, is taken") from None
+        raise PermissionConflict("title or aliases: already used by another project") from None
 
 
 async def require_author_quota(

@@ -4,7 +4,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.builtin_roles import NAME, ROLES, SCHEMA
+from sso.perm.stores.builtin_roles import CENTRAL_NAME, ROLES, SCHEMA
 from sso.perm.stores.roles import put_role, read_roles
 from sso.perm.stores.schemas import put_schema
 
@@ -34,5 +34,5 @@ async def _seed(tx: Transaction) -> None:
         if role.name not in stored:
             await put_role(tx, CENTRAL_APPLICATION_ID, role)
     if is_new:
-        await tx.value(_SET_NAME, application_id=CENTRAL_APPLICATION_ID, name=NAME)
+        await tx.value(_SET_NAME, application_id=CENTRAL_APPLICATION_ID, name=CENTRAL_NAME)
         await put_schema(tx, CENTRAL_APPLICATION_ID, SCHEMA)

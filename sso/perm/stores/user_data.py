@@ -126,4 +126,4 @@ async def _check_user_limits(
         if role.user_limit and role.name not in held:
             others = await count_holders(tx, application_id, role.name, except_user=user_id)
             if others >= role.user_limit:
-                raise PermissionConflict(f"roles: {role.name} has {role.user_limit} users, which is its limit")
+                raise PermissionConflict(f"roles: {role.name} can have at most {role.user_limit} users")

@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 class HttpExchange(ResponseWriter):
     """Also implements ``ClientConnection`` and ``FastExchange`` of sso.web.client_connection.
 
-    It inherits the response writer rather than owning one: an object per held request less is worth it.
+    It inherits the response writer rather than owning one, to save an object for each of thousands of held requests.
     """
 
     __slots__ = ("_body", "_body_deadline", "_body_received", "_content_length", "_expects_continue", "_prefetched",

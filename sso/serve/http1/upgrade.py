@@ -20,7 +20,8 @@ class HypercornUpgrade:
 
     async def serve_connection(self, sock: socket.socket, already_read: bytes = b"") -> None:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        await HypercornConnection(self._app, self._config, self._context, stream, self._rules, already_read)
+        connection = HypercornConnection(self._app, self._config, self._context, stream, self._rules, already_read)
+        await connection.run()
 
     async def drain(self) -> None:
         """Closes idle connections now, and the others after their current request."""

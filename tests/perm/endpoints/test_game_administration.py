@@ -20,7 +20,7 @@ from tests.perm.endpoints.test_endpoint_credentials import (
 )
 from tests.perm.endpoints.tokens import user_jwt
 
-REFUSED = (403, "a sign-in to a game is not enough for administrative calls")
+REFUSED = (403, "a login from a game is not accepted for administrative requests")
 
 
 @pytest.fixture(scope="module")

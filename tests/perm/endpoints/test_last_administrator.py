@@ -110,7 +110,7 @@ def test_group_conditions_must_admit_an_administrator(team: Team, caller: ApiUse
     [
         {"meta": {}},
         {"protected": True},
-        {"condition": {"tag": "nobody"}},
+        {"condition": {"tag": "missing"}},
         {"meta": {"private_data": {"can_create_app": {"value": True}}}},
     ],
 )
@@ -133,8 +133,8 @@ def rules_of_admin(team: Team) -> Any:
 
 
 def test_project_that_never_had_an_administrator_can_be_changed(team: Team) -> None:
-    team.studio.server.apply({"projects": [{"title": "Nobody has it"}]})
-    data: dict[str, Any] = {"id": "nobody_has_it", "users": [member(team.viewer, project=["viewer"])]}
+    team.studio.server.apply({"projects": [{"title": "Without Admin"}]})
+    data: dict[str, Any] = {"id": "without_admin", "users": [member(team.viewer, project=["viewer"])]}
     assert team.studio.root.call("project/membership", action="save", data=data).status == 200
     data["users"].append(member(team.owner, project=["admin"]))
     assert team.studio.root.call("project/membership", action="save", data=data).status == 200

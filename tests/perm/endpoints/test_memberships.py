@@ -81,7 +81,7 @@ def test_membership_names_only_resources_of_its_project(studio: Studio) -> None:
         {"services": {str(app): ["viewer"]}},  # the application has no service_meta
         {"groups": {stranger: ["group_admin"]}},
         {"groups": {"0" * 24: ["group_admin"]}},
-        {"project": ["nobody"]},
+        {"project": ["missing"]},
         {"project": ["root"]},
     ):
         response = save(studio, project, users=[member("7", **roles)])

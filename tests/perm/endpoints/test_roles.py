@@ -156,7 +156,7 @@ def test_condition_has_at_most_256_nodes_and_64_levels(studio: Studio, app: int)
 
 def test_default_roles_apply_to_all_users(studio: Studio, app: int) -> None:
     studio.role(app, "default", "sit")
-    studio.role(app, "other", "stand", default=True, condition={"tag": "nobody"})
+    studio.role(app, "other", "stand", default=True, condition={"tag": "missing"})
     assert studio.rules_of(studio.user(), app) == ["sit", "stand"]
 
 

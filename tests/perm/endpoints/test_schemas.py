@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.stores.builtin_roles import NEW_LOGIN, NEW_SECRET_DATA
+from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
 from tests.kit.browser import query
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
@@ -25,16 +25,16 @@ def test_new_application_has_the_default_schema(studio: Studio) -> None:
         "status": "OK",
         "data": {
             "application_id": app,
-            "login": NEW_LOGIN,
+            "login": DEFAULT_LOGIN,
             "private_data": {},
             "public_data": {},
             "roles": {},
-            "secret_data": NEW_SECRET_DATA,
+            "secret_data": DEFAULT_SECRET_DATA,
             "version": 1,
             "updated_at": 0,
         },
     }
-    assert (NEW_LOGIN["can"]["value"], NEW_LOGIN["cannot"]["value"]) == (True, False)
+    assert (DEFAULT_LOGIN["can"]["value"], DEFAULT_LOGIN["cannot"]["value"]) == (True, False)
 
 
 def test_schema_save_raises_the_version_and_sets_the_time(studio: Studio) -> None:
@@ -82,22 +82,22 @@ def test_secret_data_of_a_schema_is_saved_by_root_only(studio: Studio) -> None:
     studio.give_secret(ann, app, "canModifySchema")
     open_door = {"application": {"canSave": {"value": True}}}
     response = save(ann, app, secret_data=open_door, public_data={"a": {"value": True}})
-    assert response.data["secret_data"] == NEW_SECRET_DATA
+    assert response.data["secret_data"] == DEFAULT_SECRET_DATA
     assert response.data["public_data"] == {"a": {"value": True}}
     saved = save(studio.root, app, secret_data=open_door).data["secret_data"]
-    assert saved == NEW_SECRET_DATA | {"application": NEW_SECRET_DATA["application"] | open_door["application"]}
+    assert saved == DEFAULT_SECRET_DATA | {"application": DEFAULT_SECRET_DATA["application"] | open_door["application"]}
     assert studio.user().call("application", action="save", data={"application_id": app}).status == 200
 
 
 def test_schema_save_keeps_login_and_secret_rules_that_it_leaves_out(studio: Studio) -> None:
     app = studio.application(login={"cannot": {"value": True}}, secret_data={"extra": {"value": 1}})
-    assert get(studio.root, app).data["login"] == NEW_LOGIN | {"cannot": {"value": True}}
+    assert get(studio.root, app).data["login"] == DEFAULT_LOGIN | {"cannot": {"value": True}}
     data = save(studio.root, app, login={"can": {"value": False}}).data
     assert data["login"] == {"can": {"value": False}, "cannot": {"value": True}}
     meta = {"roles": {"canRead": {"value": "all"}}}
     secret = save(studio.root, app, secret_data={"meta": meta}).data["secret_data"]
-    roles = NEW_SECRET_DATA["meta"]["roles"] | meta["roles"]
-    assert secret == NEW_SECRET_DATA | {"meta": NEW_SECRET_DATA["meta"] | {"roles": roles}}
+    roles = DEFAULT_SECRET_DATA["meta"]["roles"] | meta["roles"]
+    assert secret == DEFAULT_SECRET_DATA | {"meta": DEFAULT_SECRET_DATA["meta"] | {"roles": roles}}
     other = {"application": {"canRead": {"value": True}}}
     secret = save(studio.root, app, secret_data=other).data["secret_data"]
     assert secret["meta"]["roles"] == roles
@@ -111,9 +111,9 @@ def test_incomplete_stored_schema_is_returned_complete(studio: Studio) -> None:
         secret_data = '{"application": {"canRead": {"value": true}}, "meta": {}}' WHERE application_id = $1"""
     query(studio.server, statement, app)
     data = get(studio.root, app).data
-    assert data["login"] == NEW_LOGIN
-    application = NEW_SECRET_DATA["application"] | {"canRead": {"value": True}}
-    assert data["secret_data"] == NEW_SECRET_DATA | {"application": application}
+    assert data["login"] == DEFAULT_LOGIN
+    application = DEFAULT_SECRET_DATA["application"] | {"canRead": {"value": True}}
+    assert data["secret_data"] == DEFAULT_SECRET_DATA | {"application": application}
     tree = studio.rules_of(ann, app, "tree")
     assert (tree["login"], tree["secret_data"]) == (data["login"], data["secret_data"])
 

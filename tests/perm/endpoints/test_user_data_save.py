@@ -104,8 +104,8 @@ def test_unknown_user_is_not_found(studio: Studio, app: int) -> None:
 
 
 def test_assignment_of_an_unknown_role_is_rejected(studio: Studio, app: int) -> None:
-    response = save(studio.root, app, studio.user().user_id, roles=["guard", "nobody"])
-    assert (response.status, response.body["error"]) == (400, "roles[1]: there is no role nobody")
+    response = save(studio.root, app, studio.user().user_id, roles=["guard", "missing"])
+    assert (response.status, response.body["error"]) == (400, "roles[1]: there is no role missing")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def signer(server: Server) -> Signer:
     async def run() -> Signer:
         async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
             key = (await services.key_store.published())[-1]
-            private = load_private(services.keyring.open(purpose(key.kid), key.private_sealed))
+            private = load_private(services.keyring.decrypt(purpose(key.kid), key.private_sealed))
             return Signer(key.kid, private, key.algorithm)
 
     return trio.run(run)

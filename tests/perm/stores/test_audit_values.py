@@ -26,7 +26,7 @@ def test_secret_fields_of_a_record_are_redacted(operation: str, value: object, e
 
 
 @pytest.mark.parametrize("name", ["secret", "hash", "password", "private_key", "client_secret", "totp_secret"])
-def test_rules_named_like_secrets_stay_visible(name: str) -> None:
+def test_rules_with_names_like_secrets_are_not_redacted(name: str) -> None:
     rules = {"private_data": {name: {"value": True}}, "roles": [{"name": name}]}
     for operation in ("permissions.save", "schema.save", "role.save", "membership.save"):
         assert redact_and_truncate(operation, rules) == rules
@@ -34,13 +34,13 @@ def test_rules_named_like_secrets_stay_visible(name: str) -> None:
     assert redact_and_truncate("application.save", configuration) == configuration
 
 
-def test_the_recorded_value_does_not_change_the_original() -> None:
+def test_redaction_does_not_change_the_original_value() -> None:
     value = {"service_meta": {"private_key": "s3cret"}}
     redact_and_truncate("application.save", value)
     assert value == {"service_meta": {"private_key": "s3cret"}}
 
 
-def test_the_largest_members_of_a_large_record_are_truncated() -> None:
+def test_largest_members_of_a_large_record_are_truncated() -> None:
     large = {"private_data": {f"rule{at}": {"value": "x" * 100} for at in range(2000)}, "roles": ["guard"], "id": 5}
     found = redact_and_truncate("permissions.save", large)
     assert found["private_data"] == {"truncated": True, "bytes": len(orjson.dumps(large["private_data"]))}
@@ -48,7 +48,7 @@ def test_the_largest_members_of_a_large_record_are_truncated() -> None:
     assert len(orjson.dumps(found)) <= MAX_BYTES
 
 
-def test_a_record_of_the_largest_size_is_kept_whole() -> None:
+def test_record_of_the_maximum_size_is_kept() -> None:
     name = {"a": "x" * (MAX_BYTES - len('{"a":""}'))}
     assert redact_and_truncate("schema.save", name) == name
     assert redact_and_truncate("schema.save", {"a": name["a"] + "x"}) == {
@@ -56,5 +56,5 @@ def test_a_record_of_the_largest_size_is_kept_whole() -> None:
     }
 
 
-def test_a_large_value_that_is_no_object_is_truncated() -> None:
+def test_large_value_that_is_not_an_object_is_truncated() -> None:
     assert redact_and_truncate("schema.save", ["x" * MAX_BYTES]) == {"truncated": True, "bytes": MAX_BYTES + 4}

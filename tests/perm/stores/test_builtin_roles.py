@@ -13,7 +13,7 @@ from tests.perm.evaluation import evaluate_with
 APPLICATION = compile_application(1, 1, builtin_roles.SCHEMA, builtin_roles.ROLES)
 
 
-def test_schema_and_roles_are_valid() -> None:
+def test_builtin_schema_and_roles_are_valid() -> None:
     fields = ("public_data", "private_data", "secret_data", "login")
     given = {name: getattr(builtin_roles.SCHEMA, name) for name in fields}
     assert read_schema(given) == (given, [])
@@ -23,19 +23,19 @@ def test_schema_and_roles_are_valid() -> None:
         check_role_protection(role, builtin_roles.SCHEMA)
 
 
-def test_every_rule_of_a_role_is_in_the_schema() -> None:
+def test_every_rule_of_a_builtin_role_is_in_the_schema() -> None:
     known = {path for path, _ in rule_nodes(builtin_roles.SCHEMA.private_data, "private_data")}
     for role in APPLICATION.roles.values():
         assert {rule.path for rule in role.rules} <= known
 
 
-def test_only_root_holds_root_rules_and_it_is_protected() -> None:
+def test_only_the_protected_role_root_has_root_rules() -> None:
     assert {name for name, role in APPLICATION.roles.items() if not assignable_through_project(role, generic=True)} == {
         "root"
     }
 
 
-def test_a_new_user_has_no_rule() -> None:
+def test_new_user_has_no_rules() -> None:
     assert as_list_short(evaluate_with(APPLICATION, {}).effective) == []
 
 

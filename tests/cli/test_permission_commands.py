@@ -1,4 +1,4 @@
-"""The verbs app, project, perm and audit, run in this process against a database of their own."""
+"""The commands app, project, perm and audit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,14 +21,14 @@ LOCAL = parse_address("127.0.0.1")
 
 @pytest.fixture
 def applied(sso: Sso, tmp_path: Path) -> Sso:
-    """With the studio in the database: as it is, applying it changes nothing."""
+    """The command runner, with the studio document applied."""
     file = tmp_path / "studio.json"
     file.write_bytes(orjson.dumps(studio()))
     sso("apply", str(file)).lines  # noqa: B018 - it must succeed
     return sso
 
 
-def test_the_first_administrator_is_made_on_an_empty_database(sso: Sso) -> None:
+def test_perm_grant_creates_the_first_administrator_on_an_empty_database(sso: Sso) -> None:
     assert sso("user", "add", "first@example.com").code == 0
     assert sso("perm", "grant", "first@example.com", "root").lines == [
         "first@example.com has the role root at application 1"
@@ -45,15 +45,15 @@ def test_app_list_and_show(applied: Sso) -> None:
     assert applied("app", "show", "4711").failure == "there is no application 4711; `sso app list` shows them"
 
 
-def test_app_create(applied: Sso) -> None:
-    made = applied("app", "create", "Planes", "--project", "red_dawn").lines[-1].split()[-1]
-    assert f"{made}\tPlanes\tred_dawn" in applied("app", "list").lines
+def test_app_create_prints_the_id_and_reports_conflicts(applied: Sso) -> None:
+    application_id = applied("app", "create", "Planes", "--project", "red_dawn").lines[-1].split()[-1]
+    assert f"{application_id}\tPlanes\tred_dawn" in applied("app", "list").lines
     again = applied("app", "create", "Planes", "--project", "red_dawn").failure
-    assert again == "name: another application of this project has it"
+    assert again == "name: another application of the project already has this name"
     assert applied("app", "create", "X", "--project", "none").failure == "project_id: there is no such project"
 
 
-def test_app_keys(applied: Sso, tmp_path: Path) -> None:
+def test_app_key_add_list_and_remove(applied: Sso, tmp_path: Path) -> None:
     key = GENERATE["ES256"]()
     file = tmp_path / "key.pem"
     file.write_text(public_pem(key.public_key()))
@@ -63,11 +63,11 @@ def test_app_keys(applied: Sso, tmp_path: Path) -> None:
     assert applied("app", "key", "remove", "40", kid).lines == [f"{kid} is removed"]
     assert "has no key" in applied("app", "key", "remove", "40", kid).failure
     file.write_text(private_pem(key))
-    assert "this is a private key" in applied("app", "key", "add", "40", str(file)).failure
+    assert "expected a public key, not a private key" in applied("app", "key", "add", "40", str(file)).failure
     assert "cannot read" in applied("app", "key", "add", "40", str(tmp_path / "none")).failure
 
 
-def test_app_service_jwt(applied: Sso, environment: dict[str, str], tmp_path: Path) -> None:
+def test_app_service_jwt_needs_the_private_key(applied: Sso, environment: dict[str, str], tmp_path: Path) -> None:
     assert "holds no private key" in applied("app", "service-jwt", "40").failure
     key = GENERATE["EdDSA"]()
     file = tmp_path / "keys.json"
@@ -83,7 +83,7 @@ def test_app_service_jwt(applied: Sso, environment: dict[str, str], tmp_path: Pa
     assert _in_services(environment, lambda services: services.permissions.service_jwts.verify(token, LOCAL)) == 40
 
 
-def test_app_email_secret_is_the_last_word_and_stays(applied: Sso, environment: dict[str, str]) -> None:
+def test_app_email_secret_is_created_once(applied: Sso, environment: dict[str, str]) -> None:
     secret = applied("app", "email-secret", "40").out.split()[-1]
     assert applied("app", "email-secret", "40").out.split()[-1] == secret
     assert applied("app", "email-secret", "1").out.split()[-1] != secret
@@ -96,7 +96,7 @@ def test_app_email_secret_is_the_last_word_and_stays(applied: Sso, environment: 
     assert "there is no application" in applied("app", "email-secret", "4711").failure
 
 
-def test_projects(applied: Sso, tmp_path: Path) -> None:
+def test_project_list_show_members_and_remove(applied: Sso, tmp_path: Path) -> None:
     assert [line.split("\t")[:2] for line in applied("project", "list").lines][-1] == ["red_dawn", "Red Dawn"]
     assert orjson.loads("\n".join(applied("project", "show", "rd").lines))["title"] == "Red Dawn"
     assert applied("project", "members", "red_dawn").lines == [
@@ -111,7 +111,7 @@ def test_projects(applied: Sso, tmp_path: Path) -> None:
     assert applied("project", "remove", "gone", "--yes").failure == "gone is already removed"
 
 
-def test_perm_list(applied: Sso) -> None:
+def test_perm_list_prints_rules_roles_or_tree(applied: Sso) -> None:
     assert applied("perm", "list", "bob@example.com", "--app", "40").lines == [
         "chat.ban|a,b",
         "chat.mute",
@@ -124,7 +124,7 @@ def test_perm_list(applied: Sso) -> None:
     assert applied("perm", "list", "5002", "--app", "0").code == 2
 
 
-def test_perm_explain(applied: Sso) -> None:
+def test_perm_explain_prints_sources_or_reasons(applied: Sso) -> None:
     held = applied("perm", "explain", "ann@example.com", "chat.mute", "--app", "40").lines
     assert held == [
         "ann@example.com has chat.mute:",
@@ -133,9 +133,9 @@ def test_perm_explain(applied: Sso) -> None:
     ]
     missing = applied("perm", "explain", "bob@example.com", "red_dawn/project.can_remove_project").lines
     assert missing[0] == "bob@example.com does not have red_dawn/project.can_remove_project:"
-    assert "  role admin has it, and is not given in the project" in missing
-    told = orjson.loads("\n".join(applied("perm", "explain", "5002", "can_create_app", "--json").lines))
-    assert (told["rule"], told["held"]) == ("can_create_app", False)
+    assert "  role admin has it, but is not assigned in the project" in missing
+    explanation = orjson.loads("\n".join(applied("perm", "explain", "5002", "can_create_app", "--json").lines))
+    assert (explanation["rule"], explanation["held"]) == ("can_create_app", False)
 
 
 def test_perm_grant_and_revoke(applied: Sso) -> None:
@@ -155,7 +155,7 @@ def test_perm_grant_and_revoke(applied: Sso) -> None:
     assert applied("perm", "grant", ANN, "root", "--expired", "soon").code == 2
 
 
-def test_audit(applied: Sso) -> None:
+def test_audit_filters_and_formats_entries(applied: Sso) -> None:
     applied("perm", "grant", ANN, "viewer")
     newest = applied("audit", "--most", "1").lines
     assert len(newest) == 1
@@ -170,7 +170,7 @@ def test_audit(applied: Sso) -> None:
     assert applied("audit", "--since", "soon").code == 2
 
 
-def test_every_verb_explains_itself(sso: Sso) -> None:
+def test_every_command_has_help(sso: Sso) -> None:
     for verb in (
         ("app",),
         ("app", "key"),

@@ -1,0 +1,154 @@
+"""From a site to sign-in and consent and back, in Chromium, which enforces the policies of the pages."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pyotp
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Screenshot
+from tests.browser.test_pages import desktop_only
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.oauth import AUTHORIZE, Browser, Site, close_all, new_browser, new_site
+from tests.kit.server import Server
+
+pytestmark = pytest.mark.browser
+
+
+class _Callback(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<!doctype html><title>Back</title><h1>Back at the site</h1>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def callback() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Callback)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/cb"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    close_all()
+
+
+@pytest.fixture(scope="module")
+def shop(server: Server, callback: str) -> Site:
+    return new_site(server, redirect_uri=callback, consent=True, name="Tank Shop")
+
+
+@pytest.fixture
+def user(server: Server) -> Browser:
+    """Made here and not in a test, because a test runs in the thread of Playwright's event loop."""
+    return new_browser(server)
+
+
+@pytest.fixture
+def user_with_app(server: Server) -> Browser:
+    return new_browser(server, totp_secret=TOTP_SECRET)
+
+
+def open_authorization(page: Page, server: Server, site: Site, **parameters: str) -> None:
+    page.goto(f"{server.base_url}{AUTHORIZE}?{urlencode(site.query(**parameters))}")
+
+
+def test_sign_in_second_factor_and_consent_lead_back_to_the_site(
+    page: Page, server: Server, shop: Site, user_with_app: Browser, screenshot: Screenshot
+) -> None:
+    open_authorization(page, server, shop, scope="openid email profile offline_access")
+    expect(page.get_by_text("to continue to Tank Shop")).to_be_visible()
+    screenshot("sign-in")
+    page.get_by_label("E-mail").fill(user_with_app.login)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    screenshot("code")
+    page.get_by_label("Code").fill(pyotp.TOTP(TOTP_SECRET).now())
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("heading", name="Let Tank Shop know who you are?")).to_be_visible()
+    screenshot("consent")
+    page.get_by_role("button", name="Allow").click()
+    expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+    assert page.url.startswith(shop.redirect_uri)
+    assert shop.redeem(parse_qs(urlsplit(page.url).query)["code"][0]).status_code == 200
+
+
+def test_pages_of_a_site_with_access_fit(
+    page: Page, server: Server, shop: Site, user: Browser, screenshot: Screenshot
+) -> None:
+    open_authorization(page, server, shop, scope="openid email", login_hint=user.login)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Allow").click()
+    expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+    open_authorization(page, server, shop, scope="openid email", prompt="select_account")
+    expect(page.get_by_role("button", name="Continue as Ann")).to_be_visible()
+    screenshot("select-account")
+    page.goto(f"{server.base_url}/account")
+    expect(page.get_by_role("heading", name="Sites with access to your account")).to_be_visible()
+    expect(page.get_by_role("heading", name="Tank Shop", exact=True)).not_to_have_count(0)
+    screenshot("account")
+    page.goto(f"{server.base_url}/proxy/oauth/logout?client_id={shop.client_id}")
+    screenshot("logout")
+    page.goto(f"{server.base_url}{AUTHORIZE}?client_id=unknown&redirect_uri=https://evil.com/")
+    screenshot("error")
+
+
+@desktop_only
+def test_sign_in_leads_back_to_a_site_without_consent(page: Page, server: Server, callback: str, user: Browser) -> None:
+    open_authorization(page, server, new_site(server, redirect_uri=callback), login_hint=user.login)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+    assert "code=" in page.url
+
+
+@desktop_only
+def test_refused_consent_leads_back_with_an_error(page: Page, server: Server, shop: Site, user: Browser) -> None:
+    open_authorization(page, server, shop, login_hint=user.login)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="No, go back").click()
+    expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+    assert "error=access_denied" in page.url
+
+
+@pytest.mark.parametrize("width", [390])
+@pytest.mark.parametrize("language", ["de", "es", "fr"])
+def test_translated_pages_fit_on_a_phone(
+    page: Page, server: Server, shop: Site, user_with_app: Browser, screenshot: Screenshot, language: str
+) -> None:
+    def check(name: str) -> None:
+        assert page.locator("html").get_attribute("lang") == language
+        screenshot(f"{name}-{language}")
+
+    open_authorization(page, server, shop, scope="openid email profile offline_access trust", ui_locales=language)
+    check("sign-in")
+    page.locator("#login").fill(user_with_app.login)
+    page.locator("#password").fill(PASSWORD)
+    page.locator("main button").first.click()
+    check("code")
+    page.locator("#otp").fill(pyotp.TOTP(TOTP_SECRET).now())
+    page.locator("main button").first.click()
+    check("consent")
+    page.locator("main button").first.click()
+    expect(page.get_by_role("heading", name="Back at the site")).to_be_visible()
+    page.set_extra_http_headers({"Accept-Language": language})
+    for name, path in (
+        ("account", "/account"),
+        ("app", "/account/totp"),
+        ("logout", f"/proxy/oauth/logout?client_id={shop.client_id}"),
+        ("error", "/nowhere"),
+    ):
+        page.goto(server.base_url + path)
+        check(name)

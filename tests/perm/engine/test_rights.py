@@ -1,0 +1,67 @@
+"""Rights of a caller: root, and the rights in the secret data of an application."""
+
+import pytest
+
+from sso.perm.engine.records import OwnRecord
+from sso.perm.engine.rights import Rights, secret_rights
+from sso.perm.stores import builtin_roles
+from tests.perm.evaluation import NOW, application_of, evaluate, evaluate_with, role_giving, schema
+
+
+def test_only_the_role_root_is_root() -> None:
+    parts = {"application_id": 1, "roles": [role_giving("not_root")], "own": {"roles": ["not_root"]}}
+    assert not Rights(evaluate_with(application_of(parts), parts).effective).is_root
+
+
+def test_own_secret_data_overrides_the_schema() -> None:
+    base = schema({"secret_data": {"application": {"canRead": {"value": True}, "canSave": {"value": True}}}})
+    own = {
+        "application": {
+            "canSave": {"value": False},
+            "canReadSchema": {"value": True},
+            "canModifySchema": {"value": True, "expired": NOW},
+        },
+        "meta": {"roles": {"canWrite": {"value": "all"}}, "public": {"canRead": {"value": "strange"}}},
+    }
+    rights = secret_rights(base, OwnRecord(secret_data=own), NOW)
+    assert rights.application == {"canRead", "canReadSchema"}
+    assert rights.meta["roles.canWrite"] == "all"
+    assert rights.meta["public.canRead"] == "none"
+
+
+def test_roles_give_no_secret_rights() -> None:
+    meta = {"secret_data": {"application": {"canSave": {"value": True}}}}
+    result = evaluate(roles=[{"name": "default", "meta": meta}])
+    assert secret_rights(result.application.schema, result.facts.own, NOW).application == frozenset()
+
+
+def test_default_rights_of_a_new_application() -> None:
+    rights = Rights(evaluate(application_id=1).effective, secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW))
+    assert rights.readable_sections(own=False) == {"public_data"}
+    assert rights.writable_sections(own=True) == frozenset()
+    assert rights.readable_sections(own=True) == {"public_data", "private_data", "roles", "secret_data", "login"}
+    assert secret_rights(schema({}), OwnRecord(), NOW) == secret_rights(builtin_roles.SCHEMA, OwnRecord(), NOW)
+
+
+@pytest.mark.parametrize(
+    ("level", "own", "others"), [("self", True, False), ("all", True, True), ("none", False, False)]
+)
+@pytest.mark.parametrize(
+    ("word", "sections"),
+    [
+        ("public", {"public_data"}),
+        ("private", {"private_data"}),
+        ("roles", {"roles"}),
+        ("secret", {"secret_data", "login"}),
+    ],
+)
+def test_can_write_allows_self_all_or_none(word: str, sections: set[str], level: str, own: bool, others: bool) -> None:
+    base = schema({"secret_data": {"meta": {word: {"canWrite": {"value": level}}}}})
+    rights = Rights(evaluate(application_id=1).effective, secret_rights(base, OwnRecord(), NOW))
+    assert rights.writable_sections(own=True) == (sections if own else set())
+    assert rights.writable_sections(own=False) == (sections if others else set())
+
+
+def test_service_reads_and_writes_every_section() -> None:
+    rights = Rights(evaluate(application_id=1).effective, service=True)
+    assert rights.readable_sections(own=False) == rights.writable_sections(own=False) >= {"roles", "secret_data"}
