@@ -1,6 +1,8 @@
 """The credentials that each permission endpoint accepts in place of the device factor.
 
 The caller has every right, so a 401 or 403 is always caused by the credentials.
+
+More than 300 lines, because the tests share the matrix of endpoints and credentials.
 """
 
 from collections.abc import Callable
