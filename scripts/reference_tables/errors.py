@@ -68,6 +68,17 @@ def _subclasses(base: type[ApiError]) -> set[type[ApiError]]:
     return {each for each in found if each.__module__.startswith("sso.")}
 
 
+def constructor_texts(modules: list[Module]) -> dict[str, str]:
+    """Returns the texts of the classes that build their text in the constructor: ``super().__init__(f"…")``."""
+    return {
+        site.class_name: text
+        for module in modules
+        for site in module.calls
+        if site.callee == "__init__" and site.class_name is not None
+        for text in site.texts(site.argument(0, "message"))
+    }
+
+
 def error_texts(modules: list[Module]) -> list[ErrorText]:
     """Returns every text that an error is raised with, as far as the source shows it."""
     served = [module for module in modules if module.package not in NOT_FOR_CLIENTS]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from scripts.reference_tables.errors import OTHER_ERRORS, error_classes, error_texts
+from scripts.reference_tables.errors import OTHER_ERRORS, constructor_texts, error_classes, error_texts
 from scripts.reference_tables.log_events import log_events
 from scripts.reference_tables.source import Module, modules
 
@@ -48,8 +48,9 @@ def _log_table(found: list[Module]) -> Table:
 
 
 def _class_table(found: list[Module]) -> Table:
+    texts = constructor_texts(found)
     rows = [
-        (f"``{name}``", str(error.status), f"``{error.code}``", str(error.message))
+        (f"``{name}``", str(error.status), f"``{error.code}``", texts.get(name, str(error.message)))
         for name, error in error_classes(found).items()
     ]
     rows += [(f"``{name}``", "set when raised", "", "") for name in OTHER_ERRORS]

@@ -100,7 +100,7 @@ class Violations:
         record = record or record_id()
         gsid = gsid[:MAX_GSID_LENGTH].replace("\0", "\N{REPLACEMENT CHARACTER}")  # PostgreSQL cannot store NUL
         log.warning(
-            "gsid.violation",
+            "gsid.violation_recorded",
             record=record,
             gsid=gsid,
             reason=failure.reason,

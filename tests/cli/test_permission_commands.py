@@ -63,7 +63,7 @@ def test_app_key_add_list_and_remove(applied: Sso, tmp_path: Path) -> None:
     assert applied("app", "key", "remove", "40", kid).lines == [f"{kid} is removed"]
     assert "has no key" in applied("app", "key", "remove", "40", kid).failure
     file.write_text(private_pem(key))
-    assert "this is a private key" in applied("app", "key", "add", "40", str(file)).failure
+    assert "expected a public key, not a private key" in applied("app", "key", "add", "40", str(file)).failure
     assert "cannot read" in applied("app", "key", "add", "40", str(tmp_path / "none")).failure
 
 
@@ -133,7 +133,7 @@ def test_perm_explain_prints_sources_or_reasons(applied: Sso) -> None:
     ]
     missing = applied("perm", "explain", "bob@example.com", "red_dawn/project.can_remove_project").lines
     assert missing[0] == "bob@example.com does not have red_dawn/project.can_remove_project:"
-    assert "  role admin has it, and is not given in the project" in missing
+    assert "  role admin has it, but is not assigned in the project" in missing
     explanation = orjson.loads("\n".join(applied("perm", "explain", "5002", "can_create_app", "--json").lines))
     assert (explanation["rule"], explanation["held"]) == ("can_create_app", False)
 

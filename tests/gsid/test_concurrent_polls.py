@@ -131,7 +131,9 @@ async def test_client_with_too_many_early_polls_is_blocked_until_the_block_expir
             answer = await blocked.poll(worker)
             assert answer.status == 403
             assert answer.data["status"] == "ERROR"
-            assert any(entry["record"] == answer.data["error"] for entry in strict.log_events("gsid.violation"))
+            assert any(
+                entry["record"] == answer.data["error"] for entry in strict.log_events("gsid.violation_recorded")
+            )
     assert not await is_blocked(neighbour)
     async with rows_of(strict) as rows:
         ((remaining_s,),) = await rows.run(

@@ -15,7 +15,7 @@ from trio_websocket import ConnectionClosed
 
 from sso.core.keys import public_der, public_pem
 from tests.faults import SLACK
-from tests.kit.browser import App, Browser, new_user
+from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.held import (
     SOCKET,
@@ -324,7 +324,7 @@ async def test_stages_of_a_login_are_sent_in_order(server: Server) -> None:
             answer = await in_thread(browser.submit, "/login", login=login, password=PASSWORD)
             assert await socket.stage() == "second_factor"
             await in_thread(browser.follow, answer)
-            await in_thread(browser.submit, "/login/code", otp=App(TOTP_SECRET).code())
+            await in_thread(browser.submit, "/login/code", otp=AuthenticatorApp(TOTP_SECRET).code())
             assert await socket.stage() == "confirmed"
             code, last = await socket.closed()
     assert (code, last["status"], last["error"]) == (1000, "OK", "")
@@ -585,8 +585,9 @@ async def test_flood_of_pings_on_one_socket_does_not_delay_others(server: Server
                         await raw.stream.send_all(PING * 1000)
 
             async def read() -> None:
-                while await raw.stream.receive_some(65536):
-                    pass
+                with suppress(trio.BrokenResourceError):
+                    while await raw.stream.receive_some(65536):
+                        pass
 
             nursery.start_soon(flood)
             nursery.start_soon(read)

@@ -155,4 +155,4 @@ def sign_in_on_game_page(browser: Browser, session: Session, login: str, passwor
 
 def violation_log(server: Server, record: str) -> list[dict[str, Any]]:
     """Returns the log entries of a violation record."""
-    return [entry for entry in server.log_events("gsid.violation") if entry["record"] == record]
+    return [entry for entry in server.log_events("gsid.violation_recorded") if entry["record"] == record]

@@ -21,6 +21,7 @@ from wsproto.events import Message
 
 from sso.serve import hypercorn_patches
 from sso.serve.hypercorn_websocket import HypercornWebSocket
+from tests.test_private_dependencies import changed, code_digest
 
 PATCHES, CONNECTION, WEBSOCKET = (
     f"sso/serve/{name}.py" for name in ("hypercorn_patches", "hypercorn_connection", "hypercorn_websocket")
@@ -52,6 +53,27 @@ USED_NAMES = [
 def test_hypercorn_uses_the_names_that_are_overridden(function: Callable[..., Any], name: str, file: str) -> None:
     assert isinstance(function, FunctionType)
     assert name in function.__code__.co_names, f"{function.__qualname__} no longer uses {name}: adapt {file}"
+
+
+# Methods that are replaced, and must follow a change of the original.
+REPLACED_METHODS = [
+    (TCPServer.run, "efb3f08678870992", CONNECTION),
+    (TCPServer.protocol_send, "3e76f5d406b488dc", CONNECTION),
+    (TCPServer._read_data, "186621d42f4e72f3", CONNECTION),
+    (TCPServer._idle_timeout, "03c66fe7a437b04e", CONNECTION),
+    (WSStream.handle, "232d3be5f06cc947", WEBSOCKET),
+    (WSStream._handle_events, "6a43195dccede74a", WEBSOCKET),
+    (H11Protocol._check_protocol, "102c89c9f13782e5", PATCHES),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "digest", "file"), REPLACED_METHODS, ids=lambda value: getattr(value, "__qualname__", "")
+)
+def test_methods_of_hypercorn_that_are_replaced_have_not_changed(
+    method: Callable[..., Any], digest: str, file: str
+) -> None:
+    assert code_digest(method) == digest, changed("hypercorn", method.__qualname__, file)
 
 
 def test_patches_replace_the_classes_that_hypercorn_uses() -> None:

@@ -22,6 +22,8 @@ from quart_trio.wrappers import TrioRequest
 from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
 
+from tests.test_private_dependencies import changed, code_digest
+
 CONTEXT, REQUEST, APP = (f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app"))
 # Names that we override, set or call, and the function of the library that must use them.
 USED_NAMES = [
@@ -38,6 +40,20 @@ USED_NAMES = [
     (TrioASGIHTTPConnection.__call__, "handle_messages", APP),
     (DataBody.__init__, "begin", APP),
     (DataBody.__init__, "end", APP),
+]
+# Methods that are replaced by shorter versions, which must follow a change of the original.
+REPLACED_METHODS = [
+    (QuartTrio.handle_request, "d15a1ca293fc62d8", APP),
+    (QuartTrio.full_dispatch_request, "727dc843d76629ca", APP),
+    (Quart.dispatch_request, "b262d1403d73b869", APP),
+    (Quart.preprocess_request, "db06e1d1e76baaaa", APP),
+    (Quart.finalize_request, "692b58fccf2daa5b", APP),
+    (Quart.process_response, "0f1860857e29aed5", APP),
+    (AppContext.push, "258046086676b93f", CONTEXT),
+    (AppContext.pop, "5cd984e692a73b9d", CONTEXT),
+    (RequestContext.push, "514ffc1946ac878d", CONTEXT),
+    (RequestContext.pop, "9a935c5a5d4452d1", CONTEXT),
+    (_BaseRequestWebsocketContext._push, "207b8f4f0b8f3eae", CONTEXT),
 ]
 # The attributes that Request.__init__ sets. FastRequest sets them itself, as it does not call that method.
 REQUEST_ATTRIBUTES = {
@@ -59,6 +75,16 @@ def _names(function: FunctionType) -> set[str]:
     for code in codes:
         codes += [constant for constant in code.co_consts if hasattr(constant, "co_names")]
     return {name for code in codes for name in code.co_names}
+
+
+@pytest.mark.parametrize(
+    ("method", "digest", "file"), REPLACED_METHODS, ids=lambda value: getattr(value, "__qualname__", "")
+)
+def test_methods_of_quart_that_are_replaced_have_not_changed(
+    method: Callable[..., Any], digest: str, file: str
+) -> None:
+    library = "quart-trio" if method.__module__.startswith("quart_trio") else "quart"
+    assert code_digest(method) == digest, changed(library, method.__qualname__, file)
 
 
 @pytest.mark.parametrize("name", ["_cv_app", "_cv_request", "_cv_websocket"])

@@ -5,7 +5,6 @@ from typing import Any
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row
 
 
@@ -16,14 +15,10 @@ class SkipLockedBatch:
     the transaction that holds one may be long, and the other items of the first batch do not depend on it.
     """
 
-    def __init__(self, database: Database, statement: BatchStatement | str) -> None:
-        if isinstance(statement, str):
-            self._skipping = Batch(database, Statement(statement.format(if_locked="SKIP LOCKED")))
-            self._waiting = Batch(database, Statement(statement.format(if_locked="")))
-        else:
-            self._skipping = Batch(database, statement.substitute(if_locked="SKIP LOCKED"))
-            self._waiting = Batch(database, statement.substitute(if_locked=""))
+    def __init__(self, database: Database, statement: BatchStatement) -> None:
+        self._skipping = Batch(database, statement.substitute(if_locked="SKIP LOCKED"))
+        self._waiting = Batch(database, statement.substitute(if_locked=""))
 
-    async def __call__(self, *arguments: Any, **values: Any) -> Row | None:
-        row = await self._skipping(*arguments, **values)
-        return await self._waiting(*arguments, **values) if row is None else row
+    async def __call__(self, **values: Any) -> Row | None:
+        row = await self._skipping(**values)
+        return await self._waiting(**values) if row is None else row

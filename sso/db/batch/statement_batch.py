@@ -15,7 +15,6 @@ import trio
 from sso.db.batch.statement import BatchStatement, mismatch
 from sso.db.database import Database
 from sso.db.errors import DatabaseError, DeadlineExceeded, TransactionConflict
-from sso.db.statement import Statement
 from sso.db.transaction import Row
 
 MAX_BATCH_ITEMS = 256
@@ -41,7 +40,7 @@ class Batch:
     """One batched operation. The first caller becomes the leader and runs the statement for all callers that wait."""
 
     def __init__(
-        self, database: Database, statement: BatchStatement | Statement, *, observe: Callable[[int], None] | None = None
+        self, database: Database, statement: BatchStatement, *, observe: Callable[[int], None] | None = None
     ) -> None:
         self._database = database
         self._statement = statement
@@ -51,20 +50,14 @@ class Batch:
         self._running: list[float] = []  # when each running batch began
         self._observe = observe
 
-    async def __call__(self, *arguments: Any, **values: Any) -> Row | None:
-        """Returns the row for this item, or None. The keyword arguments are the columns of the statement.
-
-        Positional arguments are for statements that are not a BatchStatement, in the order of their parameters.
-        """
-        if arguments:
-            item = _Item(arguments if self._width > 1 else arguments[0])
-        else:
-            try:
-                item = _Item(self._pick(values))
-            except KeyError:
-                raise TypeError(mismatch(self._statement.names, values)) from None
-            if len(values) != self._width:
-                raise TypeError(mismatch(self._statement.names, values))
+    async def __call__(self, **values: Any) -> Row | None:
+        """Returns the row for this item, or None. The keyword arguments are the columns of the statement."""
+        try:
+            item = _Item(self._pick(values))
+        except KeyError:
+            raise TypeError(mismatch(self._statement.names, values)) from None
+        if len(values) != self._width:
+            raise TypeError(mismatch(self._statement.names, values))
         if self._has_free_slot():
             self._make_leader(item)
         else:

@@ -1,4 +1,4 @@
-"""All tables. A column that holds a sealed secret is marked so, for the change of the master key to find it."""
+"""All tables. Columns with encrypted values are marked (``SEALED``), so that a change of the master key finds them."""
 
 from sso.db.tables.accounts import (
     browser_sessions,

@@ -1,4 +1,4 @@
-"""Users and how they sign in."""
+"""Users, sessions and sign-ins."""
 
 from sqlalchemy import (
     ARRAY,
@@ -18,16 +18,16 @@ from sqlalchemy import (
 
 from sso.db.tables.columns import (
     SEALED,
-    created,
+    bigint_column,
+    bool_column,
+    created_column,
     expiry_index,
-    flag,
-    json_object,
+    json_column,
     metadata,
-    moment,
-    number,
+    text_array_column,
     text_column,
+    timestamp_column,
     user_column,
-    words,
 )
 
 user_ids = Sequence("user_ids", start=1000, metadata=metadata)
@@ -37,24 +37,24 @@ users = Table(
     metadata,
     Column("user_id", Text, primary_key=True),
     Column("login", Text, nullable=False),
-    Column("login_key", Text, nullable=False, unique=True),  # the login as it is compared
+    Column("login_key", Text, nullable=False, unique=True),  # the canonical form of the login
     Column("password_hash", Text),
     text_column("nick"),
     text_column("country"),
     text_column("lang", "en"),
     text_column("level", "0"),
-    words("tags"),
-    words("purchases"),
-    flag("email_verified"),
+    text_array_column("tags"),
+    text_array_column("purchases"),
+    bool_column("email_verified"),
     text_column("phone"),
-    flag("phone_verified"),
+    bool_column("phone_verified"),
     Column("totp_sealed", Text, info=SEALED),
-    Column("totp_last_step", BigInteger, nullable=False, server_default=text("0")),  # a code works once
-    flag("email_2fa"),
-    json_object("meta"),
+    Column("totp_last_step", BigInteger, nullable=False, server_default=text("0")),  # a code is accepted once
+    bool_column("email_2fa"),
+    json_column("meta"),
     Column("reg_time", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    flag("disabled"),
-    # Unix seconds: what was issued before this moment (password changed, user disabled) is void.
+    bool_column("disabled"),
+    # Unix seconds: tokens and sessions from before this moment are invalid (password changed, user disabled).
     Column("valid_from", BigInteger, nullable=False, server_default=text("0")),
 )
 
@@ -62,11 +62,11 @@ browser_sessions = Table(
     "browser_sessions",
     metadata,
     Column("digest", LargeBinary, primary_key=True),
-    Column("id", Text, nullable=False, unique=True),  # names it on the account page
+    Column("id", Text, nullable=False, unique=True),  # the id on the account page
     user_column(),
-    created(),
-    moment("last_seen"),
-    moment("expires"),
+    created_column(),
+    timestamp_column("last_seen"),
+    timestamp_column("expires"),
     text_column("address"),
     text_column("device"),
     text_column("auth", "login"),
@@ -74,30 +74,30 @@ browser_sessions = Table(
     expiry_index("browser_sessions"),
 )
 
-# A browser that has given the right password and owes the second factor.
+# Browsers whose user has entered the correct password and must enter the second factor.
 login_challenges = Table(
     "login_challenges",
     metadata,
     Column("digest", LargeBinary, primary_key=True),
     user_column(),
-    moment("expires"),
+    timestamp_column("expires"),
     expiry_index("login_challenges"),
 )
 
-# One sign-in of a program (a game, a launcher, a script). Its session tokens and user JWTs end with it.
+# Sign-ins of programs (games, launchers, scripts). Session tokens and user JWTs of a sign-in end with it.
 sign_ins = Table(
     "sign_ins",
     metadata,
     Column("id", Text, primary_key=True),  # the claim `sid` of its user JWTs
     user_column(),
-    created(),  # when the user authenticated
-    moment("last_used"),
-    moment("expires"),
-    text_column("address"),  # of the last use
+    created_column(),  # when the user authenticated
+    timestamp_column("last_used"),
+    timestamp_column("expires"),
+    text_column("address"),  # of the last request
     text_column("auth", "login"),  # how the user authenticated: login, otp, gsid
-    number("app_id"),
-    number("gapp_id"),
-    flag("ended"),  # by the user: its JWTs are void. Such a row stays until they could not be used anyway
+    bigint_column("app_id"),
+    bigint_column("gapp_id"),
+    bool_column("ended"),  # by the user: its JWTs are invalid; the row is kept until they have expired
     Index("ix_sign_ins_user_id", "user_id", "last_used"),
     expiry_index("sign_ins"),
 )
@@ -108,13 +108,15 @@ session_tokens = Table(
     Column("digest", LargeBinary, primary_key=True),
     user_column(),
     Column("kind", Text, nullable=False),  # long, short, bound
-    Column("address", Text),  # where a bound one works
-    moment("expires"),
+    Column("address", Text),  # the only address that may use a bound token
+    timestamp_column("expires"),
     Column("sign_in", Text, nullable=False),
-    Column("ips", ARRAY(Text)),  # networks that derived user JWTs work from; NULL means everywhere
-    number("app_id"),  # 0: derived credentials may be for any application
-    number("gapp_id"),
-    Column("used", DateTime(timezone=True), nullable=False, server_default=func.now()),  # or issued
+    Column("ips", ARRAY(Text)),  # networks that may use derived user JWTs; NULL: all
+    bigint_column("app_id"),  # 0: any application
+    bigint_column("gapp_id"),
+    Column(
+        "used", DateTime(timezone=True), nullable=False, server_default=func.now()
+    ),  # the last use, at first the issue
     Index("ix_session_tokens_user_id", "user_id", "used", "digest"),
     expiry_index("session_tokens"),
 )
@@ -124,28 +126,28 @@ email_codes = Table(
     metadata,
     Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
     Column("digest", LargeBinary, nullable=False),
-    moment("sent"),
-    moment("expires"),
+    timestamp_column("sent"),
+    timestamp_column("expires"),
     Column("failures", Integer, nullable=False, server_default=text("0")),
 )
 
-# Consecutive wrong second-factor codes, counted before they are judged. A right code deletes the row.
+# Consecutive wrong second-factor codes, counted before they are checked. A correct code deletes the row.
 factor_guesses = Table(
     "factor_guesses",
     metadata,
     Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
     Column("factor", Text, primary_key=True),  # totp, email
     Column("attempts", Integer, nullable=False),
-    flag("owner_notified"),
+    bool_column("owner_notified"),
 )
 
-# Devices that have signed in with a factor. Nothing but a counter of failed attempts depends on them.
+# Devices that have signed in with a factor. They only decide which counter of failed attempts is used.
 known_factors = Table(
     "known_factors",
     metadata,
     Column("digest", LargeBinary, primary_key=True),  # HMAC of account and factor
     user_column(),
-    moment("expires"),
+    timestamp_column("expires"),
     Index("ix_known_factors_user_id", "user_id"),
     expiry_index("known_factors"),
 )
@@ -157,20 +159,20 @@ outbox = Table(
     text_column("recipient"),
     text_column("subject"),
     Column("body_sealed", Text, nullable=False, info=SEALED),
-    created(),
+    created_column(),
     Column("next_try", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("tries", Integer, nullable=False, server_default=text("0")),
     Index("ix_outbox_next_try", "next_try"),
 )
 
-# Failed attempts per account and per address; the key is a digest of both kinds alike.
+# Counters of the rate limits (sso.db.rate_limit); the key is a digest of the counter's name.
 throttle = Table(
     "throttle",
     metadata,
     Column("key", LargeBinary, primary_key=True),
     Column("failures", Integer, nullable=False),
-    moment("since"),
-    moment("blocked_until"),
-    moment("expires"),
+    timestamp_column("since"),
+    timestamp_column("blocked_until"),
+    timestamp_column("expires"),
     expiry_index("throttle"),
 )

@@ -15,11 +15,11 @@ metadata = MetaData(
 SEALED = {"sealed": True}
 
 
-def moment(name: str, *, nullable: bool = False) -> Column[object]:
+def timestamp_column(name: str, *, nullable: bool = False) -> Column[object]:
     return Column(name, DateTime(timezone=True), nullable=nullable)
 
 
-def created() -> Column[object]:
+def created_column() -> Column[object]:
     return Column("created", DateTime(timezone=True), nullable=False, server_default=func.now())
 
 
@@ -27,15 +27,15 @@ def text_column(name: str, default: str = "") -> Column[object]:
     return Column(name, Text, nullable=False, server_default=default)
 
 
-def flag(name: str) -> Column[object]:
+def bool_column(name: str) -> Column[object]:
     return Column(name, Boolean, nullable=False, server_default=text("false"))
 
 
-def words(name: str) -> Column[object]:
+def text_array_column(name: str) -> Column[object]:
     return Column(name, ARRAY(Text), nullable=False, server_default=text("'{}'::text[]"))
 
 
-def json_object(name: str) -> Column[object]:
+def json_column(name: str) -> Column[object]:
     return Column(name, JSONB, nullable=False, server_default=text("'{}'::jsonb"))
 
 
@@ -43,7 +43,7 @@ def user_column() -> Column[object]:
     return Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False)
 
 
-def number(name: str, default: int = 0) -> Column[object]:
+def bigint_column(name: str, default: int = 0) -> Column[object]:
     return Column(name, BigInteger, nullable=False, server_default=text(str(default)))
 
 

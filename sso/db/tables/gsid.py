@@ -1,67 +1,75 @@
-"""Game sessions: a game waits for somebody to sign in with a browser."""
+"""Game sessions: a game waits until its user signs in with a browser."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from sso.db.tables.columns import created, expiry_index, flag, metadata, moment, text_column, words
+from sso.db.tables.columns import (
+    bool_column,
+    created_column,
+    expiry_index,
+    metadata,
+    text_array_column,
+    text_column,
+    timestamp_column,
+)
 
 game_sessions = Table(
     "game_sessions",
     metadata,
     Column("gsid", Text, primary_key=True),
-    # What the game asked for. The confirmation may fill distr, app_id, gapp_id and with_meta if they are empty.
+    # The request of the game. The confirmation may fill distr, app_id, gapp_id and with_meta if they are empty.
     Column("location", LargeBinary, nullable=False),  # the digest of the secret in the Location header
     text_column("match"),  # two words that the game and the page show
     text_column("address"),  # of the client that registered it
-    Column("public_key", LargeBinary),  # DER; later requests are then signed
+    Column("public_key", LargeBinary),  # DER; if present, later requests must be signed
     text_column("distr"),
     text_column("factor"),
     text_column("jwt_public_key"),
     Column("app_id", Integer, nullable=False, server_default=text("0")),
     Column("gapp_id", Integer, nullable=False, server_default=text("0")),
-    flag("nojwt"),
-    flag("short_token"),
-    words("fixed_ips"),
-    flag("with_meta"),
-    flag("with_email"),  # the secret that was sent was the application's
-    flag("meta_given"),  # meta was sent, whatever its value
+    bool_column("nojwt"),
+    bool_column("short_token"),
+    text_array_column("fixed_ips"),
+    bool_column("with_meta"),
+    bool_column("with_email"),  # the request contained the application's secret
+    bool_column("meta_given"),  # the request contained meta
     Column("bound_apps", ARRAY(Integer)),  # app_id and gapp_id as registered, if the confirmation filled one of them
-    created(),
-    # Its life. The end moves with every poll; the row stays until no poll could have moved it any further.
-    moment("ends"),
-    moment("expires"),
+    created_column(),
+    # Every poll moves ``ends``. ``expires`` is when ``ends`` can no longer move; then the row is deleted.
+    timestamp_column("ends"),
+    timestamp_column("expires"),
     text_column("status", "pending"),  # then confirmed and delivered, or closed, or denied
-    text_column("state"),  # as the game closed it
-    text_column("stage"),  # how far the browser is
-    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE")),  # who confirmed
-    Column("valid_from", BigInteger),  # of that user at that moment: void, if it has changed since
-    # Its polls: each has a number, and only the newest may take the data.
+    text_column("state"),  # sent by the game when it closes the session
+    text_column("stage"),  # the progress of the browser
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE")),  # the user that confirmed
+    Column("valid_from", BigInteger),  # of that user at that time; if it has changed, the confirmation is invalid
+    # Polls are numbered, and only the newest one may claim the result.
     Column("poll", Integer, nullable=False, server_default=text("0")),
     Column("claimed_poll", Integer),
-    moment("held_until", nullable=True),
-    moment("retry_at", nullable=True),  # a poll before this moment is early
+    timestamp_column("held_until", nullable=True),
+    timestamp_column("retry_at", nullable=True),  # an earlier poll counts as early
     Column("burst", Integer, nullable=False, server_default=text("0")),  # polls since burst_since, within a second
-    moment("burst_since", nullable=True),
-    # Its socket.
+    timestamp_column("burst_since", nullable=True),
+    # The WebSocket.
     Column("socket", Text),
-    moment("last_seen", nullable=True),
+    timestamp_column("last_seen", nullable=True),
     Column("cancels", Integer, nullable=False, server_default=text("0")),  # how often a client has closed its socket
     expiry_index("game_sessions"),
     Index("ix_game_sessions_user_id", "user_id"),
-    postgresql_with={"fillfactor": "70"},  # a poll changes a row in place
+    postgresql_with={"fillfactor": "70"},  # room for HOT updates: every poll updates the row
 )
 
-# What was refused and why, under the id that the client was told.
+# Violations. The client gets only the id.
 game_violations = Table(
     "game_violations",
     metadata,
     Column("id", Text, primary_key=True),
-    created(),
+    created_column(),
     text_column("gsid"),
     text_column("reason"),
     text_column("expected"),
     text_column("found"),
     text_column("address"),
-    moment("expires"),
+    timestamp_column("expires"),
     expiry_index("game_violations"),
 )

@@ -1,34 +1,34 @@
-"""Web sites that sign their users in here: clients, and what passes between them and us."""
+"""OAuth clients, pending authorizations, codes, grants, tokens and consents."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 
 from sso.db.tables.columns import (
     SEALED,
-    created,
+    bool_column,
+    created_column,
     expiry_index,
-    flag,
     metadata,
-    moment,
+    text_array_column,
     text_column,
+    timestamp_column,
     user_column,
-    words,
 )
 
 oauth_clients = Table(
     "oauth_clients",
     metadata,
     Column("client_id", Text, primary_key=True),
-    Column("secret_sealed", Text, info=SEALED),  # none: a public client
-    Column("second_sealed", Text, info=SEALED),  # the one before, valid until a rotation is finished
+    Column("secret_sealed", Text, info=SEALED),  # NULL: a public client
+    Column("second_sealed", Text, info=SEALED),  # the previous secret, valid until a rotation is finished
     text_column("name"),
-    words("redirect_hosts"),
-    words("redirect_uris"),
+    text_array_column("redirect_hosts"),
+    text_array_column("redirect_uris"),
     text_column("profile", "strict"),
-    text_column("id_alg"),  # of its id tokens; none: as the main key signs
-    flag("consent"),
-    flag("first_party"),
-    flag("disabled"),
-    created(),
+    text_column("id_alg"),  # signing algorithm of its ID tokens; empty: that of the main key
+    bool_column("consent"),
+    bool_column("first_party"),
+    bool_column("disabled"),
+    created_column(),
 )
 
 
@@ -36,24 +36,24 @@ def _client() -> Column[object]:
     return Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE"), nullable=False)
 
 
-# An authorization that waits for somebody to sign in or to agree: the OAuth session.
+# Pending authorizations, which wait for sign-in or consent.
 oauth_requests = Table(
     "oauth_requests",
     metadata,
     Column("digest", LargeBinary, primary_key=True),
     _client(),
     text_column("redirect_uri"),
-    words("scopes"),
-    Column("state", LargeBinary),  # bytes: whatever came goes back unchanged
+    text_array_column("scopes"),
+    Column("state", LargeBinary),  # bytes, to be returned unchanged
     Column("nonce", Text),
     Column("challenge", Text),  # PKCE, S256
-    words("prompts"),
+    text_array_column("prompts"),
     text_column("login_hint"),
-    Column("sub", Text),  # only this user will do (id_token_hint)
+    Column("sub", Text),  # the only user that is accepted (id_token_hint)
     text_column("ui_locales"),
-    moment("login_after", nullable=True),  # a sign-in before this moment does not count
-    created(),
-    moment("expires"),
+    timestamp_column("login_after", nullable=True),  # an earlier sign-in is not accepted
+    created_column(),
+    timestamp_column("expires"),
     expiry_index("oauth_requests"),
     Index("ix_oauth_requests_client_id", "client_id"),
 )
@@ -65,21 +65,21 @@ oauth_codes = Table(
     _client(),
     user_column(),
     text_column("redirect_uri"),
-    words("scopes"),
+    text_array_column("scopes"),
     Column("nonce", Text),
     Column("challenge", Text),
     Column("auth_time", BigInteger, nullable=False),
-    Column("issued", BigInteger, nullable=False),  # Unix seconds, against users.valid_from
-    Column("failures", Integer, nullable=False, server_default=text("0")),  # of client authentication
-    moment("redeemed", nullable=True),
-    Column("grant_id", Text),  # what it gave, to be ended by a replay
-    moment("expires"),  # once redeemed: how long a replay is noticed
+    Column("issued", BigInteger, nullable=False),  # Unix seconds, compared with users.valid_from
+    Column("failures", Integer, nullable=False, server_default=text("0")),  # failed client authentications
+    timestamp_column("redeemed", nullable=True),
+    Column("grant_id", Text),  # the grant that it was redeemed for; a replay revokes it
+    timestamp_column("expires"),  # of a redeemed code: how long a replay is detected
     expiry_index("oauth_codes"),
     Index("ix_oauth_codes_user_id", "user_id"),
     Index("ix_oauth_codes_client_id", "client_id"),
 )
 
-# One row of state per grant, with the one live refresh token. A grant that is revoked is deleted.
+# A grant has one valid refresh token. A revoked grant is deleted.
 oauth_grants = Table(
     "oauth_grants",
     metadata,
@@ -87,19 +87,19 @@ oauth_grants = Table(
     _client(),
     user_column(),
     text_column("redirect_uri"),
-    words("scopes"),
+    text_array_column("scopes"),
     Column("nonce", Text),
     Column("auth_time", BigInteger, nullable=False),
-    Column("issued", BigInteger, nullable=False),  # of the code: what the user did, not when the client came
-    Column("ends", BigInteger, nullable=False),  # Unix seconds; no refresh goes beyond
-    Column("head", Text),  # the jti of the newest refresh token; none without offline_access
+    Column("issued", BigInteger, nullable=False),  # when the code was issued, not when it was redeemed
+    Column("ends", BigInteger, nullable=False),  # Unix seconds; a refresh does not extend it
+    Column("head", Text),  # jti of the current refresh token; NULL without offline_access
     Column("head_issued", BigInteger),
     Column("head_exp", BigInteger),
-    Column("previous", Text),  # the one before, for a retry within the leeway
-    moment("rotated", nullable=True),
-    created(),
-    moment("last_used"),
-    moment("expires"),
+    Column("previous", Text),  # jti of the previous refresh token, for a retry within the leeway
+    timestamp_column("rotated", nullable=True),
+    created_column(),
+    timestamp_column("last_used"),
+    timestamp_column("expires"),
     expiry_index("oauth_grants"),
     Index("ix_oauth_grants_user_id", "user_id"),
     Index("ix_oauth_grants_client_id", "client_id"),
@@ -110,7 +110,7 @@ oauth_access_tokens = Table(
     metadata,
     Column("digest", LargeBinary, primary_key=True),
     Column("grant_id", Text, ForeignKey("oauth_grants.id", ondelete="CASCADE"), nullable=False),
-    moment("expires"),
+    timestamp_column("expires"),
     Index("ix_oauth_access_tokens_grant_id", "grant_id"),
     expiry_index("oauth_access_tokens"),
 )
@@ -120,7 +120,7 @@ oauth_consents = Table(
     metadata,
     Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
     Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE"), primary_key=True),
-    words("scopes"),
-    created(),
+    text_array_column("scopes"),
+    created_column(),
     Index("ix_oauth_consents_client_id", "client_id"),
 )

@@ -1,4 +1,4 @@
-"""The permission model: applications with their schemas and roles, projects, groups, and what users have."""
+"""The permission model: applications with schemas and roles, projects, groups, and data of users."""
 
 from sqlalchemy import (
     BigInteger,
@@ -18,7 +18,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from sso.db.tables.columns import SEALED, created, flag, json_object, metadata, moment, number, text_column, words
+from sso.db.tables.columns import (
+    SEALED,
+    bigint_column,
+    bool_column,
+    created_column,
+    json_column,
+    metadata,
+    text_array_column,
+    text_column,
+    timestamp_column,
+)
 
 
 def _application() -> Column[object]:
@@ -33,7 +43,7 @@ def _project() -> Column[object]:
     return Column("project_id", Text, ForeignKey("projects.id"), nullable=False)
 
 
-# The central application has id 1; those that are made get ids from 10 on.
+# The central application has id 1; new applications get ids from 10 on.
 applications = Table(
     "applications",
     metadata,
@@ -41,21 +51,21 @@ applications = Table(
     text_column("name"),
     text_column("description"),
     Column("project_id", Text, ForeignKey("projects.id")),
-    flag("removed"),
-    json_object("settings"),
-    json_object("service_meta"),  # without the private key
+    bool_column("removed"),
+    json_column("settings"),
+    json_column("service_meta"),  # without the private key
     Column("private_key_sealed", Text, info=SEALED),
     Column("email_secret_sealed", Text, info=SEALED),
-    created(),
+    created_column(),
     # The schema of §2.8.
-    number("version", 1),
-    number("updated_at"),
-    json_object("login"),
-    json_object("public_data"),
-    json_object("private_data"),
-    json_object("secret_data"),
-    # Raised with every change of the schema or of a role: what is compiled from them is kept in memory under it.
-    number("revision", 1),
+    bigint_column("version", 1),
+    bigint_column("updated_at"),
+    json_column("login"),
+    json_column("public_data"),
+    json_column("private_data"),
+    json_column("secret_data"),
+    # Incremented with every change of the schema or of a role; the key of the cache of compiled applications.
+    bigint_column("revision", 1),
     Index(
         "uq_applications_name_in_project",
         "project_id",
@@ -70,26 +80,26 @@ roles = Table(
     metadata,
     _application(),
     Column("name", Text, nullable=False),
-    json_object("meta"),
+    json_column("meta"),
     text_column("description"),
-    flag("protected"),
-    flag("default"),
-    json_object("condition"),
-    number("user_limit"),
+    bool_column("protected"),
+    bool_column("default"),
+    json_column("condition"),
+    bigint_column("user_limit"),
     text_column("params"),
     PrimaryKeyConstraint("application_id", "name", name="pk_roles"),
 )
 
-# Users need not exist: a schema can be saved for somebody who never logged in.
+# The user need not exist: data can be saved for a user that never logged in.
 user_records = Table(
     "user_records",
     metadata,
     _application(),
     Column("user_id", Text, nullable=False),
-    json_object("login"),
-    json_object("public_data"),
-    json_object("private_data"),
-    json_object("secret_data"),
+    json_column("login"),
+    json_column("public_data"),
+    json_column("private_data"),
+    json_column("secret_data"),
     PrimaryKeyConstraint("user_id", "application_id", name="pk_user_records"),
 )
 
@@ -99,9 +109,9 @@ role_assignments = Table(
     _application(),
     Column("user_id", Text, nullable=False),
     Column("name", Text, nullable=False),
-    number("expired"),
-    number("ttl"),
-    number("position"),
+    bigint_column("expired"),
+    bigint_column("ttl"),
+    bigint_column("position"),
     PrimaryKeyConstraint("user_id", "application_id", "name", name="pk_role_assignments"),
     Index("ix_role_assignments_role", "application_id", "name"),
 )
@@ -112,18 +122,18 @@ projects = Table(
     Column("id", Text, primary_key=True),
     Column("title", Text, nullable=False),
     text_column("description"),
-    words("aliases"),
-    words("tags"),
-    json_object("settings"),
-    words("allow"),
-    words("disallow"),
+    text_array_column("aliases"),
+    text_array_column("tags"),
+    json_column("settings"),
+    text_array_column("allow"),
+    text_array_column("disallow"),
     text_column("author"),
-    flag("removed"),
-    created(),
+    bool_column("removed"),
+    created_column(),
     Index("ix_projects_author", "author"),
 )
 
-# Ids, titles and aliases share one namespace, in the one form in which they are compared (`sso.perm.engine.names`).
+# Ids, titles and aliases share one namespace, in their canonical form (`sso.perm.engine.names`).
 project_names = Table(
     "project_names",
     metadata,
@@ -138,11 +148,11 @@ project_members = Table(
     _project(),
     Column("user_id", Text, nullable=False),
     Column("level", Text, nullable=False),  # project, applications, services, groups
-    text_column("resource"),  # which of them; empty for the project itself
+    text_column("resource"),  # the id at that level; empty for the project itself
     Column("role", Text, nullable=False),
-    number("expired"),
-    number("ttl"),
-    number("position"),
+    bigint_column("expired"),
+    bigint_column("ttl"),
+    bigint_column("position"),
     PrimaryKeyConstraint("project_id", "user_id", "level", "resource", "role", name="pk_project_members"),
     Index("ix_project_members_user_id", "user_id"),
     Index("ix_project_members_role", "role"),
@@ -155,9 +165,9 @@ user_groups = Table(
     _project(),
     Column("title", Text, nullable=False),
     text_column("description"),
-    words("tags"),
+    text_array_column("tags"),
     _json_array("conditions"),
-    created(),
+    created_column(),
     Index("ix_user_groups_project_id", "project_id"),
 )
 
@@ -166,7 +176,7 @@ group_users = Table(
     metadata,
     Column("group_id", Text, ForeignKey("user_groups.id", ondelete="CASCADE"), nullable=False),
     Column("user_id", Text, nullable=False),
-    number("position"),
+    bigint_column("position"),
     PrimaryKeyConstraint("group_id", "user_id", name="pk_group_users"),
 )
 
@@ -176,37 +186,37 @@ access_keys = Table(
     Column("id", Text, primary_key=True),
     _application(),
     Column("digest", LargeBinary, nullable=False, unique=True),
-    Column("hash_sealed", Text, nullable=False, info=SEALED),  # read back to check signatures made with it
+    Column("hash_sealed", Text, nullable=False, info=SEALED),  # decrypted to verify signatures made with it
     text_column("comment"),
-    created(),
+    created_column(),
     Column("modified", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    moment("last_used", nullable=True),
+    timestamp_column("last_used", nullable=True),
     Index("ix_access_keys_application_id", "application_id"),
 )
 
-# Usable public keys of applications: two of them may know the same key, so it is never looked up by its id alone.
+# Public keys of applications. Two applications may have the same key, so it is never looked up by its id alone.
 application_keys = Table(
     "application_keys",
     metadata,
     _application(),
-    Column("id", Text, nullable=False),  # the kid of what it signs
-    Column("source", Text, nullable=False),  # meta: service_meta.public_key; custom: added by hand
+    Column("id", Text, nullable=False),  # the kid of the tokens that it signs
+    Column("source", Text, nullable=False),  # meta: service_meta.public_key; custom: added explicitly
     Column("pem", Text, nullable=False),
-    created(),
+    created_column(),
     PrimaryKeyConstraint("application_id", "id", "source", name="pk_application_keys"),
     Index("ix_application_keys_id", "id"),
 )
 
-# Who changed what. Written in the same transaction as the change.
+# The audit log, written in the transaction of the change.
 audit = Table(
     "audit",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    text_column("user_id"),  # who; empty for the command line
-    Column("service_id", Integer),  # the application whose service JWT came with it
-    Column("key_id", Text),  # the access key that came with it
-    text_column("operator"),  # the account of the operating system that ran a command
+    text_column("user_id"),  # the user that made the change; empty for the command line
+    Column("service_id", Integer),  # the application of the service JWT of the request
+    Column("key_id", Text),  # the access key of the request
+    text_column("operator"),  # the operating system account that ran the command
     text_column("address"),
     Column("operation", Text, nullable=False),
     text_column("target"),

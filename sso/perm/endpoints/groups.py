@@ -12,9 +12,8 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
-from sso.perm.input import validators
-from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_users
-from sso.perm.input.names import read_group_id, read_title
+from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_fields, read_group_users
+from sso.perm.input.names import read_group_id
 from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.audit import AuditActor
@@ -56,11 +55,7 @@ class GroupEndpoint:
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        fields: dict[str, Any] = {}
-        if "title" in data:
-            fields["title"] = read_title(data["title"], "title")
-        if "description" in data:
-            fields["description"] = validators.read_text(data["description"], "description")
+        fields = read_group_fields(data)
         if "group_id" in request.fields:
             return await self._update(request, fields, data)
         if "title" not in fields:

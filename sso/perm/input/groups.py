@@ -1,11 +1,13 @@
-"""The members of a group in requests: users that are added, and conditions."""
+"""Groups in requests: the record, and its members: users that are added, and conditions."""
 
 from typing import Any
+
+from pydantic import ConfigDict
 
 from sso.core.ids import is_user_id
 from sso.perm.errors import InvalidInput
 from sso.perm.input.conditions import check_condition
-from sso.perm.input.field_types import Word
+from sso.perm.input.field_types import Title, Word
 from sso.perm.input.model import InputModel, read_record
 from sso.perm.input.validators import read_array, unique
 from sso.web.request_model import JsonObject
@@ -14,9 +16,22 @@ MAX_CONDITIONS = 100
 MAX_GROUP_USERS = 100
 
 
+class GroupFields(InputModel):
+    model_config = ConfigDict(extra="ignore")  # callers warn about unknown fields of the record itself
+
+    title: Title = ""
+    description: str = ""
+
+
 class GroupConditionFields(InputModel):
     title: Word
     condition: JsonObject
+
+
+def read_group_fields(data: object) -> dict[str, Any]:
+    """The fields of a group that were given, ready to store, without its tags and members."""
+    fields, _ = read_record(GroupFields, data)
+    return fields
 
 
 def read_group_conditions(value: object, where: str = "conditions") -> tuple[list[dict[str, Any]], list[str]]:

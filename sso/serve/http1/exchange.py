@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from sso.serve.http1.body import request_body
-from sso.serve.http1.exchange_connection import ExchangeConnection
+from sso.serve.http1.connection_interface import ConnectionInterface
 from sso.serve.http1.head import RequestHead
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import CONTINUE, InvalidResponse
@@ -23,13 +23,13 @@ _log = structlog.get_logger()
 class HttpExchange(ResponseWriter):
     """Also implements ``ClientConnection`` and ``FastExchange`` of sso.web.client_connection.
 
-    It inherits the response writer rather than owning one: an object per held request less is worth it.
+    It inherits the response writer rather than owning one, to save an object for each of thousands of held requests.
     """
 
     __slots__ = ("_body", "_body_deadline", "_body_received", "_content_length", "_expects_continue", "_prefetched",
         "_rejection")  # fmt: skip
 
-    def __init__(self, connection: ExchangeConnection, head: RequestHead) -> None:
+    def __init__(self, connection: ConnectionInterface, head: RequestHead) -> None:
         super().__init__(connection, head)
         self._content_length = head.length
         self._body = request_body(head.length, connection.context.limits) if head.length else None

@@ -16,7 +16,7 @@ from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import save_record
 from sso.services import open_services
-from tests.kit.browser import App
+from tests.kit.browser import AuthenticatorApp
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -65,10 +65,10 @@ class Studio:
         code: dict[str, str] = {}
         if second_factor:
             fields["totp_secret"] = TOTP_SECRET
-            code = {"otp": App(TOTP_SECRET).code()}
+            code = {"otp": AuthenticatorApp(TOTP_SECRET).code()}
         self.server.apply({"users": [{"login": login, "password": PASSWORD, **fields}]})
-        said = {"login": login, "password": PASSWORD, "factor": FACTOR, **code}
-        data = self.client.post("/proxy/api/login", json=said).json()
+        credentials = {"login": login, "password": PASSWORD, "factor": FACTOR, **code}
+        data = self.client.post("/proxy/api/login", json=credentials).json()
         return ApiUser(self.client, data["user_id"], login, data["jwt"])
 
     def give_roles(self, user: ApiUser, *roles: str) -> None:
@@ -94,15 +94,17 @@ class Studio:
 
     def give_rules(self, user: ApiUser, *rules: str, **params: str) -> None:
         """Give root rules of the central application in the user's own private data."""
-        given: dict[str, Any] = {rule: {"value": True} for rule in rules}
-        given |= {rule: {"value": True, "params": value} for rule, value in params.items()}
-        self.save_data(user, 1, private_data=given)
+        private_data: dict[str, Any] = {rule: {"value": True} for rule in rules}
+        private_data |= {rule: {"value": True, "params": value} for rule, value in params.items()}
+        self.save_data(user, 1, private_data=private_data)
 
     def give_secret(self, user: ApiUser, application_id: int, *rules: str, **meta: Any) -> None:
         """Give rules of ``secret_data.application``, and levels of ``meta`` such as ``roles={"canWrite": "all"}``."""
         secret = {
             "application": {rule: {"value": True} for rule in rules},
-            "meta": {word: {right: {"value": level} for right, level in said.items()} for word, said in meta.items()},
+            "meta": {
+                word: {right: {"value": level} for right, level in rights.items()} for word, rights in meta.items()
+            },
         }
         self.save_data(user, application_id, secret_data=secret)
 
@@ -129,12 +131,12 @@ class Studio:
 
     def group(self, project_id: str, *users: str, tags: tuple[str, ...] = (), conditions: Any = ()) -> str:
         data = {"project_id": project_id, "title": f"Group {next(_numbers)}"}
-        created: str = self.root.call("group", action="save", data=data).data["id"]
+        group_id: str = self.root.call("group", action="save", data=data).data["id"]
         access = {"users": list(users), "conditions": list(conditions)}
-        assert self.root.call("group/access", group_id=created, data=access).status == 200
+        assert self.root.call("group/access", group_id=group_id, data=access).status == 200
         if tags:
-            assert self.root.call("group/tags", group_id=created, data={"tags": list(tags)}).status == 200
-        return created
+            assert self.root.call("group/tags", group_id=group_id, data={"tags": list(tags)}).status == 200
+        return group_id
 
     def rules_of(self, user: ApiUser, application_id: int, kind: str = "list_short", **options: Any) -> Any:
         data = {"type": kind}
@@ -142,22 +144,26 @@ class Studio:
 
     def project(self, *admins: ApiUser) -> str:
         """Create a project; returns its id. Root is no member, because every request reads the caller's memberships."""
-        created: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
+        project_id: str = self.root.call("publish", project=f"Project {next(_numbers)}").data["id"]
         users = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in admins or (self.keeper,)]
-        assert self.root.call("project/membership", action="save", data={"id": created, "users": users}).status == 200
-        return created
+        assert (
+            self.root.call("project/membership", action="save", data={"id": project_id, "users": users}).status == 200
+        )
+        return project_id
 
     def removed_project(self) -> str:
-        created = self.project()
-        assert self.root.call("project", action="delete", data={"id": created}).status == 200
-        return created
+        project_id = self.project()
+        assert self.root.call("project", action="delete", data={"id": project_id}).status == 200
+        return project_id
 
     def application(self, project_id: str | None = None, **schema: Any) -> int:
-        data = {"name": f"App {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
-        created: int = self.root.call("application", action="save", data=data).data["application_id"]
+        data = {"name": f"AuthenticatorApp {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
+        application_id: int = self.root.call("application", action="save", data=data).data["application_id"]
         if schema:
-            assert self.root.call("meta/schema", action="save", application_id=created, data=schema).status == 200
-        return created
+            assert (
+                self.root.call("meta/schema", action="save", application_id=application_id, data=schema).status == 200
+            )
+        return application_id
 
 
 @pytest.fixture(scope="session")

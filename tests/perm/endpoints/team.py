@@ -31,9 +31,9 @@ class Team:
         app = self.studio.application(project_id, **schema)
         self.studio.role(app, "guard", "patrol")
         self.studio.role(app, "chief", "rule", protected=True)
-        created = TeamProject(self, project_id, app, group)
-        assert created.save_members(self.studio.root, *created.members()).status == 200
-        return created
+        project = TeamProject(self, project_id, app, group)
+        assert project.save_members(self.studio.root, *project.members()).status == 200
+        return project
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class TeamProject:
     def members(self, **changes: list[Any] | None) -> list[dict[str, Any]]:
         """The membership of a new project; ``manager=["admin"]`` replaces roles, ``owner=None`` drops a user."""
         team = self.team
-        created: dict[str, list[Any] | None] = {
+        project_roles: dict[str, list[Any] | None] = {
             "owner": ["admin"], "manager": ["manager"], "developer": ["developer"], "viewer": ["viewer"],
         }  # fmt: skip
         users = [
             member(getattr(team, name), project=roles)
-            for name, roles in (created | changes).items()
+            for name, roles in (project_roles | changes).items()
             if roles is not None
         ]
         return [*users, member(team.leader, groups={self.group: ["group_admin"]})]
@@ -98,9 +98,9 @@ def everyone(title: str = "all") -> dict[str, Any]:
     return {"title": title, "condition": {"everyone": True}}
 
 
-def refused(created: TeamProject, write: Callable[[TeamProject], ApiResponse], status: int = 403) -> None:
+def refused(project: TeamProject, write: Callable[[TeamProject], ApiResponse], status: int = 403) -> None:
     """The write is refused and changes nothing."""
-    before = created.state()
-    response = write(created)
+    before = project.state()
+    response = write(project)
     assert (response.status, response.body["status"]) == (status, "ERROR"), response.body
-    assert created.state() == before
+    assert project.state() == before

@@ -1,42 +1,17 @@
 """Authentication at permission endpoints (§4.1, §5.3): a user JWT with a factor, or with a service JWT."""
 
-import base64
 import hashlib
 import hmac
-import json
-import time
 from typing import Any
 
 import jwt as pyjwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.core.keys import GENERATE, public_jwk, public_pem
-from tests.faults import sql
-from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
+from tests.perm.endpoints.authentication import HOUR, NOW, REFUSED, UNVERIFIED, bearer, forged, post, refusal_reason
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers, signer, user_jwt
-
-REFUSED = (401, {"status": "ERROR", "error": "invalid token"})
-
-
-def post(
-    studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any
-) -> tuple[int, Any]:
-    """Status and body of the response, without the reason after "invalid token"."""
-    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
-    content = response.json()
-    if content.get("error", "").startswith("invalid token: "):
-        content["error"] = "invalid token"
-    return response.status_code, content
-
-
-def refusal_reason(studio: Studio, headers: dict[str, str] | None = None, path: str = "user/info", **body: Any) -> str:
-    """The error text of a 401 response."""
-    response = studio.client.post(f"/api/permissions/{path}", json=body, headers=headers or {})
-    assert response.status_code == 401
-    return str(response.json()["error"])
 
 
 def test_unauthorized_response_names_the_missing_or_wrong_credential(
@@ -66,11 +41,6 @@ def test_unauthorized_response_names_the_missing_or_wrong_credential(
     assert refusal_reason(studio, bearer(forged_end)) == "invalid token"
 
 
-def bearer(token: str, factor: str | None = FACTOR, service_jwt: str | None = None) -> dict[str, str]:
-    headers = {"Authorization": f"Bearer {token}", "Factor": factor, "Service-Jwt": service_jwt}
-    return {name: value for name, value in headers.items() if value is not None}
-
-
 @pytest.fixture(scope="module")
 def ann(studio: Studio) -> ApiUser:
     return studio.user()
@@ -88,8 +58,8 @@ def key(studio: Studio, app: int) -> ServiceKey:
 
 @pytest.fixture(scope="module")
 def access_key(studio: Studio, app: int) -> dict[str, Any]:
-    created: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
-    return created
+    key: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
+    return key
 
 
 def test_user_jwt_and_factor_in_headers_authenticate(studio: Studio, ann: ApiUser) -> None:
@@ -126,119 +96,6 @@ def test_credential_that_is_not_a_string_is_ignored(studio: Studio, ann: ApiUser
     if field == "service_jwt":
         del body["factor"]
     assert post(studio, None, **body) == REFUSED
-
-
-def test_service_jwt_replaces_the_factor(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
-    token = key.sign(studio.server, app)
-    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
-    assert post(studio, bearer(ann.jwt, "wrong", token))[0] == 200
-
-
-@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-def test_service_jwt_of_every_algorithm_is_accepted(studio: Studio, ann: ApiUser, algorithm: str) -> None:
-    app = studio.application()
-    key = ServiceKey(algorithm).trusted_by(studio, app)
-    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
-
-
-def test_service_jwt_of_more_than_4096_characters_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
-    app = studio.application()
-    key = ServiceKey().trusted_by(studio, app)
-    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 2000)))[0] == 200
-    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app, pad="x" * 3000)))[0] == 401
-
-
-def test_service_jwt_with_a_large_rsa_key_is_verified(studio: Studio, ann: ApiUser) -> None:
-    app = studio.application()
-    key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)
-    token = key.sign(studio.server, app)
-    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
-    assert post(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
-
-
-def test_stored_application_key_beyond_the_limits_is_not_trusted(studio: Studio, ann: ApiUser) -> None:
-    """An older version may have stored such a key."""
-    app = studio.application()
-    key = ServiceKey("RS256").trusted_by(studio, app)
-    public = key.private.public_key()
-    assert isinstance(public, rsa.RSAPublicKey)
-    large = public_pem(rsa.RSAPublicNumbers((1 << 2046) - 1, public.public_numbers().n).public_key())
-    query(studio.server, "UPDATE application_keys SET pem = $1 WHERE id = $2", large, key.kid)
-    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
-    assert studio.client.get(f"/api/permissions/application/publicKeys/{app}").json()["keys"] == []
-
-
-def test_key_file_is_trusted_for_its_own_application_only(studio: Studio, ann: ApiUser) -> None:
-    app, other, key = studio.application(), studio.application(), ServiceKey()
-    folder = studio.server.folder / "data" / "keys"
-    folder.mkdir(exist_ok=True)
-    (folder / f"{app}.pem").write_text(key.pem)
-    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app)))[0] == 200
-    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, other))) == REFUSED
-    (folder / f"{app}.pem").unlink()
-    assert post(studio, bearer(ann.jwt, None, key.sign(studio.server, app))) == REFUSED
-
-
-def test_replaced_application_key_is_no_longer_trusted(studio: Studio, ann: ApiUser) -> None:
-    app = studio.application()
-    old = ServiceKey().trusted_by(studio, app)
-    new = ServiceKey().trusted_by(studio, app)
-    assert post(studio, bearer(ann.jwt, None, old.sign(studio.server, app))) == REFUSED
-    assert post(studio, bearer(ann.jwt, None, new.sign(studio.server, app)))[0] == 200
-
-
-HOUR = 3600
-NOW = int(time.time())
-
-
-@pytest.mark.parametrize(
-    "claims",
-    [
-        {"typ": "user_token"},
-        {"typ": None},
-        {"typ": ["service_token"]},
-        {"app_id": "10"},
-        {"app_id": True},
-        {"app_id": 2**31},
-        {"app_id": None},
-        {"aud": "https://elsewhere.example.com"},
-        {"aud": None},
-        {"exp": NOW - 10, "iat": NOW - 20},
-        {"exp": None},
-        {"exp": float(NOW + 60)},
-        {"iat": None},
-        {"iat": NOW + 2 * HOUR, "exp": NOW + 2 * HOUR + 60},
-        {"iat": NOW - 10, "exp": NOW + 2 * HOUR},
-        {"nbf": NOW + HOUR},
-    ],
-)
-def test_service_jwt_with_wrong_claims_is_unauthorized(
-    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, claims: dict[str, Any]
-) -> None:
-    token = key.sign(studio.server, **{"app_id": app, **claims})
-    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
-
-
-@pytest.mark.parametrize(
-    "kid", ["", "unknown", "../../secret.key", "/etc/passwd", "a' OR '1'='1", "\0", "\ud800", "x" * 200, 7, ["x"], None]
-)
-def test_service_jwt_with_an_unknown_key_id_is_unauthorized(
-    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, kid: object
-) -> None:
-    token = forged({"alg": "ES256", "kid": kid}, pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED))
-    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
-
-
-UNVERIFIED: Any = {"verify_signature": False}
-
-
-def forged(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"x" * 64) -> str:
-    """A JWT that libraries refuse to create."""
-
-    def part(raw: bytes) -> str:
-        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-    return ".".join((part(json.dumps(header).encode()), part(json.dumps(claims).encode()), part(signature)))
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "nOnE", "", "HS256", "HS384", "HS512", "RS384", None])
@@ -286,13 +143,6 @@ def test_user_jwt_signed_by_an_application_is_unauthorized(
     claims = pyjwt.decode(ann.jwt, options=UNVERIFIED)
     token = pyjwt.encode(claims, key.private, algorithm="ES256", headers={"kid": key.kid})
     assert post(studio, bearer(token)) == REFUSED
-
-
-def test_service_jwt_signed_by_the_service_itself_is_unauthorized(
-    studio: Studio, ann: ApiUser, key: ServiceKey, app: int
-) -> None:
-    claims = pyjwt.decode(key.sign(studio.server, app), options=UNVERIFIED)
-    assert post(studio, bearer(ann.jwt, None, signer(studio.server).sign(claims))) == REFUSED
 
 
 @pytest.mark.parametrize(
@@ -378,105 +228,3 @@ def test_fixed_addresses_of_a_jwt_are_compared_with_the_signed_address(
     body = {"action": "get", "application_id": app, "data": {}}
     assert post(studio, bearer(token) | ip_headers(access_key, "10.1.1.1"), "meta/data", **body)[0] == 200
     assert post(studio, bearer(token) | ip_headers(access_key, "11.1.1.1"), "meta/data", **body) == REFUSED
-
-
-@pytest.fixture
-def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
-    """The claims of a token that was exchanged for an access token with a valid grant."""
-    sql(
-        studio.dsn,
-        """INSERT INTO oauth_clients (client_id, first_party) VALUES ('exchange-site', true)
-        ON CONFLICT (client_id) DO UPDATE SET first_party = true""",
-        f"""INSERT INTO oauth_grants (id, client_id, user_id, auth_time, issued, ends, last_used, expires)
-        VALUES ('g{ann.user_id}', 'exchange-site', '{ann.user_id}', 0, 0, 9999999999, now(), now() + interval '1 day')
-        ON CONFLICT DO NOTHING""",
-        f"""INSERT INTO oauth_access_tokens (digest, grant_id, expires)
-        VALUES ('\\x{ACCESS.hex()}', 'g{ann.user_id}', now() + interval '1 hour') ON CONFLICT DO NOTHING""",
-    )
-    token_name = base64.urlsafe_b64encode(ACCESS).decode().rstrip("=")
-    return {"typ": "exchanged_token", "auth": "openid", "jti": f"{token_name}.1"}
-
-
-ACCESS = hashlib.sha256(b"access token").digest()
-
-
-@pytest.mark.parametrize(
-    "ended",
-    [
-        "DELETE FROM oauth_access_tokens WHERE grant_id = 'g{user_id}'",
-        "UPDATE oauth_access_tokens SET expires = now() WHERE grant_id = 'g{user_id}'",
-        "UPDATE oauth_clients SET first_party = false WHERE client_id = 'exchange-site'",
-        "UPDATE oauth_clients SET disabled = true WHERE client_id = 'exchange-site'",
-    ],
-)
-def test_exchanged_token_ends_with_its_access_token_or_the_trust_in_its_client(
-    studio: Studio, ann: ApiUser, exchanged: dict[str, str], ended: str
-) -> None:
-    token = user_jwt(studio.server, ann.user_id, **exchanged)
-    assert post(studio, bearer(token))[0] == 200
-    sql(studio.dsn, ended.format(user_id=ann.user_id))
-    assert post(studio, bearer(token)) == REFUSED
-    sql(
-        studio.dsn,
-        f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'",
-        "UPDATE oauth_clients SET disabled = false WHERE client_id = 'exchange-site'",
-    )
-
-
-def test_exchanged_token_ends_with_its_grant(studio: Studio, ann: ApiUser, exchanged: dict[str, str]) -> None:
-    token = user_jwt(studio.server, ann.user_id, **exchanged)
-    assert post(studio, bearer(token))[0] == 200
-    sql(studio.dsn, f"DELETE FROM oauth_grants WHERE id = 'g{ann.user_id}'")
-    assert post(studio, bearer(token)) == REFUSED
-
-
-def test_exchanged_token_with_a_factor_requires_the_factor_or_a_service_jwt(
-    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
-) -> None:
-    token = user_jwt(studio.server, ann.user_id, **exchanged)
-    assert post(studio, bearer(token))[0] == 200
-    assert post(studio, bearer(token, "wrong")) == REFUSED
-    assert post(studio, bearer(token, None, key.sign(studio.server, app)))[0] == 200
-
-
-def test_exchanged_token_without_a_factor_requires_a_service_jwt(
-    studio: Studio, ann: ApiUser, key: ServiceKey, app: int, exchanged: dict[str, str]
-) -> None:
-    token = user_jwt(studio.server, ann.user_id, None, **exchanged)
-    for factor in (None, "", FACTOR, "None"):
-        assert post(studio, bearer(token, factor)) == REFUSED
-    service = key.sign(studio.server, app)
-    assert post(studio, bearer(token, None, service))[0] == 403
-    assert post(studio, bearer(token, None, service), "meta/data", action="get", data={})[0] == 200
-
-
-def test_service_jwt_is_valid_for_its_application_and_those_of_its_project(studio: Studio, ann: ApiUser) -> None:
-    project = studio.project()
-    app, sister, stranger = studio.application(project), studio.application(project), studio.application()
-    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
-    for target, status in ((app, 200), (sister, 200), (stranger, 403), (1, 403)):
-        body = {"action": "get", "application_id": target, "data": {}}
-        assert post(studio, bearer(ann.jwt, None, token), "meta/data", **body)[0] == status
-    root = bearer(studio.root.jwt, None, token)
-    assert post(studio, root, "application", action="get", data={"application_id": sister})[0] == 200
-    assert post(studio, root, "application", action="get", data={"application_id": stranger})[0] == 403
-
-
-def test_service_jwt_of_a_removed_application_is_unauthorized(studio: Studio, ann: ApiUser) -> None:
-    app = studio.application()
-    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
-    assert post(studio, bearer(ann.jwt, None, token))[0] == 200
-    assert studio.root.call("application", action="delete", data={"application_id": app}).status == 200
-    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
-
-
-def test_service_jwt_and_access_key_of_a_removed_project_are_unauthorized(studio: Studio, ann: ApiUser) -> None:
-    project = studio.project()
-    app = studio.application(project)
-    token = ServiceKey().trusted_by(studio, app).sign(studio.server, app)
-    secret = studio.root.call("accessKey", action="save", application_id=app, data={}).data["hash"]
-    body = {"action": "get", "application_id": app, "data": {"type": "roles", "user_id": ann.user_id}}
-    assert post(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body)[0] == 200
-    assert studio.root.call("project", action="delete", data={"id": project}).status == 200
-    assert post(studio, bearer(ann.jwt, None, token)) == REFUSED
-    assert post(studio, {"Authorization": f"Bearer {secret}"}, "meta/data", **body) == REFUSED

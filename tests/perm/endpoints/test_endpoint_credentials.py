@@ -1,6 +1,8 @@
 """The credentials that each permission endpoint accepts in place of the device factor.
 
 The caller has every right, so a 401 or 403 is always caused by the credentials.
+
+More than 300 lines, because the tests share the matrix of endpoints and credentials.
 """
 
 from collections.abc import Callable
@@ -9,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from sso.perm.credential_rules import ENDPOINT_RULES
+from sso.perm.accepted_credentials import ENDPOINT_RULES
 from tests.kit.oauth import Browser, new_site
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers

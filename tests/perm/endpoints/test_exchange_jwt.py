@@ -20,10 +20,10 @@ def exchange(studio: Studio, key: str, **body: Any) -> httpx.Response:
 
 @pytest.fixture(scope="module")
 def key(studio: Studio) -> dict[str, Any]:
-    created: dict[str, Any] = studio.root.call(
+    key: dict[str, Any] = studio.root.call(
         "accessKey", action="save", application_id=studio.application(), data={}
     ).data
-    return created
+    return key
 
 
 def test_exchange_returns_a_jwt_for_the_application_of_the_key(studio: Studio, key: dict[str, Any]) -> None:

@@ -179,11 +179,11 @@ def test_service_reads_and_saves_every_section_of_every_user(shop: Shop) -> None
 
 
 def test_deleted_access_key_is_unauthorized(studio: Studio, shop: Shop) -> None:
-    created = studio.root.call("accessKey", action="save", application_id=shop.app, data={}).data
+    key = studio.root.call("accessKey", action="save", application_id=shop.app, data={}).data
     data = {"user_id": shop.ann.user_id, "type": "roles"}
-    headers = {"Authorization": f"Bearer {created['hash']}"}
+    headers = {"Authorization": f"Bearer {key['hash']}"}
     assert shop.call(headers, data=data).status == 200
-    deleted = studio.root.call("accessKey", action="delete", application_id=shop.app, data={"id": created["id"]})
+    deleted = studio.root.call("accessKey", action="delete", application_id=shop.app, data={"id": key["id"]})
     assert deleted.status == 200
     assert shop.call(headers, data=data).status == 401
 

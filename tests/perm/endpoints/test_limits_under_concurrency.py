@@ -88,8 +88,8 @@ def test_concurrent_publishes_of_one_title_create_one_project(studio: Studio, _:
 
     calls = [publish(variants[number % len(variants)]) for number in range(PARALLEL)]
     assert race(studio, studio.root, calls)[200] == 1
-    created = title.lower().replace(" ", "_")
-    members = studio.root.call("project/membership", action="get", data={"id": created}).data["users"]
+    project_id = title.lower().replace(" ", "_")
+    members = studio.root.call("project/membership", action="get", data={"id": project_id}).data["users"]
     assert [member["user_id"] for member in members] == [studio.root.user_id]
 
 

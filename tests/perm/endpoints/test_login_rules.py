@@ -139,11 +139,11 @@ def service_jwt(studio: Studio, application: int, key: ed25519.Ed25519PrivateKey
 
 def application_with_key(studio: Studio, **schema: Any) -> tuple[int, ed25519.Ed25519PrivateKey]:
     key = ed25519.Ed25519PrivateKey.generate()
-    created = studio.application(**schema)
+    application_id = studio.application(**schema)
     pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
-    data = {"application_id": created, "service_meta": {"public_key": pem}}
+    data = {"application_id": application_id, "service_meta": {"public_key": pem}}
     assert studio.root.call("application", action="save", data=data).status == 200
-    return created, key
+    return application_id, key
 
 
 def test_service_jwt_at_login_sets_the_application_or_must_match_it(studio: Studio) -> None:
@@ -172,8 +172,8 @@ def test_service_jwt_header_takes_precedence_over_the_field(studio: Studio) -> N
 
 def signed(key: dict[str, Any], address: str, at: int | None = None) -> dict[str, str]:
     moment = at or int(time.time())
-    created = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
-    return {"Ip": address, "Signature": f"{key['id']}:{moment}:{created}"}
+    digest = hmac.new(key["hash"].encode(), f"{address}\n{moment}".encode(), hashlib.sha256).hexdigest()
+    return {"Ip": address, "Signature": f"{key['id']}:{moment}:{digest}"}
 
 
 def test_signed_address_at_login_counts_for_the_application_of_the_key_only(studio: Studio) -> None:

@@ -102,8 +102,8 @@ def author(studio: Studio) -> ApiUser:
     author = studio.user()
     studio.give_rules(author, can_create_projects="1")
     for _ in range(MAX_REMOVED_PROJECTS):
-        created = author.call("publish", project=name()).data["id"]
-        assert author.call("project", action="delete", data={"id": created}).status == 200
+        project_id = author.call("publish", project=name()).data["id"]
+        assert author.call("project", action="delete", data={"id": project_id}).status == 200
     return author
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.test_project_settings import action, services
 
 _numbers = itertools.count(1)
 
@@ -24,9 +25,9 @@ def test_publish_returns_the_project_and_creates_no_application(studio: Studio) 
     studio.give_rules(author, "can_create_projects")
     name = title("Red DAWN_x")
     response = author.call("publish", project=name)
-    created = response.data
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", created.pop("created"))
-    assert created == {
+    record = response.data
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record.pop("created"))
+    assert record == {
         "id": name.lower().replace(" ", "_"),
         "title": name,
         "description": "",
@@ -37,27 +38,27 @@ def test_publish_returns_the_project_and_creates_no_application(studio: Studio) 
         "removed": False,
     }
     data = author.call("meta/data", action="get", application_id=1, data={}, options={"with_apps_data": True}).data
-    assert data["apps"] == {created["id"]: []}
+    assert data["apps"] == {record["id"]: []}
 
 
 def test_project_get_and_save_return_the_record_and_delete_returns_no_data(studio: Studio) -> None:
-    created = studio.project()
-    record = project(studio.root, "get", created).data
-    saved = project(studio.root, "save", created, title="Another 1", description="Words", settings={}).data
+    project_id = studio.project()
+    record = project(studio.root, "get", project_id).data
+    saved = project(studio.root, "save", project_id, title="Another 1", description="Words", settings={}).data
     assert saved == record | {"title": "Another 1", "description": "Words"}
-    assert project(studio.root, "save", created, **{k: v for k, v in saved.items() if k != "id"}).data == saved
-    assert project(studio.root, "delete", created).body == {"status": "OK"}
-    assert project(studio.root, "get", created).data == saved | {"removed": True}
-    project(studio.root, "save", created, title=title("Free"))
+    assert project(studio.root, "save", project_id, **{k: v for k, v in saved.items() if k != "id"}).data == saved
+    assert project(studio.root, "delete", project_id).body == {"status": "OK"}
+    assert project(studio.root, "get", project_id).data == saved | {"removed": True}
+    project(studio.root, "save", project_id, title=title("Free"))
 
 
 def test_project_save_ignores_read_only_fields_and_warns_about_unknown_ones(studio: Studio) -> None:
-    created = studio.project()
-    response = project(studio.root, "save", created, tags=["x"], author="5", created="x", removed=True, colour="red")
-    assert response.data == project(studio.root, "get", created).data
+    project_id = studio.project()
+    response = project(studio.root, "save", project_id, tags=["x"], author="5", created="x", removed=True, colour="red")
+    assert response.data == project(studio.root, "get", project_id).data
     assert (response.data["removed"], response.data["tags"]) == (False, [])
     assert response.body["warnings"] == ["colour: unknown field, ignored"]
-    assert project(studio.root, "get", created, colour="red").body["warnings"] == ["colour: unknown field, ignored"]
+    assert project(studio.root, "get", project_id, colour="red").body["warnings"] == ["colour: unknown field, ignored"]
 
 
 @pytest.mark.parametrize(
@@ -124,10 +125,10 @@ def test_invalid_aliases_are_rejected(studio: Studio, aliases: object) -> None:
 
 
 def test_project_has_at_most_20_aliases(studio: Studio) -> None:
-    created = studio.project()
-    many = [f"{created}-{n}" for n in range(21)]
-    assert project(studio.root, "save", created, aliases=many).status == 400
-    assert project(studio.root, "save", created, aliases=many[:20]).status == 200
+    project_id = studio.project()
+    many = [f"{project_id}-{n}" for n in range(21)]
+    assert project(studio.root, "save", project_id, aliases=many).status == 400
+    assert project(studio.root, "save", project_id, aliases=many[:20]).status == 200
 
 
 def test_target_user_of_publish_needs_a_second_factor_other_than_email(studio: Studio) -> None:
@@ -141,8 +142,8 @@ def test_target_user_of_publish_needs_a_second_factor_other_than_email(studio: S
             response = studio.root.call("publish", project=name, user=name_or_id)
             assert (response.status, response.body["status"]) == (status, "ERROR")
     assert studio.root.call("publish", project=name, user="missing@example.com").status == 404
-    created = project(studio.root, "get", name.lower().replace(" ", "_"))
-    assert created.status == 404
+    response = project(studio.root, "get", name.lower().replace(" ", "_"))
+    assert response.status == 404
     assert studio.root.call("publish", project=name, user=safe.login.upper()).status == 200
     users = studio.root.call("project/membership", action="get", data={"id": name.lower().replace(" ", "_")}).data[
         "users"
@@ -187,106 +188,33 @@ def test_highest_of_several_project_limits_applies(studio: Studio) -> None:
 def test_removed_projects_do_not_count_towards_the_project_limit(studio: Studio) -> None:
     ann = studio.user()
     studio.give_rules(ann, can_create_projects="1")
-    created = ann.call("publish", project=title("Count")).data["id"]
+    project_id = ann.call("publish", project=title("Count")).data["id"]
     assert ann.call("user/info").body == {"status": "OK", "projects": 1}
     assert ann.call("publish", project=title("Count")).status == 409
-    assert project(ann, "delete", created).status == 200
+    assert project(ann, "delete", project_id).status == 200
     assert ann.call("user/info").body == {"status": "OK", "projects": 0}
     assert ann.call("publish", project=title("Count")).status == 200
 
 
-def test_project_save_replaces_the_settings_that_it_contains(studio: Studio) -> None:
-    created = studio.project()
-    project(studio.root, "save", created, settings={"allowed_domains": ["example.com", "example.com"]})
-    saved = project(studio.root, "save", created, settings={"services": {}}).data
-    assert saved["settings"] == {"allowed_domains": ["example.com"], "services": {}}
-
-
-def action(group: str, role: str, kind: str = "grant") -> dict[str, Any]:
-    return {"group_id": group, "role": role, "action": kind}
-
-
-def services(app: object, *actions: Any) -> dict[str, Any]:
-    return {"services": {str(app): {"groups": list(actions)}}}
-
-
-def test_project_settings_name_only_resources_of_the_project(studio: Studio) -> None:
-    created, foreign = studio.project(), studio.project()
-    app, other, removed = studio.application(created), studio.application(foreign), studio.application(created)
-    assert studio.root.call("application", action="delete", data={"application_id": removed}).status == 200
-    group, stranger = studio.group(created), studio.group(foreign)
-    studio.role(app, "guard", "patrol")
-    studio.role(app, "chief", "rule", protected=True)
-    for settings in (
-        services(other, action(group, "guard")),
-        services(removed),
-        services(1),
-        services(2**31 - 1),
-        services(app, action(stranger, "guard")),
-        services(app, action("0" * 24, "guard")),
-        services(app, action(group, "missing")),
-        services(app, action(group, "chief")),
-        services(app, action(group, "guard", "give")),
-        services(app, {"group_id": group, "role": "guard"}),
-        services("x"),
-        services("010"),
-    ):
-        response = project(studio.root, "save", created, settings=settings)
-        assert (response.status, response.body["status"]) == (400, "ERROR"), settings
-    assert project(studio.root, "get", created).data["settings"] == {}
-    assert project(studio.root, "save", created, settings=services(app, action(group, "chief", "revoke"))).status == 200
-
-
-def test_revoke_takes_precedence_over_every_source_of_a_role(studio: Studio) -> None:
-    created, ann = studio.project(), studio.user()
-    app, group = studio.application(created), studio.group(created, ann.user_id)
-    for name in ("granted", "assigned"):
-        studio.role(app, name, name)
-    studio.role(app, "everyone", "basic", default=True)
-    studio.save_data(ann, app, roles=["assigned"])
-    project(studio.root, "save", created, settings=services(app, action(group, "granted")))
-    assert studio.rules_of(ann, app) == ["assigned", "basic", "granted"]
-    revokes = [action(group, name, "revoke") for name in ("granted", "assigned", "everyone")]
-    project(studio.root, "save", created, settings=services(app, action(group, "granted"), *revokes))
-    assert studio.rules_of(ann, app) == ["basic"]
-    assert studio.rules_of(ann, app, "roles") == []
-
-
-def test_allowed_domains_exclude_users_of_other_domains(studio: Studio) -> None:
-    inside = studio.user(login=f"in{next(_numbers)}@Studio.example")
-    created = studio.project(inside)
-    outside = studio.user(login=f"out{next(_numbers)}@sub.studio.example")
-    app = studio.application(created)
-    studio.role(app, "guard", "patrol")
-    group = studio.group(created, inside.user_id, outside.user_id)
-    studio.join(created, outside, project=["viewer"])
-    settings = {"allowed_domains": ["STUDIO.example"], **services(app, action(group, "guard"))}
-    project(studio.root, "save", created, settings=settings)
-    assert project(inside, "get", created).status == 200
-    assert studio.rules_of(inside, app) == ["patrol"]
-    assert project(outside, "get", created).status == 403
-    assert studio.rules_of(outside, app) == []
-
-
 def test_removed_project_gives_no_rights(studio: Studio) -> None:
     member, author = studio.user(), studio.user()
-    created = studio.project(member)
-    app, group = studio.application(created), studio.group(created, author.user_id)
+    project_id = studio.project(member)
+    app, group = studio.application(project_id), studio.group(project_id, author.user_id)
     studio.role(app, "guard", "patrol")
-    project(studio.root, "save", created, settings=services(app, action(group, "guard")))
-    assert project(studio.root, "delete", created).status == 200
-    assert not any(line.startswith(f"{created}/") for line in studio.rules_of(member, 1))
+    project(studio.root, "save", project_id, settings=services(app, action(group, "guard")))
+    assert project(studio.root, "delete", project_id).status == 200
+    assert not any(line.startswith(f"{project_id}/") for line in studio.rules_of(member, 1))
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("project", {"action": "save", "data": {"id": created, "description": "x"}}),
-        ("project", {"action": "delete", "data": {"id": created}}),
-        ("project/membership", {"action": "save", "data": {"id": created}}),
-        ("group", {"action": "save", "data": {"project_id": created, "title": "x"}}),
+        ("project", {"action": "save", "data": {"id": project_id, "description": "x"}}),
+        ("project", {"action": "delete", "data": {"id": project_id}}),
+        ("project/membership", {"action": "save", "data": {"id": project_id}}),
+        ("group", {"action": "save", "data": {"project_id": project_id, "title": "x"}}),
         ("group", {"action": "save", "group_id": group, "data": {"title": "x"}}),
         ("group", {"action": "delete", "group_id": group, "data": {}}),
         ("group/access", {"group_id": group, "data": {"users": []}}),
         ("group/tags", {"group_id": group, "data": {"tags": []}}),
         ("application", {"action": "save", "data": {"application_id": app, "name": "x"}}),
-        ("application", {"action": "save", "data": {"project_id": created, "name": "x"}}),
+        ("application", {"action": "save", "data": {"project_id": project_id, "name": "x"}}),
         ("roles", {"action": "save", "application_id": app, "data": {"name": "x"}}),
         ("meta/schema", {"action": "get", "application_id": app}),
         ("accessKey", {"action": "get", "application_id": app}),
@@ -295,9 +223,9 @@ def test_removed_project_gives_no_rights(studio: Studio) -> None:
     for path, body in calls:
         assert studio.root.call(path, **body).status == 403, (path, body)
         assert member.call(path, **body).status == 403, (path, body)
-    assert member.call("group", action="get", data={"project_id": created}).data["groups"] == []
-    assert project(member, "get", created).status == 403
-    assert project(studio.root, "get", created).data["removed"] is True
+    assert member.call("group", action="get", data={"project_id": project_id}).data["groups"] == []
+    assert project(member, "get", project_id).status == 403
+    assert project(studio.root, "get", project_id).data["removed"] is True
 
 
 def test_missing_project_is_not_found_for_root_and_forbidden_for_others(studio: Studio) -> None:
@@ -315,9 +243,9 @@ def test_invalid_project_id_is_rejected(studio: Studio, project_id: object) -> N
 
 
 def test_invalid_input_is_rejected_before_the_authorization(studio: Studio) -> None:
-    ann, created = studio.user(), studio.project()
-    assert project(ann, "save", created, title=5).status == 400
-    assert project(ann, "save", created, title="Fine").status == 403
+    ann, project_id = studio.user(), studio.project()
+    assert project(ann, "save", project_id, title=5).status == 400
+    assert project(ann, "save", project_id, title="Fine").status == 403
     shapes: list[dict[str, Any]] = [{"users": {}}, {"users": [{"user_id": 5}]}, {"allow": "x"}, {"disallow": ["x"]}]
     for wrong in shapes:
-        assert ann.call("project/membership", action="save", data={"id": created, **wrong}).status == 400
+        assert ann.call("project/membership", action="save", data={"id": project_id, **wrong}).status == 400

@@ -1,4 +1,7 @@
-"""The table of required permissions (§5.5): for every row, callers who are allowed and callers who are refused."""
+"""The table of required permissions (§5.5): for every row, callers who are allowed and callers who are refused.
+
+More than 300 lines, because it contains the whole table.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator

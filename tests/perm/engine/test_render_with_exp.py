@@ -37,7 +37,7 @@ def test_own_entry_shows_the_seconds_left() -> None:
 
 
 def test_schema_value_that_a_role_overrides_does_not_count() -> None:
-    """When role a ends, role b says no: the schema's value would not come back."""
+    """When role a ends, the false value of role b overrides the schema."""
     parts: dict[str, Any] = {
         "schema": {"private_data": rule("chat.mute", params="s")},
         "roles": [role_giving("a"), role_giving("b", value=False, default=True)],

@@ -6,7 +6,7 @@ import pytest
 
 from sso.perm.errors import InvalidInput
 from sso.perm.input.conditions import check_condition
-from sso.perm.input.groups import read_group_conditions, read_group_users
+from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,9 @@ def test_group_has_at_most_100_different_users() -> None:
     for value in ([1], ["x"], ["01"], "1", [None]):
         with pytest.raises(InvalidInput):
             read_group_users(value)
+
+
+def test_group_fields_are_read_as_given() -> None:
+    assert read_group_fields({"title": "A b", "users": ["x"]}) == {"title": "A b"}
+    with pytest.raises(InvalidInput, match="title: must not begin or end with a space"):
+        read_group_fields({"title": " a"})

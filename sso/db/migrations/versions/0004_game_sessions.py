@@ -1,4 +1,4 @@
-"""Game sessions and what was refused of them."""
+"""Game sessions and violations."""
 
 import sqlalchemy as sa
 from alembic import op

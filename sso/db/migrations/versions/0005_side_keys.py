@@ -1,4 +1,4 @@
-"""Signing keys beside the main one, and clients that ask for their algorithm."""
+"""Additional signing keys, and clients that request their algorithm."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""OAuth: the languages that a site asks for."""
+"""OAuth: ui_locales of an authorization request."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Audit: the access key that came with a call."""
+"""Audit: the access key of the request."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Session tokens belong to a sign-in, and keep its limits."""
+"""Session tokens belong to a sign-in and share its limits."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -6,8 +6,8 @@ from alembic import op
 revision = "0010"
 down_revision = "0009"
 
-# How a user authenticated for a token of an older version is unknown. As the narrowest assumption it was for a game,
-# and its absolute lifetime begins now.
+# How the user of an existing token authenticated is unknown. The narrowest assumption is that it was for a game; its
+# absolute lifetime starts now.
 OLD_TOKENS = (
     "UPDATE session_tokens SET sign_in = left(md5('sign-in' || encode(digest, 'hex')), 16)",
     """INSERT INTO sign_ins (id, user_id, last_used, expires, auth)

@@ -1,4 +1,4 @@
-"""Audit: the account of the operating system that ran a command."""
+"""Audit: the operating system account that ran a command."""
 
 import sqlalchemy as sa
 from alembic import op

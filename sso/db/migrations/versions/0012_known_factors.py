@@ -1,4 +1,4 @@
-"""Factors with which game clients have signed in: their failed attempts are counted on their own."""
+"""Factors with which game clients have signed in: their failed attempts have a counter of their own."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Peers that sent forwarding headers without being trusted, for `sso doctor`."""
+"""Peers that sent forwarding headers but are not trusted proxies, for `sso doctor`."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Game sessions: what a link may fill, and what was registered."""
+"""Game sessions: whether meta was sent, and the application ids before a link filled them."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,8 +1,7 @@
-"""Names of projects are kept in the form in which they are compared, so that two spellings of one cannot both be taken.
+"""Names of projects are stored in their canonical form, so that two spellings of one name cannot both be used.
 
-Where two projects have spellings of one name, an id wins over an alias, and the older project over the younger one; the
-other project loses that alias. Roles that memberships gave at applications which are no longer the project's own are
-deleted.
+If two projects have spellings of one name, an id wins over an alias, and the older project over the younger one; the
+other project loses that alias. Roles that memberships have at applications of other projects are deleted.
 """
 
 import sqlalchemy as sa

@@ -1,6 +1,6 @@
 """Logins in NFC, with their domains compared as A-labels.
 
-A login whose new key belongs to another user stays as it is: an operator has to decide which of them keeps it.
+A login whose new key belongs to another user is not changed: an operator has to decide which user keeps it.
 """
 
 import unicodedata

@@ -71,17 +71,17 @@ def _root_reasons(
         if entry.path == path and 0 < entry.expired <= effective.now:
             yield _reason("expired", "the user's own entry has ended", expired=entry.expired)
         elif entry.path == path and not entry.listed:
-            yield _reason("own_value", "the user's own data says no", path=path, expired=entry.expired)
+            yield _reason("own_value", "the user's own data has a false value for it", path=path, expired=entry.expired)
     for role in application.roles.values():
         for rule in role.rules:
             if rule.path == path and rule.listed:
                 if role.name not in effective.roles:
                     yield from _role_reasons(application, facts, effective, role)
             elif rule.path == path and role.name in effective.roles:
-                yield _reason("role_value", f"role {role.name} says no", role=role.name)
+                yield _reason("role_value", f"role {role.name} has a false value for it", role=role.name)
     for schema_path, node in rules.rule_nodes(getattr(application.schema, section), section):
         if schema_path == path and not rules.is_listed(node["value"]):
-            yield _reason("schema_value", "the schema's value says no, and nothing over it says yes", path=path)
+            yield _reason("schema_value", "the schema has a false value for it, and no role gives it", path=path)
 
 
 def _role_reasons(
@@ -100,7 +100,7 @@ def _role_reasons(
     missed_grants = list(_missed_grants(application, facts, role))
     yield from missed_grants
     if not ended and not missed_grants:
-        yield _reason("not_assigned", f"role {role.name} has it, and is not assigned", role=role.name)
+        yield _reason("not_assigned", f"role {role.name} has it, but is not assigned", role=role.name)
 
 
 def _revoked(application: CompiledApplication, facts: PermissionFacts, role: CompiledRole) -> dict[str, Any]:
@@ -131,7 +131,9 @@ def _missed_grants(
             continue
         details = {"role": role.name, "project_id": facts.home.id, "group_id": action.group_id}
         if not assignable_through_project(role, generic=False):
-            yield _reason("protected", f"role {role.name} is protected and never comes through a project", **details)
+            yield _reason(
+                "protected", f"role {role.name} is protected and cannot be granted through a project", **details
+            )
         elif not is_member(groups[action.group_id], facts.user):
             title = groups[action.group_id].title or action.group_id
             yield _reason("not_in_group", f"role {role.name} is granted to the group {title} only", **details)
@@ -142,7 +144,7 @@ def _missed_grants(
 def _condition_failed(facts: PermissionFacts, role: CompiledRole) -> dict[str, Any]:
     assert role.condition is not None
     compared = [comparison._asdict() for comparison in compare(role.condition, facts.user)]
-    text = f"role {role.name} has it, and its condition does not hold"
+    text = f"role {role.name} has it, but its condition does not hold"
     return _reason("condition", text, role=role.name, compared=compared)
 
 
@@ -154,7 +156,7 @@ def _project_reasons(
         return
     project = next((project for project in facts.projects if project.is_named(rule.project)), None)
     if project is None:
-        yield _reason("no_membership", "the user is no member of this project", project_id=rule.project)
+        yield _reason("no_membership", "the user is not a member of this project", project_id=rule.project)
         return
     if (exclusion := project_exclusion(project, facts.user)) is not None:
         yield _reason("project_closed", exclusion.value, project_id=project.id)
@@ -183,17 +185,17 @@ def _membership_reasons(
     details = {"role": role.name, "project_id": project.id}
     if not listed:
         if reaching:
-            yield _reason("role_value", f"role {role.name} says no", **details)
+            yield _reason("role_value", f"role {role.name} has a false value for it", **details)
     elif assigned and not assignable_through_project(role, generic=True):
         yield _reason(
-            "protected", f"role {role.name} is protected or holds root rules: not through a project", **details
+            "protected", f"role {role.name} is protected or has root rules: a project cannot assign it", **details
         )
     elif reaching and all(assignment.ended(effective.now) for assignment in reaching):
         ended = max(assignment.expired for assignment in reaching)
-        yield _reason("expired", f"role {role.name} was given and has ended", **details, expired=ended)
+        yield _reason("expired", f"role {role.name} was assigned and has ended", **details, expired=ended)
     elif reaching and not role_applies(role, effective.held_roles.met_conditions):
         yield _condition_failed(facts, role)
     elif assigned and not reaching:
-        yield _reason("elsewhere", f"role {role.name} is given at another place of the project", **details)
+        yield _reason("elsewhere", f"role {role.name} is assigned at another resource of the project", **details)
     elif not assigned:
-        yield _reason("not_assigned", f"role {role.name} has it, and is not given in the project", **details)
+        yield _reason("not_assigned", f"role {role.name} has it, but is not assigned in the project", **details)

@@ -15,12 +15,12 @@ MaySeeConditions: TypeAlias = Callable[[str | None], bool]
 # Texts for reasons that name a role which the user lacks, or what a project does with it.
 _REDACTED_TEXTS = {
     "revoked": "a role that has it is revoked by the project",
-    "project_closed": "a role that has it is granted, but the project does not let the user in",
-    "protected": "a role that has it is protected and never comes through a project",
-    "condition": "a role has it, and its condition does not hold",
+    "project_closed": "a role that has it is granted, but the project excludes the user",
+    "protected": "a role that has it is protected and cannot be granted through a project",
+    "condition": "a role has it, but its condition does not hold",
     "not_in_group": "a role that has it is granted to a group that the user does not belong to",
-    "elsewhere": "a role that has it is given at another place of the project",
-    "not_assigned": "a role has it, and is not assigned",
+    "elsewhere": "a role that has it is assigned at another resource of the project",
+    "not_assigned": "a role has it, but is not assigned",
 }
 _HIDDEN_FIELDS = frozenset(("role", "group_id", "groups", "compared"))
 

@@ -34,7 +34,7 @@ def test_title_of_a_group_condition_is_hidden() -> None:
 
 def test_roles_that_the_user_lacks_are_hidden_and_not_counted() -> None:
     result = evaluate(roles=[role_giving("mod"), role_giving("other")])
-    text = "a role has it, and is not assigned"
+    text = "a role has it, but is not assigned"
     assert redacted(result)["reasons"] == [{"reason": "not_assigned", "text": text}]
     assert [reason["role"] for reason in redacted(result, may_see=True)["reasons"]] == ["mod", "other"]
 

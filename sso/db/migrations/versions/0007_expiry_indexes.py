@@ -1,4 +1,4 @@
-"""What has expired is found by an index that nobody but the cleaner can use."""
+"""Indexes that find expired rows and that only the cleanup can use."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -23,6 +23,6 @@ TABLES = (
 def upgrade() -> None:
     for table in TABLES:
         op.create_index(f"ix_{table}_expired", table, [sa.text("(expires AT TIME ZONE 'UTC')")])
-    # Last, since it keeps readers out until the end.
+    # Last, because it locks out readers until the end of the transaction.
     for table in TABLES:
         op.drop_index(f"ix_{table}_expires", table_name=table)
