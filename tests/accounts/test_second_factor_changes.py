@@ -191,7 +191,7 @@ async def test_one_of_several_concurrent_enrolments_succeeds(services: Services)
     changed = []
 
     async def enrol(number: int) -> None:
-        sealed = services.second_factors.seal_totp(user.user_id, TOTP_SECRET)
+        sealed = services.second_factors.encrypt_totp(user.user_id, TOTP_SECRET)
         if await services.second_factor_changes.set_totp(user, sealed, number):
             changed.append(number)
 
