@@ -8,12 +8,12 @@ import click
 import orjson
 
 from sso.cli.context import CommandFailure, with_services
+from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.perm.input.audit import MAX_PAGE
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.projects import resolve_project_id
-from sso.services import Services
 
 
 @click.command()
@@ -50,7 +50,7 @@ def command(
       sso audit --project red_dawn --operation role.save --since 2030-12-31
     """
 
-    async def work(services: Services) -> list[dict[str, Any]]:
+    async def work(services: CommandServices) -> list[dict[str, Any]]:
         return await _entries(
             services,
             AuditFilter(
@@ -67,7 +67,7 @@ def command(
         click.echo(orjson.dumps(entry) if as_json else format_entry(entry))
 
 
-async def _entries(services: Services, criteria: AuditFilter, most: int) -> list[dict[str, Any]]:
+async def _entries(services: CommandServices, criteria: AuditFilter, most: int) -> list[dict[str, Any]]:
     """Reads the entries page by page."""
     entries: list[dict[str, Any]] = []
     while len(entries) < most:
@@ -79,7 +79,7 @@ async def _entries(services: Services, criteria: AuditFilter, most: int) -> list
     return entries
 
 
-async def _user_id(services: Services, name: str) -> str:
+async def _user_id(services: CommandServices, name: str) -> str:
     user = await services.users.find(name)
     if user is None:
         raise CommandFailure(f"there is no user {name}")

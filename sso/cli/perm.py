@@ -10,6 +10,7 @@ import orjson
 from sso.accounts.model import User
 from sso.cli.context import CommandFailure, command_line_actor, with_services
 from sso.cli.perm_format import format_explanation
+from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.db.transaction import Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES
@@ -20,7 +21,6 @@ from sso.perm.stores.facts import LoadedFacts
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
-from sso.services import Services
 
 USER = click.argument("user")
 APP = click.option(
@@ -56,7 +56,7 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> N
     Conditions on the client's address count as not met, because there is no request.
     """
 
-    async def work(services: Services) -> Any:
+    async def work(services: CommandServices) -> Any:
         loaded = await _load_facts(services, await _require_user(services, user), app_id)
         return loaded.render(kind, int(time.time()))
 
@@ -85,7 +85,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
       sso perm explain ann@example.com can_create_projects
     """
 
-    async def work(services: Services) -> tuple[User, dict[str, Any]]:
+    async def work(services: CommandServices) -> tuple[User, dict[str, Any]]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
         return account, loaded.explain(rule, int(time.time()))
@@ -136,7 +136,7 @@ def revoke(ctx: click.Context, user: str, role: str, app_id: int) -> None:
 def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple[User, bool]:
     """Changes the assigned roles with the same checks as the API."""
 
-    async def work(services: Services) -> tuple[User, bool]:
+    async def work(services: CommandServices) -> tuple[User, bool]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
         if loaded.is_removed:
@@ -166,15 +166,15 @@ def _role_name(role: str) -> str:
         raise click.UsageError(error.message) from None
 
 
-async def _require_user(services: Services, name: str) -> User:
+async def _require_user(services: CommandServices, name: str) -> User:
     user = await services.users.find(name)
     if user is None:
         raise CommandFailure(f"there is no user {name}")
     return user
 
 
-async def _load_facts(services: Services, user: User, app_id: int) -> LoadedFacts:
-    loaded = await services.permissions.facts.load(user.user_id, app_id, None)
+async def _load_facts(services: CommandServices, user: User, app_id: int) -> LoadedFacts:
+    loaded = await services.facts.load(user.user_id, app_id, None)
     if loaded is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
     return loaded

@@ -6,11 +6,11 @@ import click
 import orjson
 
 from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.services import CommandServices
 from sso.db.statement import Statement
 from sso.db.transaction import Row
 from sso.perm.stores.memberships import read_membership
 from sso.perm.stores.projects import project_json, read_project, remove_project, resolve_project_id
-from sso.services import Services
 
 PROJECT = click.argument("project")
 
@@ -36,7 +36,7 @@ def command() -> None:
 def list_projects(ctx: click.Context) -> None:
     """List the projects: id, title, number of applications, groups and members."""
 
-    async def work(services: Services) -> list[Row]:
+    async def work(services: CommandServices) -> list[Row]:
         return await services.database.rows(_LIST)
 
     for row in with_services(ctx, work):
@@ -51,7 +51,7 @@ def list_projects(ctx: click.Context) -> None:
 def show(ctx: click.Context, project: str) -> None:
     """Show a project as JSON."""
 
-    async def work(services: Services) -> dict[str, Any]:
+    async def work(services: CommandServices) -> dict[str, Any]:
         return project_json(await _require_project(services, project))
 
     click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
@@ -63,7 +63,7 @@ def show(ctx: click.Context, project: str) -> None:
 def members(ctx: click.Context, project: str) -> None:
     """List the members of a project: user id, login and roles."""
 
-    async def work(services: Services) -> list[tuple[str, str, list[str]]]:
+    async def work(services: CommandServices) -> list[tuple[str, str, list[str]]]:
         row = await _require_project(services, project)
         members = []
         for member in (await read_membership(services.database, row["id"]))["users"]:
@@ -87,7 +87,7 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
     if not yes:
         click.confirm(f"Remove the project {project}?", abort=True)
 
-    async def work(services: Services) -> str:
+    async def work(services: CommandServices) -> str:
         row = await _require_project(services, project)
         if row["removed"]:
             raise CommandFailure(f"{row['id']} is already removed")
@@ -97,7 +97,7 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
     click.echo(f"{with_services(ctx, work)} is removed")
 
 
-async def _require_project(services: Services, name: str) -> Row:
+async def _require_project(services: CommandServices, name: str) -> Row:
     row = await read_project(services.database, await resolve_project_id(services.database, name))
     if row is None:
         raise CommandFailure(f"there is no project {name}; `sso project list` shows them")

@@ -3,8 +3,8 @@
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services
-from sso.gsid.violations import ViolationRecord
-from sso.services import Services
+from sso.cli.services import CommandServices
+from sso.gsid.violations import ViolationRecord, find_violation
 
 
 @click.command()
@@ -17,10 +17,10 @@ def command(ctx: click.Context, record_id: str) -> None:
     the actual value (for secrets and keys only the beginning of a digest). Records are kept for a week.
     """
 
-    async def work(services: Services) -> ViolationRecord | None:
-        return await services.game_login.violations.find(record_id)
+    async def work(services: CommandServices) -> ViolationRecord | None:
+        return await find_violation(services.database, record_id)
 
-    record = with_services(ctx, work)
+    record = with_services(ctx, work, with_permissions=False)
     if record is None:
         raise CommandFailure(f"there is no record {record_id}, or it is older than a week")
     for name, value in lines(record):
