@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
 from sso.core import keys as material
@@ -50,23 +50,27 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--project", "project_id", help="Only applications of this project.")
+@list_options
 @click.pass_context
-def list_applications(ctx: click.Context, project_id: str | None) -> None:
+def list_applications(ctx: click.Context, project_id: str | None, form: Format | None) -> None:
     """List the applications: id, name, project, and "removed" if that is so."""
 
     async def work(services: CommandServices) -> list[Row]:
         return await services.database.rows(_LIST, project_id=project_id)
 
-    for row in with_services(ctx, work):
-        marks = ["removed"] if row["removed"] else []
-        click.echo("\t".join([str(row["application_id"]), row["name"], row["project_id"] or "-", *marks]))
+    def line(record: Record) -> list[object]:
+        marks = ["removed"] if record["removed"] else []
+        return [record["application_id"], record["name"], record["project_id"] or "-", *marks]
+
+    print_list(form, [dict(row) for row in with_services(ctx, work)], line)
 
 
 @command.command()
 @APP_ID
+@json_option
 @click.pass_context
-def show(ctx: click.Context, app_id: int) -> None:
-    """Show an application as JSON, with its public keys and its access keys (without their values)."""
+def show(ctx: click.Context, app_id: int, form: Format | None) -> None:
+    """Show an application with its public keys and its access keys (without their values)."""
 
     async def work(services: CommandServices) -> dict[str, Any]:
         row = await _require_application(services.database, app_id)
@@ -79,7 +83,7 @@ def show(ctx: click.Context, app_id: int) -> None:
             "access_keys": await list_access_keys(services.database, app_id),
         }
 
-    click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
+    print_record(form, with_services(ctx, work))
 
 
 @command.command()
@@ -179,16 +183,18 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
 
 @key.command("list")
 @APP_ID
+@list_options
 @click.pass_context
-def list_keys(ctx: click.Context, app_id: int) -> None:
+def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
     """List the trusted keys: kid and algorithm."""
 
     async def work(services: CommandServices) -> list[dict[str, str]]:
         await _require_application(services.database, app_id)
         return await services.complete.permissions.application_keys.published(app_id)
 
-    for item in with_services(ctx, work):
-        click.echo(f"{item['id']}\t{material.algorithm_of(material.load_public(item['data']))}")
+    keys = with_services(ctx, work)
+    algorithms = [material.algorithm_of(material.load_public(item["data"])) for item in keys]
+    print_list(form, [{"kid": item["id"], "algorithm": name} for item, name in zip(keys, algorithms, strict=True)])
 
 
 @key.command("remove")

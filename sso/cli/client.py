@@ -4,9 +4,9 @@ import sys
 from typing import Any, TypeVar
 
 import click
-import orjson
 
 from sso.cli.context import CommandFailure, with_services, write_audit_entry
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
 from sso.cli.services import CommandServices
 from sso.core.ids import secret_token
 from sso.core.keys import CHEAP
@@ -107,23 +107,24 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
 
 
 @command.command("list")
+@list_options
 @click.pass_context
-def list_clients(ctx: click.Context) -> None:
+def list_clients(ctx: click.Context, form: Format | None) -> None:
     """List the clients: id, name, profile, hosts, and flags such as disabled."""
 
     async def work(services: CommandServices) -> list[Client]:
         return await services.clients.list()
 
-    for client in with_services(ctx, work, with_permissions=False):
-        hosts = ",".join(client.redirect_hosts or client.redirect_uris)
-        click.echo("\t".join([client.client_id, client.name, client.profile, hosts, ",".join(_flags(client))]))
+    clients = with_services(ctx, work, with_permissions=False)
+    print_list(form, [_listed(client) for client in clients])
 
 
 @command.command()
 @CLIENT_ID
+@json_option
 @click.pass_context
-def show(ctx: click.Context, client_id: str) -> None:
-    """Show a client as JSON, without its secrets."""
+def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
+    """Show a client, without its secrets."""
 
     async def work(services: CommandServices) -> Client | None:
         return await services.clients.get(client_id)
@@ -131,7 +132,7 @@ def show(ctx: click.Context, client_id: str) -> None:
     client = _require(with_services(ctx, work, with_permissions=False), client_id)
     shown = {name: getattr(client, name) for name in client.__dataclass_fields__ if not name.endswith("_sealed")}
     shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
-    click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2))
+    print_record(form, shown)
 
 
 @command.command("rotate-secret")
@@ -198,9 +199,15 @@ def _require(value: T | None, client_id: str) -> T:
     return value
 
 
-def _flags(client: Client) -> list[str]:
-    names = ("disabled", "consent", "first_party")
-    return [name for name in names if getattr(client, name)] + (["public"] if client.is_public else [])
+def _listed(client: Client) -> Record:
+    flags = [name for name in ("disabled", "consent", "first_party") if getattr(client, name)]
+    return {
+        "client_id": client.client_id,
+        "name": client.name,
+        "profile": client.profile,
+        "hosts": list(client.redirect_hosts or client.redirect_uris),
+        "flags": [*flags, *(["public"] if client.is_public else [])],
+    }
 
 
 def _secret(from_stdin: bool) -> str:

@@ -5,6 +5,7 @@ import sys
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.output import Format, list_options, print_list
 from sso.cli.services import CommandServices
 from sso.config import Settings
 from sso.core.encryption import MasterKey
@@ -25,8 +26,9 @@ def command() -> None:
 
 
 @command.command("list")
+@list_options
 @click.pass_context
-def list_keys(ctx: click.Context) -> None:
+def list_keys(ctx: click.Context, form: Format | None) -> None:
     """List the signing keys: kid, algorithm and state."""
 
     async def work(services: CommandServices) -> list[StoredKey]:
@@ -35,8 +37,11 @@ def list_keys(ctx: click.Context) -> None:
 
     keys = with_services(ctx, work, with_permissions=False)
     signing = {_key_series(key): key.kid for key in keys if key.published and key.starts_in <= 0}
-    for key in keys:
-        click.echo("\t".join([key.kid, key.algorithm, _state(key, signing=signing.get(_key_series(key)) == key.kid)]))
+    states = [_state(key, signing=signing.get(_key_series(key)) == key.kid) for key in keys]
+    print_list(
+        form,
+        [{"kid": key.kid, "algorithm": key.algorithm, "state": state} for key, state in zip(keys, states, strict=True)],
+    )
 
 
 @command.command()

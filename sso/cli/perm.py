@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import orjson
 
 from sso.accounts.model import User
 from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.output import print_json, print_lines
 from sso.cli.perm_format import format_explanation
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
@@ -49,8 +49,9 @@ def command() -> None:
 @click.option(
     "--type", "kind", type=click.Choice(LIST_TYPES), default="list_short", show_default=True, help="Output format."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> None:
+def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, as_json: bool) -> None:
     """List the permissions of a user at an application: one rule or role per line, or the tree as JSON.
 
     Conditions on the client's address count as not met, because there is no request.
@@ -61,11 +62,10 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> N
         return loaded.render(kind, int(time.time()))
 
     shown = with_services(ctx, work)
-    if kind == "tree":
-        click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2))
+    if kind == "tree" or as_json:
+        print_json(shown)
     else:
-        for line in shown:
-            click.echo(line)
+        print_lines(shown)
 
 
 @command.command()
@@ -92,10 +92,9 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
 
     account, explanation = with_services(ctx, work)
     if as_json:
-        click.echo(orjson.dumps(explanation, option=orjson.OPT_INDENT_2))
+        print_json(explanation)
     else:
-        for line in format_explanation(account.login, explanation):
-            click.echo(line)
+        print_lines(format_explanation(account.login, explanation))
 
 
 @command.command()

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Awaitable, Callable
 
 import click
-import orjson
 
 from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.users import exportable_fields
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
 from sso.cli.services import CommandServices
 from sso.core.passwords import MAX_PASSWORD_LENGTH
 
@@ -75,23 +75,24 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
     "--most", type=click.IntRange(0, MAX_LISTED_USERS), default=100, show_default=True, help="Maximum number of users."
 )
 @click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Number of users to skip.")
+@list_options
 @click.pass_context
-def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
+def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Format | None) -> None:
     """List the users: id, login, nickname, and flags (disabled, second factors)."""
 
     async def work(services: CommandServices) -> list[User]:
         return await services.users.list(search, most, skip)
 
-    for user in with_services(ctx, work, with_permissions=False):
-        marks = [*(["disabled"] if user.disabled else []), *user.second_factors]
-        click.echo("\t".join([user.user_id, user.login, user.nick, ",".join(marks)]))
+    users = with_services(ctx, work, with_permissions=False)
+    print_list(form, [_listed(user) for user in users])
 
 
 @command.command()
 @ID_OR_LOGIN
+@json_option
 @click.pass_context
-def show(ctx: click.Context, id_or_login: str) -> None:
-    """Show a user as JSON."""
+def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
+    """Show a user."""
     blocked: list[str] = []
 
     async def work(services: CommandServices, user: User) -> None:
@@ -105,7 +106,7 @@ def show(ctx: click.Context, id_or_login: str) -> None:
     }
     if blocked:
         more["blocked_factors"] = blocked
-    click.echo(orjson.dumps(exportable_fields(user) | more, option=orjson.OPT_INDENT_2))
+    print_record(form, exportable_fields(user) | more)
 
 
 @command.command()
@@ -185,6 +186,11 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
 
     user = _with_user(ctx, id_or_login, work)
     click.echo(f"{user.login} is signed out everywhere")
+
+
+def _listed(user: User) -> Record:
+    flags = [*(["disabled"] if user.disabled else []), *user.second_factors]
+    return {"user_id": user.user_id, "login": user.login, "nick": user.nick, "flags": flags}
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> User:
