@@ -102,7 +102,7 @@ class RefreshTokenGrant:
 def _must_retry(result: RotationResult, client: Client, redirect_uri: str) -> bool:
     """Returns whether a second attempt may succeed.
 
-    It may if a concurrent request rotated the token first (then this one may be a retry within the leeway), if the cached
+    It may if a concurrent request rotated the token first (this one may be a retry within the leeway), if the cached
     client was out of date, or if the redirect URI for the bearer is known only now.
     """
     if result.lost_race:
