@@ -2,6 +2,8 @@
 
 import datetime
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ import pytest
 from tests.backup.test_backup import sso
 from tests.faults import apply, open_folder
 from tests.kit.postgres import execute
-from tests.kit.server import QUICK, Server, running, until
+from tests.kit.server import QUICK, Server, clean_environment, running, until
 
 PASSWORD = "a long password"
 pytestmark = pytest.mark.timeout(300)
@@ -134,6 +136,29 @@ def test_moment_outside_of_the_backup_and_the_archive_is_refused(recorded: Recor
     ]:
         code, _, errors = recorded.restore(data_dir, "--until", moment)
         assert (code, message in errors) == (2, True), errors
+
+
+def test_killed_restore_can_be_repeated(recorded: Recorded) -> None:
+    data_dir = recorded.folder / "killed"
+    settings = {"SSO_DATA_DIR": str(data_dir), "SSO_WAL_ARCHIVE": str(recorded.archive)}
+    options = ["--base", str(recorded.base), "--passphrase-file", str(recorded.passphrase)]
+    options += ["--until", recorded.after_a]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sso", "restore", *options], env=clean_environment(**settings), stderr=subprocess.DEVNULL
+    )
+    replaying = data_dir / "postgres/data.restored/postmaster.pid"
+    assert until(lambda: replaying.exists() or process.poll() is not None, 60)
+    process.kill()
+    assert process.wait() == -9
+    refused = sso(recorded.folder, "serve", SSO_DATA_DIR=str(data_dir), SSO_BIND="127.0.0.1:0")
+    assert (refused.returncode, "was interrupted: run `sso restore --base` again" in refused.stderr) == (1, True)
+
+    def restored() -> bool:  # the PostgreSQL of the killed command may take a moment to stop
+        code, _, errors = recorded.restore(data_dir, "--until", recorded.after_a)
+        assert code == 0 or "is running" in errors, errors
+        return code == 0
+
+    assert until(restored, 30)
 
 
 def test_restore_never_replaces_a_database(recorded: Recorded) -> None:

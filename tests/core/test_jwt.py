@@ -386,13 +386,14 @@ def misshapen() -> dict[str, str]:
 
 @pytest.mark.parametrize("shape", misshapen())
 def test_text_that_is_not_a_jwt_is_rejected(shape: str) -> None:
+    """Takes microseconds, also for a long text; the limit only catches a regular expression that backtracks."""
     token = misshapen()[shape]
-    took = []
-    for _ in range(3):  # the best of three: other processes share this machine
+    durations = []
+    for _ in range(3):
         started = time.perf_counter()
         assert is_rejected(token, reason="not a JWT")
-        took.append(time.perf_counter() - started)
-    assert min(took) < 0.010
+        durations.append(time.perf_counter() - started)
+    assert min(durations) < 0.1
 
 
 def test_reason_of_a_rejection_does_not_quote_the_token() -> None:
