@@ -8,7 +8,7 @@ import orjson
 
 from sso.cli.context import CommandFailure, command_line_actor, with_services, write_audit_entry
 from sso.core.ids import secret_token
-from sso.core.keys import CHEAP
+from sso.core.keys import CHEAP_ALGORITHMS
 from sso.oauth.model import Client
 from sso.oauth.redirect_uris import is_redirect_uri
 from sso.services import Services
@@ -55,7 +55,7 @@ def command() -> None:
 )
 @click.option(
     "--id-alg",
-    type=click.Choice(CHEAP),
+    type=click.Choice(CHEAP_ALGORITHMS),
     help="ID token signing algorithm (default: the main key's, RS256 at first).",
 )
 @click.option(

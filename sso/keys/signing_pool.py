@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from sso.core.jwt import Signer
-from sso.core.keys import CHEAP
+from sso.core.keys import CHEAP_ALGORITHMS
 from sso.core.thread_pool import ThreadPool
 
 INLINE_SIGNATURES = 4  # per iteration of the event loop
@@ -28,7 +28,7 @@ class SigningPool(trio.abc.Instrument):
         self._signed_in_iteration = 0
 
     async def sign(self, signer: Signer, claims: Mapping[str, Any]) -> str:
-        if not self._spare_core or signer.algorithm in CHEAP:
+        if not self._spare_core or signer.algorithm in CHEAP_ALGORITHMS:
             return signer.sign(claims)
         if self._signed_in_iteration is None:
             self._signed_in_iteration = 0
