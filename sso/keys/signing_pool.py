@@ -1,8 +1,8 @@
 """Makes RS256 signatures in a thread when many are needed at once.
 
 An RS256 signature takes half a millisecond. When one batch of token refreshes needs many, all but the first few are
-made in a thread, on another core, while the event loop continues. Handing one over costs a quarter of that time, so a
-few are made on the spot, and so are all of them if each core already has a worker.
+made in a thread, on another core, while the event loop continues. Passing a call to the thread costs a quarter of
+that time. So the first few are made on the event loop, and so are all of them if each core already has a worker.
 """
 
 from collections.abc import Mapping

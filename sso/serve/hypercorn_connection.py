@@ -218,7 +218,7 @@ class HypercornConnection(TCPServer):
         await self._discard_input()
 
     async def _discard_input(self) -> None:
-        """Reads until the client stops sending. If the socket were closed before that, TCP could discard the response."""
+        """Reads until the client stops sending. If the socket were closed before, TCP could discard the response."""
         remaining = self._rules.limits.max_linger_bytes
         with trio.move_on_after(self._rules.limits.linger_s), suppress(OSError, trio.BrokenResourceError):
             await self.stream.send_eof()

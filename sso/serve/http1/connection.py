@@ -169,7 +169,7 @@ class Connection:
         raise ConnectionResetError
 
     async def _close_gracefully(self) -> None:
-        """Sends the rejection, if any, and reads until the client stops sending: otherwise TCP may discard the response."""
+        """Sends the rejection, if any, and reads until the client stops sending: else TCP may discard the response."""
         context, rejection = self.context, self._rejection
         with suppress(OSError), trio.move_on_after(context.limits.linger_s):
             if rejection:
