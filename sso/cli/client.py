@@ -9,7 +9,7 @@ from sso.cli.context import CommandFailure, with_services, write_audit_entry
 from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
 from sso.cli.services import CommandServices
 from sso.core.ids import secret_token
-from sso.core.keys import CHEAP
+from sso.core.keys import CHEAP_ALGORITHMS
 from sso.oauth.model import Client
 from sso.oauth.redirect_uris import is_redirect_uri
 
@@ -53,7 +53,7 @@ def command() -> None:
 )
 @click.option(
     "--id-alg",
-    type=click.Choice(CHEAP),
+    type=click.Choice(CHEAP_ALGORITHMS),
     help="ID token signing algorithm (default: the main key's, RS256 at first).",
 )
 @click.option(
@@ -94,9 +94,9 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
     async def work(services: CommandServices) -> None:
         if await services.clients.get(client_id):
             raise CommandFailure(f"there is already a client {client_id}")
-        any_http = not services.settings.https
+        allow_http = not services.settings.https
         for uri in options["uris"]:
-            if not is_redirect_uri(uri, options["hosts"], options["uris"], any_http=any_http):
+            if not is_redirect_uri(uri, options["hosts"], options["uris"], allow_http=allow_http):
                 raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
         await services.applier.apply(document)
 

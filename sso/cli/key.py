@@ -9,7 +9,7 @@ from sso.cli.output import Format, list_options, print_list
 from sso.cli.services import CommandServices
 from sso.config import Settings
 from sso.core.encryption import MasterKey
-from sso.core.keys import ALGORITHMS, CHEAP
+from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.keys.rotation import LEAD_S, LastKey
 from sso.keys.store import StoredKey
 
@@ -32,7 +32,7 @@ def list_keys(ctx: click.Context, form: Format | None) -> None:
     """List the signing keys: kid, algorithm and state."""
 
     async def work(services: CommandServices) -> list[StoredKey]:
-        await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
+        await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
         return await services.key_store.all()
 
     keys = with_services(ctx, work, with_permissions=False)
@@ -62,8 +62,8 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     key there are two side keys, for ES256 and EdDSA. They sign refresh tokens, and ID tokens of clients with that
     id_alg.
     """
-    if side and algorithm not in CHEAP:
-        raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP)}")
+    if side and algorithm not in CHEAP_ALGORITHMS:
+        raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP_ALGORITHMS)}")
 
     async def work(services: CommandServices) -> str:
         await write_audit_entry(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
@@ -127,7 +127,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
             services.keyring.keep_only_first()
             return "only the newest master key is kept"
         if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
-            services.keyring.add_first(MasterKey.generate(), instead_of=first)
+            services.keyring.add_first(MasterKey.generate(), expected_first_id=first)
         await write_audit_entry(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
         return f"{await resealing.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
 
