@@ -51,7 +51,7 @@ class LazyBodyRequest(TrioRequest):
 
 
 class FastBody:
-    """Reads the body from the connection when the handler asks for it. (Quart's own class needs a task that fills it.)"""
+    """Reads the body from the connection when the handler asks for it. Quart's own class needs a task for that."""
 
     __slots__ = ("_complete", "_data", "_exchange", "_max_bytes", "_receive", "_size")
 
