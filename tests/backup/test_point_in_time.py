@@ -1,6 +1,7 @@
 """Point-in-time recovery of the embedded database: WAL archive, base backup and restore, with real servers."""
 
 import datetime
+import os
 import shutil
 import subprocess
 import sys
@@ -262,6 +263,17 @@ def test_unusable_archive_is_refused(settings: dict[str, str], message: str, tmp
     assert done.returncode == 1
     assert "sso: SSO_WAL_ARCHIVE: " in done.stderr
     assert message in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only for root, whose PostgreSQL runs under another account")
+def test_archive_that_postgres_cannot_reach_is_refused() -> None:
+    with open_folder() as folder:
+        (folder / "closed/wal").mkdir(parents=True)
+        (folder / "closed").chmod(0o700)
+        settings = {"SSO_WAL_ARCHIVE": str(folder / "closed/wal"), "SSO_DATA_DIR": str(folder / "data")}
+        done = sso(folder, "serve", **settings, SSO_BIND="127.0.0.1:0")
+        assert (done.returncode, "cannot reach" in done.stderr) == (1, True), done.stderr
 
 
 def test_base_backup_of_an_external_database_is_refused(tmp_path: Path) -> None:
