@@ -21,6 +21,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -40,6 +41,8 @@ URL_CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "
 _EXPECTED = {
     "int_parsing": "must be an integer",
     "int_type": "must be an integer",
+    "bool_parsing": "must be 0 or 1",
+    "bool_type": "must be 0 or 1",
     "string_type": "must be a string",
     "path_type": "must be a path",
     "greater_than_equal": "must be at least {ge}",
@@ -99,6 +102,19 @@ def _hosts(value: object) -> tuple[str, ...]:
     return tuple(bind.host for bind in binds)
 
 
+def _derived(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Derives the public addresses from the first bind address, and the sender of mail from the base URL."""
+    first = str(_comma_separated(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
+    default = "http://localhost" if first.startswith("unix:") else f"http://{first}"
+    base = str(values.get("base_url", default))
+    host = urlsplit(base).hostname if _is_plain_address(base, ("http", "https")) else None
+    return {
+        "base_url": default,
+        "ws_url": "ws" + base.removeprefix("http") if base.startswith("http") else base,
+        "mail_from": f"sso@{host}" if host and ":" not in host else "sso@localhost",
+    }
+
+
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_networks)]
 Seconds = Annotated[int, Field(ge=1, le=10 * 366 * 86400)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -116,6 +132,7 @@ class Settings(BaseModel):
     database_pool: int = Field(default=8, ge=2, le=100)
     workers: int = Field(default=1, ge=1, le=256)
     secret_key: SecretStr | None = None
+    single_node: bool = False
     trusted_proxies: Networks = ()
     proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
     hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
@@ -228,20 +245,17 @@ class Settings(BaseModel):
             raise ValueError("is for the embedded PostgreSQL: with SSO_DATABASE_URL, use your server's archive_command")
         return value
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _derive_defaults(cls, values: Any) -> Any:
-        """Derives the public addresses from the first bind address, and the sender of mail from the base URL."""
+    def _derive_defaults(cls, values: Any, validate: ModelWrapValidatorHandler["Settings"]) -> "Settings":
+        """Derived values are not among ``model_fields_set``."""
         if not isinstance(values, dict):
-            return values
+            return validate(values)
         values = {key: value for key, value in values.items() if value != ""}
-        first = str(_comma_separated(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
-        values.setdefault("base_url", "http://localhost" if first.startswith("unix:") else f"http://{first}")
-        base = str(values["base_url"])
-        values.setdefault("ws_url", "ws" + base.removeprefix("http") if base.startswith("http") else base)
-        host = urlsplit(base).hostname if _is_plain_address(base, ("http", "https")) else None
-        values.setdefault("mail_from", f"sso@{host}" if host and ":" not in host else "sso@localhost")
-        return values
+        derived = {key: value for key, value in _derived(values).items() if key not in values}
+        settings = validate(values | derived)
+        settings.model_fields_set.difference_update(derived)
+        return settings
 
     @property
     def https(self) -> bool:
@@ -262,6 +276,11 @@ class Settings(BaseModel):
             return parse_address(host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def has_base_url(self) -> bool:
+        """Whether SSO_BASE_URL is set, so that the base URL does not depend on the bind address of this node."""
+        return "base_url" in self.model_fields_set
 
     @property
     def key_file(self) -> Path:
