@@ -21,6 +21,7 @@ from sso.accounts.users import UserStore
 from sso.config import Settings
 from sso.core.encryption import EncryptionError, Keyring
 from sso.core.passwords import Hasher
+from sso.core.telemetry import Telemetry
 from sso.core.verification import VerificationPool
 from sso.db.database import Database
 from sso.db.notifications import Notifications
@@ -76,10 +77,10 @@ def keyring(settings: Settings) -> Keyring:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, dsn: str) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | None = None) -> AsyncIterator[Services]:
     """Connects to the database and yields the services."""
     ring = keyring(settings)
-    async with Database.open(dsn, settings.database_pool) as database:
+    async with Database.open(dsn, settings.database_pool, settings.slow_statement_ms, telemetry) as database:
         yield build(settings, database, ring)
 
 

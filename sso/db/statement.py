@@ -3,6 +3,7 @@
 SQLAlchemy only compiles it. Running the text with the driver costs a fifth of running it with an SQLAlchemy engine.
 """
 
+import sys
 from functools import cached_property
 from typing import Any
 
@@ -11,12 +12,17 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
+from sso.db.statement_name import Origin
+
 _DIALECT = dialect()  # type: ignore[no-untyped-call]
 
 
 class Statement:
-    def __init__(self, clause: ClauseElement | str) -> None:
+    def __init__(self, clause: ClauseElement | str, name: str = "") -> None:
+        """``name`` is used in logs and traces; by default it is that of the constant that holds the statement."""
         self.clause = text(clause) if isinstance(clause, str) else clause
+        self._name = name
+        self._origin = Origin(sys._getframe(1))
 
     @cached_property
     def _compiled(self) -> tuple[str, tuple[str, ...], dict[str, Any]]:
@@ -27,6 +33,10 @@ class Statement:
     @property
     def sql(self) -> str:
         return self._compiled[0]
+
+    @cached_property
+    def name(self) -> str:
+        return self._name or self._origin.name(self)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,8 +1,11 @@
 """Serves the Prometheus metrics of all processes, on a listener of their own."""
 
+import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -51,13 +54,28 @@ class MetricsApp:
                 await self._send(send, 200, await self._latest(), self._type)
 
     async def _latest(self) -> bytes:
-        from prometheus_client import generate_latest
-
         async with self._collecting:
             if trio.current_time() >= self._cached_until:
-                self._cached = await trio.to_thread.run_sync(generate_latest, self._registry)
+                self._cached = await trio.to_thread.run_sync(self._collect)
                 self._cached_until = trio.current_time() + CACHE_S
             return self._cached
+
+    def _collect(self) -> bytes:
+        from prometheus_client import generate_latest
+
+        self._forget_gauges_of_ended_workers()
+        return generate_latest(self._registry)
+
+    def _forget_gauges_of_ended_workers(self) -> None:
+        """Deletes the files of the gauges; the histograms of ended workers still count."""
+        for file in self._folder.glob("gauge_live*_*.db"):
+            pid = int(file.stem.rpartition("_")[2])
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                file.unlink(missing_ok=True)
+            except PermissionError:  # another account has got the pid
+                file.unlink(missing_ok=True)
 
     async def _send(self, send: Any, status: int, data: bytes, content_type: bytes) -> None:
         headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(data))]
