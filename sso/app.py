@@ -89,7 +89,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     _register_routes(app, services, health)
     telemetry = services.database.telemetry
     access_log = AccessLog(metrics, RequestTracing(telemetry, services.proxies) if telemetry else None)
-    app.rules = RequestRules(AllowedHosts.of(settings))
+    app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
     Middleware(app.rules, services.forwarding, security, access_log, show_reasons=settings.is_loopback).register(app)
     app.static_responses = static_key_responses(services.keys, dict(data_headers(https=settings.https)), access_log)

@@ -89,6 +89,7 @@ class Settings(BaseModel):
     ws_url: str = ""
     data_dir: Path = Path("var")
     database_url: SecretStr | None = None
+    wal_archive: Path | None = None
     database_pool: int = Field(default=8, ge=2, le=100)
     workers: int = Field(default=1, ge=1, le=256)
     secret_key: SecretStr | None = None
@@ -213,6 +214,13 @@ class Settings(BaseModel):
     def _check_database_url(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not has_scheme(value.get_secret_value(), ("postgresql", "postgres")):
             raise ValueError("must be a URL that begins with postgresql://")
+        return value
+
+    @field_validator("wal_archive")
+    @classmethod
+    def _check_wal_archive(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value and info.data.get("database_url"):
+            raise ValueError("is for the embedded PostgreSQL: with SSO_DATABASE_URL, use your server's archive_command")
         return value
 
     @model_validator(mode="before")

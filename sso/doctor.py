@@ -38,6 +38,8 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     usable = {"database", "migrations"} <= {finding.name for finding in database if finding.good}
     if usable:
         yield from _keys(settings, dsn)
+    if settings.database_url is None and database[0].good:
+        yield _wal_archive(settings, dsn)
     yield from _files(settings)
     yield _account()
     yield from _addresses(settings)
@@ -81,6 +83,24 @@ def _database(dsn: str) -> Iterator[Finding]:
         f"{abs(drift):.1f} s from the database's",
         "run a time service (chrony, systemd-timesyncd) on both machines",
     )
+
+
+def _wal_archive(settings: Settings, dsn: str) -> Finding:
+    name = "WAL archive"
+    running = fetch_value(dsn, "SHOW archive_mode") == "on"
+    if not running and settings.wal_archive is None:
+        return Finding(name, True, "off: restores are possible to the time of a backup only (SSO_WAL_ARCHIVE)")
+    if not running or settings.wal_archive is None:
+        detail = "PostgreSQL runs without SSO_WAL_ARCHIVE" if not running else "SSO_WAL_ARCHIVE is not set here"
+        return Finding(name, False, detail, "restart the service, and use the same settings for all commands")
+    status = orjson.loads(fetch_value(dsn, "SELECT row_to_json(a)::text FROM pg_stat_archiver a"))
+    archived = f"{status['last_archived_wal']} at {status['last_archived_time']}"
+    last = f"last segment archived: {archived if status['last_archived_wal'] else 'none yet'}"
+    failed = status["last_failed_time"]
+    if failed and failed > (status["last_archived_time"] or ""):
+        detail = f"archiving of {status['last_failed_wal']} fails, last at {failed}; {last}"
+        return Finding(name, False, detail, f"is {settings.wal_archive} full, away or not writable? See postgres.log")
+    return Finding(name, True, last)
 
 
 def _keys(settings: Settings, dsn: str) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import trio
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # a client may send any
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30)  # seconds
 GAUGE_INTERVAL_S = 1.0
+_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 
 RequestObserver = Callable[[str, str, int, float], None]  # method, route, status, seconds
 
@@ -40,8 +41,17 @@ def prepare_multiprocess_directory() -> Path:
     Must be called before the first import of prometheus_client, which reads the variable then.
     """
     folder = Path(tempfile.mkdtemp(prefix="sso-metrics-"))
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    os.environ[_DIRECTORY] = str(folder)
     return folder
+
+
+def forget_gauges_of_ended_workers() -> None:
+    """Deletes the gauges of workers that were killed. Their requests stay counted."""
+    for file in Path(os.environ[_DIRECTORY]).glob("gauge_live*.db"):  # gauge_livesum_<pid>.db
+        try:
+            os.kill(int(file.stem.rpartition("_")[2]), 0)
+        except (ProcessLookupError, PermissionError):  # it has ended, or another account has got its pid
+            file.unlink(missing_ok=True)
 
 
 def prometheus_request_observer() -> RequestObserver:

@@ -21,13 +21,14 @@ from sso.accounts.users import UserStore
 from sso.config import Settings
 from sso.core.encryption import EncryptionError, Keyring
 from sso.core.passwords import Hasher
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
-from sso.core.verification import VerificationPool
 from sso.db.database import Database
 from sso.db.notifications import Notifications
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
+from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
@@ -42,6 +43,7 @@ class Services:
     keyring: Keyring
     notifications: Notifications
     key_store: KeyStore
+    key_rotation: KeyRotation
     keys: KeySet
     users: UserStore
     sessions: SessionStore
@@ -87,7 +89,7 @@ async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | Non
 def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     """Builds the services on an open database."""
     users = UserStore(database)
-    key_store = KeyStore(database, ring)
+    key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     outbox = Outbox(ring)
@@ -95,7 +97,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
-    verifications = VerificationPool()
+    verifications = SignatureVerificationPool()
     permissions = build_permissions(
         database,
         ring,
@@ -119,6 +121,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         keyring=ring,
         notifications=notifications,
         key_store=key_store,
+        key_rotation=KeyRotation(database, ring),
         keys=keys,
         users=users,
         sessions=SessionStore(database, settings.browser_ttl_s),

@@ -134,7 +134,7 @@ async def _wait_for_database(services: Services) -> None:
     logged = False
     while True:
         try:
-            await services.key_store.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
+            await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
             await seed_central_application(services.database)
         except DatabaseError as error:
             if not logged:

@@ -74,7 +74,7 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 async def services(settings: Settings, database: Database, keyring: Keyring) -> Services:
     services = build(settings, database, keyring)
-    await services.key_store.ensure_signing_keys("ES256")
+    await services.key_rotation.ensure_signing_keys("ES256")
     await seed_central_application(database)
     await services.keys.load()
     return services

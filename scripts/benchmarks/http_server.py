@@ -14,7 +14,7 @@ from quart import Response, request
 from sso.serve.http1.server import serve
 from sso.serve.process_tuning import tune_process
 from sso.web.client_connection import ClientConnection, client_connection
-from sso.web.deferred import DeferredResponse
+from sso.web.deferred_response import DeferredResponse
 from sso.web.fast_quart.app import FastQuart
 from sso.web.response import reply
 

@@ -106,7 +106,7 @@ class SecondFactors:
     def totp_uri(self, user: User, secret: str) -> str:
         return pyotp.TOTP(secret).provisioning_uri(name=user.login, issuer_name=self._service_name)
 
-    def seal_totp(self, user_id: str, secret: str) -> str:
+    def encrypt_totp(self, user_id: str, secret: str) -> str:
         return self._keyring.encrypt(totp_purpose(user_id), secret)
 
     def matching_totp_step(self, secret: str, code: str) -> int | None:

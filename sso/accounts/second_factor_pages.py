@@ -37,10 +37,10 @@ class TotpEnrolments:
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
 
-    def seal(self, session: Session, secret: str) -> str:
+    def encrypt(self, session: Session, secret: str) -> str:
         return self._keyring.encrypt(_purpose(session), orjson.dumps([int(time.time()), secret]).decode())
 
-    def open(self, session: Session, setup: str) -> str:
+    def decrypt(self, session: Session, setup: str) -> str:
         """Returns the secret. Raises EncryptionError or ValueError if the field is invalid, and SetupExpired."""
         started, secret = orjson.loads(self._keyring.decrypt(_purpose(session), setup))
         if not 0 <= time.time() - started <= SETUP_S:
@@ -60,7 +60,7 @@ def second_factor_pages(
     async def show_setup(
         session: Session, setup: str, problem: FormProblem | None = None, notice: str | None = None
     ) -> Response:
-        secret = enrolments.open(session, setup)
+        secret = enrolments.decrypt(session, setup)
         return await page(
             "totp_setup.html",
             status=problem.status if problem else 200,
@@ -79,7 +79,7 @@ def second_factor_pages(
         )
 
     async def begin_setup(session: Session, problem: FormProblem | None = None) -> Response:
-        return await show_setup(session, enrolments.seal(session, factors.new_totp_secret()), problem)
+        return await show_setup(session, enrolments.encrypt(session, factors.new_totp_secret()), problem)
 
     @routes.get("/totp")
     async def setup_form() -> Response:
@@ -90,7 +90,7 @@ def second_factor_pages(
         session, form = await account.submitted_form()
         setup = form.get("setup", "")
         try:
-            secret = enrolments.open(session, setup)
+            secret = enrolments.decrypt(session, setup)
         except SetupExpired:
             return await begin_setup(
                 session, FormProblem(_("The key has expired. Please add the new key to your app."))
@@ -103,14 +103,14 @@ def second_factor_pages(
             problem = FormProblem(_("This code is incorrect. Is the clock on your phone right?"))
         if problem or step is None:
             return await show_setup(session, setup, problem)
-        user = await changes.set_totp(session.user, factors.seal_totp(session.user.user_id, secret), step)
+        user = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
         return await account.restart_session(session, user, "otp", "totp") if user else see_other("/account")
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
         session, form = await account.submitted_form()
         try:
-            enrolments.open(session, form.get("setup", ""))
+            enrolments.decrypt(session, form.get("setup", ""))
         except (EncryptionError, ValueError, SetupExpired):
             return see_other("/account/totp")
         await send_code(session)

@@ -35,11 +35,24 @@ class Manifest:
     has_keys: bool
     format: int = FORMAT
 
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), indent=2).encode()
+
 
 @dataclass(frozen=True)
 class Secrets:
     master_keys: list[str]  # the newest first
     key_files: dict[str, str]  # name in ``keys/`` -> PEM
+
+    def encrypted(self, passphrase: str) -> bytes:
+        return encrypt(passphrase, json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def decrypted(cls, data: bytes, passphrase: str) -> "Secrets":
+        try:
+            return cls(**json.loads(decrypt(passphrase, data)))
+        except WrongPassphrase:
+            raise BackupError("the passphrase is wrong") from None
 
 
 @contextmanager
@@ -65,10 +78,10 @@ class ArchiveWriter:
         self._file = file
 
     def add_manifest(self, manifest: Manifest) -> None:
-        self._add(MANIFEST, json.dumps(asdict(manifest), indent=2).encode())
+        self._add(MANIFEST, manifest.to_json())
 
     def add_secrets(self, secrets: Secrets, passphrase: str) -> None:
-        self._add(SECRETS, encrypt(passphrase, json.dumps(asdict(secrets)).encode()))
+        self._add(SECRETS, secrets.encrypted(passphrase))
 
     def add_dump(self, chunks: Iterator[bytes], progress: Callable[[int], None]) -> None:
         """Streams the dump into the archive. Its size is known afterwards, so its header is written last."""
@@ -108,14 +121,11 @@ class ArchiveReader:
 
     def __init__(self, tar: tarfile.TarFile, progress: Callable[[int, int], None]) -> None:
         self._tar = tar
-        self.manifest = _manifest(self._small(MANIFEST))
+        self.manifest = parse_manifest(self._small(MANIFEST))
         self._check_digest(progress)
 
     def secrets(self, passphrase: str) -> Secrets:
-        try:
-            return Secrets(**json.loads(decrypt(passphrase, self._small(SECRETS))))
-        except WrongPassphrase:
-            raise BackupError("the passphrase is wrong") from None
+        return Secrets.decrypted(self._small(SECRETS), passphrase)
 
     def dump(self) -> Iterator[bytes]:
         file = self._member(DUMP)
@@ -160,7 +170,7 @@ def open_archive(path: Path, progress: Callable[[int, int], None]) -> Iterator[A
         raise BackupError(f"{path} is not a backup, or it is incomplete") from None
 
 
-def _manifest(data: bytes) -> Manifest:
+def parse_manifest(data: bytes) -> Manifest:
     try:
         values: dict[str, Any] = json.load(io.BytesIO(data))
         manifest = Manifest(**values)

@@ -1,15 +1,18 @@
-"""Runs pg_dump and pg_restore: those of the embedded PostgreSQL, which also read older servers."""
+"""Runs pg_dump, pg_restore and pg_basebackup: those of the embedded PostgreSQL, which also read older servers."""
 
+import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from sso.backup.errors import BackupError
 from sso.db.embedded.binaries import environment, newest_install
 
 CHUNK_BYTES = 1 << 20
+_PROGRESS = re.compile(r"\s*(\d+)/(\d+) kB")
 
 
 def dump(dsn: str) -> Iterator[bytes]:
@@ -33,7 +36,36 @@ def dump(dsn: str) -> Iterator[bytes]:
         finally:
             process.stdout.close()
             process.wait()
-        _check(process, errors, "pg_dump")
+        _check(process, _lines(errors), "pg_dump")
+
+
+def base_backup(dsn: str, folder: Path, progress: Callable[[int, int], None]) -> None:
+    """Copies the files of a running server to a new folder, with a manifest of their digests."""
+    url, variables = _without_password(dsn)
+    arguments = ["--format=plain", "--wal-method=stream", "--checkpoint=fast", "--manifest-checksums=SHA256"]
+    process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
+        [_program("pg_basebackup"), *arguments, "--progress", f"--pgdata={folder}", f"--dbname={url}"],
+        env=variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+    assert process.stderr
+    messages = []
+    try:
+        for line in process.stderr:
+            if counts := _PROGRESS.match(line):
+                progress(int(counts[1]) * 1024, int(counts[2]) * 1024)
+            else:
+                messages.append(line)
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        process.stderr.close()
+        process.wait()
+    _check(process, messages, "pg_basebackup")
 
 
 def restore(dsn: str, chunks: Iterator[bytes]) -> None:
@@ -60,17 +92,19 @@ def restore(dsn: str, chunks: Iterator[bytes]) -> None:
             raise
         finally:
             process.wait()
-        _check(process, errors, "pg_restore")
+        _check(process, _lines(errors), "pg_restore")
 
 
-def _check(process: "subprocess.Popen[bytes]", errors: IO[bytes], name: str) -> None:
+def _lines(errors: IO[bytes]) -> list[str]:
+    errors.seek(0)
+    return errors.read().decode(errors="replace").splitlines()
+
+
+def _check(process: "subprocess.Popen[Any]", lines: list[str], name: str) -> None:
     if process.returncode == 0:
         return
-    errors.seek(0)
-    lines = errors.read().decode(errors="replace").splitlines()
-    reason = next(
-        (line for line in lines if "error" in line), lines[-1] if lines else f"exit code {process.returncode}"
-    )
+    last = lines[-1] if lines else f"exit code {process.returncode}"
+    reason = next((line for line in lines if "error" in line), last).strip()
     raise BackupError(f"{name} failed: {reason.removeprefix(f'{name}: ')}")
 
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "backup": "Write the database and the keys to a file.",
     "restore": "Restore a backup into an empty database.",
     "migrate": "Upgrade the database schema to this version of the program.",
+    "upgrade-db": "Upgrade the embedded database to a new major version of PostgreSQL.",
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
     "app": "Manage applications: keys, service JWTs, e-mail secrets.",
@@ -41,7 +42,7 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"sso.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"sso.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -4,34 +4,72 @@ from pathlib import Path
 
 import click
 
+from sso.backup.base_backup import create_base_backup
 from sso.backup.create import create_backup
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.passphrase import passphrase_option, read_passphrase
 from sso.cli.progress import Progress
+from sso.config import Settings
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--base",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Instead of FILE: write a base backup for point-in-time recovery to this folder.",
+)
 @passphrase_option
 @click.option("--no-keys", is_flag=True, help="Leave the master key out. Keep it elsewhere: secrets need it.")
 @click.pass_context
-def command(ctx: click.Context, file: Path, passphrase_file: Path | None, no_keys: bool) -> None:
+def command(
+    ctx: click.Context, file: Path | None, folder: Path | None, passphrase_file: Path | None, no_keys: bool
+) -> None:
     """Write the database and the keys to FILE, while the service runs.
 
     The backup is one consistent snapshot. The keys in it are encrypted with a passphrase, which is asked for at the
     terminal or read from a file. Restore it with `sso restore`.
 
+    With --base, the files of the embedded PostgreSQL are copied to a folder. Together with the archive of
+    SSO_WAL_ARCHIVE they can be restored to any later moment.
+
     \b
-    Example:
+    Examples:
       sso backup /backups/sso-$(date +%F).backup --passphrase-file /etc/sso/backup-passphrase
+      sso backup --base /backups/base-$(date +%F) --passphrase-file /etc/sso/backup-passphrase
     """
-    if file.exists():
-        raise CommandFailure(f"{file} exists: choose another name")
+    target = file or folder
+    if target is None or (file and folder):
+        raise click.UsageError("give either FILE or --base FOLDER")
+    if target.exists():
+        raise CommandFailure(f"{target} exists: choose another name")
     settings = settings_of(ctx)
+    if folder and settings.database_url is not None:
+        raise CommandFailure("--base is for the embedded PostgreSQL: use pg_basebackup with SSO_DATABASE_URL")
     passphrase = None if no_keys else read_passphrase(passphrase_file, confirm=True)
+    if file:
+        _write_file(settings, file, passphrase)
+    else:
+        _write_base(settings, target, passphrase)
+
+
+def _write_file(settings: Settings, file: Path, passphrase: str | None) -> None:
     progress = Progress("dumping the database")
     with running_database(settings) as dsn:
         manifest = create_backup(settings, dsn, file, passphrase, progress.bytes)
     progress.done()
     keys = "with" if manifest.has_keys else "WITHOUT"
     click.echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB, schema {manifest.schema}, {keys} keys")
+
+
+def _write_base(settings: Settings, folder: Path, passphrase: str | None) -> None:
+    progress = Progress("copying the database")
+    with running_database(settings) as dsn:
+        manifest = create_base_backup(settings, dsn, folder, passphrase, progress.bytes)
+    progress.done()
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    keys = "with" if manifest.has_keys else "WITHOUT"
+    click.echo(f"{folder}: {size / 1e6:.1f} MB, PostgreSQL {manifest.postgres}, {keys} keys")
+    if settings.wal_archive is None:
+        click.echo("SSO_WAL_ARCHIVE is not set: it can be restored to this moment only, not to later ones", err=True)

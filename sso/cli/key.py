@@ -9,7 +9,8 @@ from sso.config import Settings
 from sso.core.encryption import MasterKey
 from sso.core.keys import ALGORITHMS, CHEAP
 from sso.keys.reseal import Reseal
-from sso.keys.store import LEAD_S, LastKey, StoredKey
+from sso.keys.rotation import LEAD_S, LastKey
+from sso.keys.store import StoredKey
 from sso.services import Services
 
 PROGRESS_EVERY = 10_000  # values between progress lines if the output is not a terminal
@@ -30,7 +31,7 @@ def list_keys(ctx: click.Context) -> None:
     """List the signing keys: kid, algorithm and state."""
 
     async def work(services: Services) -> list[StoredKey]:
-        await services.key_store.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
+        await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
         return await services.key_store.all()
 
     keys = with_services(ctx, work)
@@ -62,7 +63,7 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
 
     async def work(services: Services) -> str:
         await write_audit_entry(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
-        return await services.key_store.rotate(algorithm, _longest_token(services.settings), side=side)
+        return await services.key_rotation.rotate(algorithm, _longest_token(services.settings), side=side)
 
     click.echo(f"{with_services(ctx, work)} is published and signs in {LEAD_S} seconds")
 
@@ -78,7 +79,7 @@ def retire(ctx: click.Context, kid: str) -> None:
             return False
         await write_audit_entry(services, "signing_key.retire", kid, {"retired": True})
         try:
-            return await services.key_store.retire(kid)
+            return await services.key_rotation.retire(kid)
         except LastKey:
             raise CommandFailure(
                 "this is the key that signs: create another one first, with `sso key rotate [--side]`"

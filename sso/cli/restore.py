@@ -1,32 +1,65 @@
 """sso restore"""
 
+import datetime
 from pathlib import Path
 
 import click
 
 from sso.backup import restore
 from sso.backup.archive import open_archive
-from sso.cli.context import running_database, settings_of
+from sso.backup.base_backup import open_base_backup
+from sso.backup.point_in_time import find_wal, restore_base
+from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.passphrase import passphrase_option, read_passphrase
 from sso.cli.progress import Progress
+from sso.cli.types import past_time
+from sso.config import Settings
 from sso.db.migrate import HEAD
+
+NO_KEYS = "the backup has no keys: bring back the master key before you start the service"
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+@click.option(
+    "--base",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Instead of FILE: restore this base backup, and replay the archive of SSO_WAL_ARCHIVE.",
+)
+@click.option("--until", type=past_time, help="With --base: stop at this moment, such as '2026-11-15 12:00:00+00'.")
 @passphrase_option
 @click.pass_context
-def command(ctx: click.Context, file: Path, passphrase_file: Path | None) -> None:
+def command(
+    ctx: click.Context,
+    file: Path | None,
+    folder: Path | None,
+    until: datetime.datetime | None,
+    passphrase_file: Path | None,
+) -> None:
     """Restore a backup into an empty data directory or an empty database.
 
     Everything that was used or revoked after the backup is as it was before: sessions and tokens that ended since then
     are valid again. If that matters, rotate the signing key and sign users out.
 
     \b
-    Example:
+    Examples:
       SSO_DATA_DIR=/var/lib/sso-restored sso restore /backups/sso-2026-11-15.backup
+      SSO_DATA_DIR=/var/lib/sso-restored SSO_WAL_ARCHIVE=/backups/wal sso restore --base /backups/base-2026-11-15 \\
+          --until '2026-11-15 12:00:00+00'
     """
+    if (file is None) == (folder is None):
+        raise click.UsageError("give either FILE or --base FOLDER")
+    if until and not folder:
+        raise click.UsageError("--until needs --base FOLDER: a file has one moment only")
     settings = settings_of(ctx)
+    if file:
+        _restore_file(settings, file, passphrase_file)
+    elif folder:
+        _restore_base(settings, folder, until, passphrase_file)
+
+
+def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None) -> None:
     checking, restoring = Progress("checking the backup"), Progress("restoring the database")
     with open_archive(file, checking.bytes) as archive:
         checking.done()
@@ -43,4 +76,28 @@ def command(ctx: click.Context, file: Path, passphrase_file: Path | None) -> Non
             restore.restore_keys(settings, secrets)
     click.echo(f"restored the backup of {archive.manifest.created}; the database is at schema {HEAD}")
     if not has_keys:
-        click.echo("the backup has no keys: bring back the master key before you start the service", err=True)
+        click.echo(NO_KEYS, err=True)
+
+
+def _restore_base(
+    settings: Settings, folder: Path, until: datetime.datetime | None, passphrase_file: Path | None
+) -> None:
+    if settings.database_url is not None:
+        raise CommandFailure("--base is for the embedded PostgreSQL: unset SSO_DATABASE_URL")
+    backup = open_base_backup(folder)
+    secrets = None
+    if backup.manifest.has_keys:
+        secrets = backup.secrets(read_passphrase(passphrase_file, confirm=False))
+    restore.check_keys(settings, secrets)
+    wal = find_wal(backup, settings.wal_archive, until)
+    click.echo(f"restoring into {settings.data_dir}, with WAL from {wal or 'the base backup only'}", err=True)
+    copying, replaying = Progress("copying the base backup"), Progress("replaying changes")
+    last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show)
+    replaying.done()
+    if secrets is not None:
+        restore.restore_keys(settings, secrets)
+    moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
+    click.echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
+    click.echo("make a new base backup when the service runs: the archive continues from here", err=True)
+    if secrets is None:
+        click.echo(NO_KEYS, err=True)

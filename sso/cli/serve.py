@@ -22,7 +22,7 @@ from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.config import ConfigError, Settings, load
 from sso.core.bind_address import Bind, parse_binds
 from sso.core.encryption import EncryptionError
-from sso.db.embedded import Embedded, EmbeddedError, join
+from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.handover import offer_listeners
@@ -73,6 +73,8 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
         drop_privileges(settings.user, settings.data_dir, binds)
         if listeners.metrics:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
+        if settings.database_url is None and set_wal_archive(settings.data_dir, settings.wal_archive):
+            log.warning("embedded_postgres.archiving_disabled", reason="SSO_WAL_ARCHIVE is no longer set")
         dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker))
         if document is not None:
             _apply_first(ctx, document)

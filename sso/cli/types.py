@@ -18,3 +18,16 @@ def unix_time(typed: str) -> int:
     except ValueError:
         raise click.BadParameter("expected Unix seconds, or a date such as 2030-12-31 or 2030-12-31T18:00Z") from None
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
+
+
+def past_time(typed: str) -> datetime:
+    """Converts an ISO 8601 time with a time zone."""
+    try:
+        time = datetime.fromisoformat(typed)
+    except ValueError:
+        raise click.BadParameter("expected a time such as 2026-11-15 12:00:00+00") from None
+    if time.tzinfo is None:
+        raise click.BadParameter("expected a time zone at the end: +00 for UTC")
+    if time > datetime.now(UTC):
+        raise click.BadParameter("expected a time in the past")
+    return time

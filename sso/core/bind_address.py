@@ -6,7 +6,7 @@ import re
 import socket
 from dataclasses import dataclass, replace
 
-# Names may hold an underscore: container networks give such names to their services.
+# Host names may contain underscores: container networks use such names.
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
 _LOOKS_V4 = re.compile(r"[0-9.]+")
 _UNIX_PATH_MAX = 107  # bytes in sockaddr_un, without the closing NUL
@@ -18,33 +18,33 @@ class Bind:
 
     host: str = ""
     port: int = 0
-    path: str = ""  # set for a unix socket only; host and port then say nothing
+    path: str = ""  # set for a unix socket only; host and port are then unused
 
     def __str__(self) -> str:
         return self.url_host() or f"unix:{self.path}"
 
     def url_host(self) -> str | None:
-        """The host part of a URL that leads here; a unix socket has none."""
+        """Returns the host part of a URL for this address; None for a unix socket."""
         if self.path:
             return None
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def bound(self, listener: socket.socket) -> "Bind":
-        """The same address with the port that was really taken, for port 0."""
+        """Returns the address with the actual port of the listener, for port 0."""
         return self if self.path else replace(self, port=listener.getsockname()[1])
 
 
 def parse_binds(text: str) -> tuple[Bind, ...]:
-    """Several addresses separated by commas (so the path of a unix socket cannot hold one)."""
+    """Returns the addresses of a comma-separated list. The path of a unix socket cannot contain a comma."""
     binds = tuple(parse_bind(part.strip()) for part in text.split(","))
-    for at, bind in enumerate(binds):
-        if bind in binds[:at] and (bind.path or bind.port):
+    for index, bind in enumerate(binds):
+        if bind in binds[:index] and (bind.path or bind.port):
             raise ValueError(f"{bind} is given twice")
     return binds
 
 
 def parse_bind(text: str) -> Bind:
-    """`host:port`, `[v6]:port` or `unix:/path`. Port 0 means any free one."""
+    """Returns the address of `host:port`, `[v6]:port` or `unix:/path`. Port 0 means any free port."""
     if text.startswith("unix:"):
         return Bind(path=_path(text, text.removeprefix("unix:")))
     host, colon, port = text.rpartition(":")
@@ -82,7 +82,7 @@ def _host(text: str, host: str) -> str:
 
 
 def _port(text: str, port: str) -> int:
-    # int() alone would also take "+80", " 80", "8_0" and the digits of other scripts.
+    # int() alone would also accept "+80", " 80", "8_0" and the digits of other scripts.
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise ValueError(f"{text!r}: the port must be a number from 0 to 65535")
     return int(port)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sso.core.ids import digest
 from sso.core.keys import UnusableKey, load_rsa_der, load_rsa_public, public_der, verify_rsa_signature
 from sso.core.net import Address
-from sso.core.verification import VerificationPool
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.model import GameSessionData
 
 
@@ -39,7 +39,7 @@ async def verify_proof(
     session: GameSessionData,
     evidence: ClientEvidence,
     location_url: str,
-    pool: VerificationPool,
+    pool: SignatureVerificationPool,
     *,
     address_suffices: bool = False,
 ) -> ProofFailure | None:
@@ -78,7 +78,7 @@ def _verify_key(registered: bytes | None, text: str) -> ProofFailure | None:
 
 
 async def _verify_signature(
-    registered: bytes | None, evidence: ClientEvidence, signature: str, pool: VerificationPool
+    registered: bytes | None, evidence: ClientEvidence, signature: str, pool: SignatureVerificationPool
 ) -> ProofFailure | None:
     if registered is None:
         return ProofFailure("signature without a registered key", "no key", "a signature")

@@ -9,7 +9,7 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
-from sso.gsid.link import EMPTY, Link
+from sso.gsid.login_link import EMPTY_LINK, LoginLink
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
 from sso.gsid.session_store import GameSessionStore, SessionOnPage
 
@@ -42,7 +42,7 @@ class Confirmation:
         self._applications = applications
         self._game_admin = game_admin
 
-    async def view(self, gsid: str, link: Link = EMPTY) -> ConfirmationView:
+    async def view(self, gsid: str, link: LoginLink = EMPTY_LINK) -> ConfirmationView:
         """Raises NoSession if the session does not exist or has ended, BadLink if a needed link value is invalid."""
         stored = await self._read(gsid)
         snapshot = stored.snapshot
@@ -66,7 +66,7 @@ class Confirmation:
             parameters=link.parameters(values),
         )
 
-    async def is_allowed(self, gsid: str, user: User, link: Link = EMPTY) -> bool:
+    async def is_allowed(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
         """Whether the user may log in to the session's applications."""
         session = (await self._read(gsid)).session
         return await self._may_log_in((await self._link_values(session, link)).apply_to(session), user)
@@ -75,7 +75,7 @@ class Confirmation:
         """Whether the game that gets this login can use administrative rights of the user."""
         return self._game_admin and await self._applications.is_administrator(user, address)
 
-    async def confirm(self, gsid: str, user: User, link: Link = EMPTY) -> bool:
+    async def confirm(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
         """Confirms the session. Returns False if it is no longer pending or the user may not log in there."""
         session = (await self._read(gsid)).session
         values = await self._link_values(session, link)
@@ -97,7 +97,7 @@ class Confirmation:
             raise NoSession
         return stored
 
-    async def _link_values(self, session: GameSessionData, link: Link) -> LinkValues:
+    async def _link_values(self, session: GameSessionData, link: LoginLink) -> LinkValues:
         values = link.values_for(session)
         for name, application_id in (("app_id", values.app_id), ("gapp_id", values.gapp_id)):
             if application_id:

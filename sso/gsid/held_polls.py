@@ -4,7 +4,7 @@ import structlog
 import trio
 
 from sso.db.errors import DatabaseError
-from sso.db.isolate import isolate_failures
+from sso.db.failing_rows import isolate_failing_rows
 from sso.db.notifications import Notifications
 from sso.gsid.model import Poll
 from sso.gsid.poll_store import PollStore
@@ -40,7 +40,7 @@ class HeldPolls:
             task_status.started()
             async for _ in scan_signals:
                 try:
-                    await isolate_failures(self._wake_changed, list(self._held), self._wake_after_failure)
+                    await isolate_failing_rows(self._wake_changed, list(self._held), self._wake_after_failure)
                 except DatabaseError as error:
                     log.warning("gsid.scan_failed", reason=str(error))
 

@@ -12,7 +12,7 @@ from sso.accounts.sessions import Session
 from sso.core.net import Address
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.errors import NoSession
-from sso.gsid.link import Link
+from sso.gsid.login_link import LoginLink
 from sso.gsid.model import OPENED
 
 NO_PARAMETERS: Mapping[str, str] = {}
@@ -58,7 +58,7 @@ class GameLoginFlow:
     async def complete(self, session: Session) -> str:
         """Confirms the session. Returns the path of the page that shows whether that succeeded."""
         with suppress(NoSession):
-            await self.confirmation.confirm(self.view.gsid, session.user, Link.from_form(self.view.parameters))
+            await self.confirmation.confirm(self.view.gsid, session.user, LoginLink.from_form(self.view.parameters))
         return self.continue_path
 
 
@@ -78,7 +78,7 @@ class GameLoginFlows:
         if len(gsids) > 1:
             raise NoSession
         assert query is not None
-        view = await self._confirmation.view(gsids[0], Link.from_query(query[1]))
+        view = await self._confirmation.view(gsids[0], LoginLink.from_query(query[1]))
         await self._confirmation.set_stage(view.gsid, OPENED)
         return GameLoginFlow(view, self._confirmation)
 

@@ -5,8 +5,8 @@ from quart import Blueprint, Response, request
 from sso.accounts.sessions import Session
 from sso.accounts.visitor import Visitor
 from sso.gsid.confirm import Confirmation, ConfirmationView
-from sso.gsid.link import Link
 from sso.gsid.login_flow import decision_path, session_path
+from sso.gsid.login_link import LoginLink
 from sso.web import language
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
@@ -31,7 +31,7 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
     @routes.get(PATH)
     async def decide(gsid: str) -> Response:
         session = await visitor.session()
-        link = Link.from_query(request.query_string.decode("latin-1"))
+        link = LoginLink.from_query(request.query_string.decode("latin-1"))
         if session is None:
             return see_other(session_path(gsid, link.unchecked))
         view = await confirmation.view(gsid, link)
@@ -69,13 +69,13 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             return see_other(decision_path(gsid, link.unchecked))
         return await show_outcome("stopped", view, session)
 
-    async def read_decision() -> tuple[Session | None, Link]:
+    async def read_decision() -> tuple[Session | None, LoginLink]:
         """Returns the session of the user who pressed the button, and the link parameters that the page showed."""
         form = await form_fields()
         session = await visitor.session()
         if session:
             check_csrf(session.secret, form.get("csrf"))
-        link = Link.from_form(form)
+        link = LoginLink.from_form(form)
         language.use_ui_locales(link.lang)
         return session, link
 

@@ -63,7 +63,7 @@ _START = BatchStatement(
 # An older poll of the same session may be in the same batch: only the newest one gets the claim.
 _CLAIM = BatchStatement(
     f"""
-    WITH item AS (
+    WITH item AS ( -- the polls
         SELECT * FROM {{items}}
     ), claimable AS ( -- the sessions, locked in key order
         SELECT item.n, s.gsid FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
@@ -91,7 +91,7 @@ _CLAIM = BatchStatement(
 # The poll's number is used up, so that a claim which may still be running finds nothing. A session that the game has
 # closed meanwhile stays closed.
 _RELEASE_CLAIM = Statement(
-    f"""WITH released AS (
+    f"""WITH released AS ( -- the session, if no newer poll exists
         UPDATE game_sessions SET poll = poll + 1, claimed_poll = NULL,
             status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
         WHERE gsid = :gsid AND poll = :number

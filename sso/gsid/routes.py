@@ -22,7 +22,7 @@ from sso.gsid.session_request import (
 )
 from sso.gsid.wiring import BASE, GameLogin
 from sso.web.client_connection import ClientConnection, client_connection
-from sso.web.deferred import DeferredResponse
+from sso.web.deferred_response import DeferredResponse
 from sso.web.request import (
     MAX_BODY,
     UnknownClient,

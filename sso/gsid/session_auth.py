@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from sso.accounts.ports import ApplicationDirectory
 from sso.core.errors import Forbidden
-from sso.core.verification import VerificationPool
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.client_proof import ProofFailure, verify_proof
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.model import GameSessionData, SessionSnapshot, gsid_or_empty
@@ -27,7 +27,7 @@ class SessionAuthenticator:
         sessions: GameSessionStore,
         applications: ApplicationDirectory,
         violations: Violations,
-        pool: VerificationPool,
+        pool: SignatureVerificationPool,
         location_url: str,
     ) -> None:
         self._sessions = sessions

@@ -49,14 +49,14 @@ _CREATE = Statement(
     RETURNING CAST(floor(extract(epoch FROM created)) AS bigint)"""
 )
 _CLOSE = Statement(
-    f"""WITH closed AS (
+    f"""WITH closed AS ( -- the session, unless it had expired
         UPDATE game_sessions SET state = :state,
             status = CASE WHEN status IN ('pending', 'confirmed') THEN 'closed' ELSE status END
         WHERE gsid = :gsid AND (ends > now() OR status NOT IN ('pending', 'confirmed')) RETURNING gsid
     ) SELECT gsid, {NOTIFY_BOTH} FROM closed"""  # noqa: S608 - fixed texts
 )
 _CONFIRM = Statement(
-    f"""WITH confirmed AS (
+    f"""WITH confirmed AS ( -- the session, if it was pending and the user is valid
         UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
             valid_from = u.valid_from,
             app_id = CASE WHEN s.app_id = 0 THEN :app_id ELSE s.app_id END,
@@ -71,13 +71,13 @@ _CONFIRM = Statement(
     ) SELECT gsid, {NOTIFY_BOTH} FROM confirmed"""  # noqa: S608 - fixed texts
 )
 _DENY = Statement(
-    f"""WITH denied AS (
+    f"""WITH denied AS ( -- the session, if it was pending
         UPDATE game_sessions SET status = 'denied', stage = 'denied'
         WHERE gsid = :gsid AND status = 'pending' AND ends > now() RETURNING gsid
     ) SELECT gsid, {NOTIFY_BOTH} FROM denied"""  # noqa: S608 - fixed texts
 )
 _SET_STAGE = Statement(
-    f"""WITH updated AS (
+    f"""WITH updated AS ( -- the session, if the stage is new
         UPDATE game_sessions SET stage = :stage
         WHERE gsid = :gsid AND status = 'pending' AND ends > now() AND stage <> :stage
             AND (:stage <> 'opened' OR stage = '') RETURNING gsid

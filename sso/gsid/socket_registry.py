@@ -11,7 +11,7 @@ import trio
 
 from sso.core.ids import record_id
 from sso.db.errors import DatabaseError
-from sso.db.isolate import isolate_failures
+from sso.db.failing_rows import isolate_failing_rows
 from sso.gsid.model import DELIVERED, SESSION_EXPIRED
 from sso.gsid.socket_store import SocketSession, SocketStore
 
@@ -121,7 +121,9 @@ class SocketRegistry:
         clients = [client for client in self._clients if not client.closing]
         for start in range(0, len(clients), MAX_BATCH):
             try:
-                await isolate_failures(self._heartbeat_batch, clients[start : start + MAX_BATCH], _close_after_failure)
+                await isolate_failing_rows(
+                    self._heartbeat_batch, clients[start : start + MAX_BATCH], _close_after_failure
+                )
             except DatabaseError as error:  # the sockets stay open until the next heartbeat
                 log.warning("gsid.heartbeat_failed", reason=str(error))
 

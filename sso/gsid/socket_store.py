@@ -12,7 +12,7 @@ from sso.gsid.model import CONFIRMED, PENDING, SessionSnapshot
 from sso.gsid.session_store import NOTIFY_POLL, NOTIFY_SOCKET, SNAPSHOT_COLUMNS
 
 _ATTACH = Statement(
-    f"""WITH attached AS (
+    f"""WITH attached AS ( -- the session, unless it has ended
         UPDATE game_sessions s SET socket = :socket, last_seen = now()
         WHERE s.gsid = :gsid AND s.ends > now() AND s.status IN ('pending', 'confirmed')
         RETURNING s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
@@ -40,7 +40,7 @@ _HEARTBEAT = Statement(
     FROM locked WHERE is_current IS NOT TRUE"""  # noqa: S608 - fixed texts
 )
 _CANCEL = Statement(
-    f"""WITH cancelled AS (
+    f"""WITH cancelled AS ( -- the session, if this is its current socket
         UPDATE game_sessions SET socket = NULL, cancels = cancels + 1
         WHERE gsid = :gsid AND socket = :socket RETURNING gsid
     ) SELECT gsid, {NOTIFY_POLL} FROM cancelled"""  # noqa: S608 - fixed texts

@@ -28,9 +28,9 @@ TOO_MANY = ProofFailure("blocked", f"at most {MAX_RECORDED_REFUSALS} refused req
 UNKNOWN_ADDRESS = ProofFailure("unknown address", "an address", "none")
 
 _RECORD = BatchStatement(
-    f"""WITH item AS (
+    f"""WITH item AS ( -- the violations
         SELECT * FROM {{items}}
-    ), recorded AS (
+    ), recorded AS ( -- their new rows
         INSERT INTO game_violations (id, gsid, reason, expected, found, address, expires)
         SELECT id, gsid, reason, expected, found, address, now() + interval '{RETENTION_DAYS} days'
         FROM item RETURNING id

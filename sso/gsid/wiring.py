@@ -6,7 +6,7 @@ from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.ports import ApplicationDirectory
 from sso.config import Settings
 from sso.core.net import Network
-from sso.core.verification import VerificationPool
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.db.notifications import Notifications
 from sso.gsid.backpressure import Backpressure
@@ -58,7 +58,7 @@ def build(
     notifications: Notifications,
     authentication_data: AuthenticationDataIssuer,
     applications: ApplicationDirectory,
-    verifications: VerificationPool,
+    verifications: SignatureVerificationPool,
 ) -> GameLogin:
     sessions = GameSessionStore(database, settings.gsid_ttl_s, settings.gsid_max_s)
     poll_store = PollStore(database, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)

@@ -5,6 +5,7 @@ published, so that no token has a ``kid`` that another process does not know yet
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -23,7 +24,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class _Member:
+class _LoadedKey:
     signer: Signer
     public: PublicKey
     public_pem: str
@@ -36,8 +37,8 @@ class KeySet:
     def __init__(self, store: KeyStore, keyring: Keyring) -> None:
         self._store = store
         self._keyring = keyring
-        self._members: dict[str, _Member] = {}
-        self._chains: dict[str, list[_Member]] = {}  # by algorithm, "" for the main keys; the newest signer last
+        self._keys: dict[str, _LoadedKey] = {}
+        self._chains: dict[str, list[_LoadedKey]] = {}  # by algorithm, "" for the main keys; the newest signer last
         self._unusable: set[str] = set()  # kids that have been logged
         self.jwks = b'{"keys":[]}'
 
@@ -48,57 +49,54 @@ class KeySet:
         """
         now = trio.current_time()
         chain = self._chains.get(algorithm) or self._chains[""]
-        return next((member for member in reversed(chain) if member.starts_at <= now), chain[0]).signer
+        return next((key for key in reversed(chain) if key.starts_at <= now), chain[0]).signer
 
     def find(self, kid: str) -> PublicKey | None:
-        member = self._members.get(kid)
-        return member.public if member else None
+        key = self._keys.get(kid)
+        return key.public if key else None
 
     def find_signer(self, kid: str) -> Signer | None:
         """Returns the key with this id as a signer, to verify tokens that this service has signed."""
-        member = self._members.get(kid)
-        return member.signer if member else None
+        key = self._keys.get(kid)
+        return key.signer if key else None
 
     def find_pem(self, kid: str) -> str | None:
-        member = self._members.get(kid)
-        return member.public_pem if member else None
+        key = self._keys.get(kid)
+        return key.public_pem if key else None
 
     def algorithms(self) -> list[str]:
         """Returns the algorithms of all published keys."""
-        return sorted({member.signer.algorithm for member in self._members.values()})
+        return sorted({key.signer.algorithm for key in self._keys.values()})
 
     async def load(self) -> None:
         """Reads the published keys. Logs and skips unusable keys. Raises EncryptionError if no key can sign."""
-        known = self._members
-        members: dict[str, _Member] = {}
+        loaded: dict[str, _LoadedKey] = {}
         reason = "there is no signing key"
-        for key in await self._store.published():
+        for stored in await self._store.published():
             try:
-                members[key.kid] = self._member(key, known.get(key.kid))
+                loaded[stored.kid] = self._keys.get(stored.kid) or self._load_key(stored)
             except Exception as error:  # a damaged row must not affect the other keys
                 reason = str(error)
-                if key.kid not in self._unusable:
-                    log.error("keys.decryption_failed", kid=key.kid, reason=reason)
-                    self._unusable.add(key.kid)
-        chains: dict[str, list[_Member]] = {}
-        for member in sorted(members.values(), key=lambda member: member.starts_at):
-            chains.setdefault(member.signer.algorithm if member.side else "", []).append(member)
+                if stored.kid not in self._unusable:
+                    log.error("keys.decryption_failed", kid=stored.kid, reason=reason)
+                    self._unusable.add(stored.kid)
+        chains: dict[str, list[_LoadedKey]] = {}
+        for key in sorted(loaded.values(), key=attrgetter("starts_at")):
+            chains.setdefault(key.signer.algorithm if key.side else "", []).append(key)
         if "" not in chains:
             raise EncryptionError(reason)
-        self._members, self._chains = members, chains
-        self.jwks = orjson.dumps({"keys": [member.jwk for member in members.values()]})
+        self._keys, self._chains = loaded, chains
+        self.jwks = orjson.dumps({"keys": [key.jwk for key in loaded.values()]})
 
-    def _member(self, key: StoredKey, known: _Member | None) -> _Member:
-        if known is not None:
-            return known
-        private = key_material.load_private(self._keyring.decrypt(purpose(key.kid), key.private_sealed))
+    def _load_key(self, stored: StoredKey) -> _LoadedKey:
+        private = key_material.load_private(self._keyring.decrypt(purpose(stored.kid), stored.private_sealed))
         public = private.public_key()
-        if key_material.algorithm_of(public) != key.algorithm:
+        if key_material.algorithm_of(public) != stored.algorithm:
             raise key_material.UnusableKey("the key does not match its algorithm")
-        signer = Signer(key.kid, private, key.algorithm)
-        starts_at = trio.current_time() + key.starts_in
-        jwk = key_material.public_jwk(public, key.kid)
-        return _Member(signer, public, key.public_pem, key.side, starts_at, jwk)
+        signer = Signer(stored.kid, private, stored.algorithm)
+        starts_at = trio.current_time() + stored.starts_in
+        jwk = key_material.public_jwk(public, stored.kid)
+        return _LoadedKey(signer, public, stored.public_pem, stored.side, starts_at, jwk)
 
     async def run(
         self, notifications: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED

@@ -1,7 +1,7 @@
-"""Changing the master key: every sealed (encrypted) value of the database is opened and sealed with the new key.
+"""Changing the master key: every sealed value of the database is decrypted, and encrypted with the new key.
 
 Values are replaced in small transactions, so that rows are locked briefly and an interrupted change can be resumed.
-A value is replaced only if it is still the one that was opened (compare-and-set).
+A value is replaced only if it is still the one that was read (compare-and-set).
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +31,7 @@ def _report(progress: Progress, before: int, done: int) -> None:
 
 
 class ResealIncomplete(EncryptionError):
-    """Some values are still sealed with an old key; the others have been replaced."""
+    """Some values are still encrypted with an old key; the others have been replaced."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Reseal:
         self._keyring = keyring
 
     async def run(self, progress: Progress = lambda _: None) -> int:
-        """Seals all values with the first key. Returns the number of values that were sealed with another key.
+        """Encrypts all values with the first key. Returns the number of values that had another key.
 
-        Raises ResealIncomplete if some values cannot be opened, or if other transactions keep them locked.
+        Raises ResealIncomplete if some values cannot be decrypted, or if other transactions keep them locked.
         """
         total = 0
         deadline = trio.current_time() + MAX_STALL_S
@@ -84,7 +84,7 @@ class Reseal:
         return total
 
     async def count_outdated(self) -> int:
-        """Returns the number of values that are not sealed with the first key."""
+        """Returns the number of values that are not encrypted with the first key."""
         return len([value async for value in self._old_values()])
 
     async def _pass(self, progress: Progress) -> _Pass:
@@ -102,7 +102,7 @@ class Reseal:
         return result
 
     async def _old_values(self) -> AsyncIterator[SealedValue]:
-        """Yields the values that are not sealed with the first key, ordered by table, column and key."""
+        """Yields the values that are not encrypted with the first key, ordered by table, column and key."""
         first = self._keyring.keys[0].id
         for table, column in sealed_columns():
             rows = await self._database.rows(_page_statement(table, column), first=first)

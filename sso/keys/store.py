@@ -1,55 +1,24 @@
-"""Signing keys in the database. Each method is one transaction."""
+"""The signing keys in the database."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sso.core import keys as key_material
-from sso.core.encryption import Keyring, column_purpose
+from sso.core.encryption import column_purpose
 from sso.db.database import Database
-from sso.db.notifications import notify
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
 
-TOPIC = "keys"
-LEAD_S = 15  # from the publication of a new key until it signs
-VERIFY_EXPIRED_S = 30 * 86400  # some operations accept JWTs that have expired this long ago
+TOPIC = "keys"  # the notification that the keys have changed
 
 _SELECT = """SELECT kid, algorithm, side, public_pem, private_sealed, created, signs_from, published_until, retired,
     CAST(EXTRACT(EPOCH FROM signs_from - now()) AS float) AS starts_in,
     retired IS NULL AND (published_until IS NULL OR published_until > now()) AS published
     FROM signing_keys"""
 _ALL = Statement(f"{_SELECT} ORDER BY signs_from, kid")
-_PUBLISHED = Statement(
+PUBLISHED = Statement(
     f"""{_SELECT} WHERE retired IS NULL AND (published_until IS NULL OR published_until > now())
     ORDER BY signs_from, kid"""
 )
-_LOCK = Statement("SELECT pg_advisory_xact_lock(7350912)")
-# A chain is a sequence of keys that replace each other: the main keys, or the side keys of one algorithm.
-_CHAIN = "side = CAST(:side AS boolean) AND (NOT side OR algorithm = CAST(:algorithm AS text))"
-_COUNT_SIGNERS = Statement(
-    f"SELECT count(*) FROM signing_keys WHERE retired IS NULL AND published_until IS NULL AND {_CHAIN}"  # noqa: S608 - constant SQL
-)
-_ADD = Statement(
-    """INSERT INTO signing_keys (kid, algorithm, side, public_pem, private_sealed, signs_from)
-    VALUES (:kid, :algorithm, :side, :public_pem, :private_sealed, now() + make_interval(secs => :delay))"""
-)
-_SUPERSEDE = Statement(
-    f"""UPDATE signing_keys SET published_until = now() + make_interval(secs => :keep)
-    WHERE kid <> :kid AND published_until IS NULL AND {_CHAIN}"""  # noqa: S608 - constant SQL
-)
-_COUNT_OTHER_SIGNERS = Statement(
-    """SELECT count(*) FROM signing_keys k, signing_keys other
-    WHERE k.kid = :kid AND other.kid <> k.kid AND other.retired IS NULL AND other.published_until IS NULL
-        AND other.side = k.side AND (NOT k.side OR other.algorithm = k.algorithm)"""
-)
-_COUNT_BY_KID = Statement("SELECT count(*) FROM signing_keys WHERE kid = :kid")
-_RETIRE = Statement("UPDATE signing_keys SET retired = now() WHERE kid = :kid AND retired IS NULL RETURNING kid")
-
-
-class LastKey(Exception):
-    """The key is the only signer of its chain and cannot be retired."""
 
 
 @dataclass(frozen=True)
@@ -72,78 +41,15 @@ def purpose(kid: str) -> str:
 
 
 class KeyStore:
-    def __init__(self, database: Database, keyring: Keyring) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._keyring = keyring
 
     async def published(self) -> list[StoredKey]:
         """Returns the published keys, the newest signer last."""
-        return [_stored(row) for row in await self._database.rows(_PUBLISHED)]
+        return [_stored(row) for row in await self._database.rows(PUBLISHED)]
 
     async def all(self) -> list[StoredKey]:
         return [_stored(row) for row in await self._database.rows(_ALL)]
-
-    async def ensure_signing_keys(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
-        """Creates the main key, and a side key for each algorithm of ``sides``, if missing. May run concurrently."""
-
-        async def work(tx: Transaction) -> None:
-            await tx.value(_LOCK)
-            # If the service is already running, its processes must load a new key before it signs.
-            delay = float(LEAD_S) if await tx.value(_COUNT_SIGNERS, side=False, algorithm=algorithm) else 0.0
-            for name, side in ((algorithm, False), *((name, True) for name in sides)):
-                if not await tx.value(_COUNT_SIGNERS, side=side, algorithm=name):
-                    await self._add(tx, name, side=side, delay=delay)
-
-        await self._database.transaction(work)
-
-    async def rotate(self, algorithm: str, longest_token_s: int, *, side: bool = False) -> str:
-        """Adds a key that signs after LEAD_S seconds and returns its id.
-
-        The keys before it stay published until the tokens that they signed are no longer accepted.
-        """
-
-        async def work(tx: Transaction) -> str:
-            await tx.value(_LOCK)
-            for row in await tx.rows(_PUBLISHED):
-                # Raises EncryptionError if this process has another master key than the service.
-                self._keyring.decrypt(purpose(row["kid"]), row["private_sealed"])
-            kid = await self._add(tx, algorithm, side=side, delay=float(LEAD_S))
-            keep = float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S)
-            await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
-            return kid
-
-        return await self._database.transaction(work)
-
-    async def retire(self, kid: str) -> bool:
-        """Retires a key at once: tokens that it signed are rejected. Returns False if there is no such key in use."""
-
-        async def work(tx: Transaction) -> bool:
-            await tx.value(_LOCK)
-            if not await tx.value(_COUNT_BY_KID, kid=kid):
-                return False
-            if not await tx.value(_COUNT_OTHER_SIGNERS, kid=kid):
-                raise LastKey(kid)
-            is_retired = await tx.value(_RETIRE, kid=kid) is not None
-            await notify(tx, TOPIC)
-            return is_retired
-
-        return await self._database.transaction(work)
-
-    async def _add(self, tx: Transaction, algorithm: str, *, side: bool, delay: float) -> str:
-        private = key_material.GENERATE[algorithm]()
-        public = private.public_key()
-        kid = key_material.key_id(public)
-        await tx.value(
-            _ADD,
-            kid=kid,
-            algorithm=algorithm,
-            side=side,
-            public_pem=key_material.public_pem(public),
-            private_sealed=self._keyring.encrypt(purpose(kid), key_material.private_pem(private)),
-            delay=delay,
-        )
-        await notify(tx, TOPIC)
-        return kid
 
 
 def _stored(row: Any) -> StoredKey:

@@ -12,7 +12,7 @@ from sso.accounts.user_jwt import UserJwts, has_factor, is_from_game
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
 from sso.core.net import Address
-from sso.perm.credential_rules import EndpointRule, Subject
+from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.stores.audit import AuditActor

@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 from quart import Blueprint, Response, request
 
 from sso.core.errors import NotFound
+from sso.perm.accepted_credentials import ENDPOINT_RULES, EndpointRule, Subject
 from sso.perm.caller import PresentedCredentials
-from sso.perm.credential_rules import ENDPOINT_RULES, EndpointRule, Subject
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.service_jwt import claimed_application_id
 from sso.perm.credentials.signed_address import SignedAddresses, signing_key_id

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sso.accounts.user_jwt import UserJwts
 from sso.core.encryption import Keyring
-from sso.core.verification import VerificationPool
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
@@ -59,7 +59,7 @@ def build_permissions(
     keyring: Keyring,
     jwts: UserJwts,
     find_user: FindUser,
-    verifications: VerificationPool,
+    verifications: SignatureVerificationPool,
     base_url: str,
     key_folder: Path,
     *,

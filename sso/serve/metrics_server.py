@@ -1,15 +1,13 @@
 """Serves the Prometheus metrics of all processes, on a listener of their own."""
 
-import os
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import trio
 
+from sso.metrics import forget_gauges_of_ended_workers
 from sso.serve.http1 import server
 from sso.serve.server_limits import ServerLimits
 
@@ -63,19 +61,8 @@ class MetricsApp:
     def _collect(self) -> bytes:
         from prometheus_client import generate_latest
 
-        self._forget_gauges_of_ended_workers()
+        forget_gauges_of_ended_workers()
         return generate_latest(self._registry)
-
-    def _forget_gauges_of_ended_workers(self) -> None:
-        """Deletes the files of the gauges; the histograms of ended workers still count."""
-        for file in self._folder.glob("gauge_live*_*.db"):
-            pid = int(file.stem.rpartition("_")[2])
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                file.unlink(missing_ok=True)
-            except PermissionError:  # another account has got the pid
-                file.unlink(missing_ok=True)
 
     async def _send(self, send: Any, status: int, data: bytes, content_type: bytes) -> None:
         headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(data))]

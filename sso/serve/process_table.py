@@ -9,8 +9,8 @@ import structlog
 
 from sso.serve.child_process import ChildProcess, ChildRole, ReadyPipe, flush_output, run_child
 
-_STABLE_S = 5.0  # a process that has run for this long is restarted without delay
-_BACK_OFF_S = (0.1, 10.0)  # the first and the longest delay of a restart
+_MIN_START_INTERVAL_S = 0.5  # between two starts of a process that became ready each time
+_BACK_OFF_S = (0.1, 10.0)  # the first and the longest delay after a process that did not become ready
 _MAX_START_FAILURES = 3  # in a row, before the first start is given up
 
 _log = structlog.get_logger()
@@ -24,7 +24,7 @@ class ProcessSlot:
     number: int
     child: ChildProcess | None = None
     restart_at: float = 0.0  # used while the slot is empty
-    short_runs: int = 0
+    failed_starts: int = 0  # in a row, for whatever reason
     start_failures: int = 0
     was_ready: bool = False
 
@@ -35,15 +35,15 @@ class ProcessSlot:
     def back_off(self) -> None:
         """Delays the next restart, twice as long each time."""
         first, longest = _BACK_OFF_S
-        self.restart_at = time.monotonic() + min(longest, first * 2 ** min(self.short_runs, 16))
-        self.short_runs += 1
+        self.restart_at = time.monotonic() + min(longest, first * 2 ** min(self.failed_starts, 16))
+        self.failed_starts += 1
 
     def child_exited(self, child: ChildProcess) -> None:
+        """Schedules the restart: at once if the process had become ready, however often it was killed before."""
         self.child = None
         self.was_ready = self.was_ready or child.ready
-        now = time.monotonic()
-        if now - child.started >= _STABLE_S:
-            self.short_runs, self.restart_at = 0, now
+        if child.ready:
+            self.failed_starts, self.restart_at = 0, child.started + _MIN_START_INTERVAL_S
         else:
             self.back_off()
         failed_to_start = child.exit_code in (1, 2) and not self.was_ready

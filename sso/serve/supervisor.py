@@ -137,7 +137,7 @@ class Supervisor:
             self._stop(new)
             return False
         old, slot.child, slot.role = slot.child, new, role
-        slot.short_runs = 0
+        slot.failed_starts = 0
         if old:
             self._stop(old)
         return not new.has_exited

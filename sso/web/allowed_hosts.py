@@ -31,7 +31,7 @@ class AllowedHosts:
         self.accepted: set[bytes] = set()  # accepted header values
 
     @classmethod
-    def of(cls, settings: Settings) -> "AllowedHosts":
+    def from_settings(cls, settings: Settings) -> "AllowedHosts":
         bound = [bind.host for bind in parse_binds(settings.bind) if not bind.path]
         specific = [host for host in bound if host not in WILDCARDS]
         return cls(

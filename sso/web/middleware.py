@@ -16,7 +16,7 @@ from sso.db.errors import DatabaseError
 from sso.log import current_request_id
 from sso.web.access_log import AccessLog
 from sso.web.body import InvalidBody
-from sso.web.deferred import DeferredResponse
+from sso.web.deferred_response import DeferredResponse
 from sso.web.error_format import ErrorFormat, error_body, error_format_for
 from sso.web.error_page import error_page
 from sso.web.forwarding_monitor import ForwardingMonitor

@@ -49,9 +49,9 @@ async def page(
 
 
 async def form_fields() -> dict[str, str]:
-    """Returns the text fields of a form that one of our pages content."""
+    """Returns the text fields of a form that one of our pages sent."""
     language.select_language()
     content = await read_body(max_bytes=MAX_FORM)
     if not content.is_form and content.raw:
-        raise InvalidBody("a form is expected", status=415)
+        raise InvalidBody("Content-Type: expected application/x-www-form-urlencoded", status=415)
     return {name: value for name, value in content.fields.items() if isinstance(value, str)}

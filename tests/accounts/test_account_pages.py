@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.browser import SESSION, App, Browser, fresh_browser, mailed_codes, new_user
+from tests.kit.browser import SESSION, AuthenticatorApp, Browser, fresh_browser, mailed_codes, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -96,7 +96,7 @@ def displayed_secret(browser: Browser) -> str:
 
 def test_totp_setup_with_the_shown_secret_succeeds(browser: Browser, server: Server, login: str) -> None:
     browser.get("/account/totp")
-    app = App(displayed_secret(browser))
+    app = AuthenticatorApp(displayed_secret(browser))
     code = app.code()
     assert "<svg" in browser.page.text
     answer = browser.submit("/account/totp", otp=code, current_password=PASSWORD)
@@ -132,7 +132,7 @@ def test_totp_setup_with_wrong_code_or_password_fails(
 ) -> None:
     browser.get("/account/totp")
     secret = displayed_secret(browser)
-    app = App(secret)
+    app = AuthenticatorApp(secret)
     otp = app.code() if password == "wrong" else app.wrong()
     assert browser.submit("/account/totp", otp=otp, current_password=password).status_code == 422
     assert browser.problem.startswith(problem)
@@ -155,7 +155,7 @@ def test_forged_totp_setup_starts_over(browser: Browser, setup: str) -> None:
 def test_totp_setup_of_another_user_starts_over(browser: Browser, server: Server) -> None:
     with fresh_browser(server, new_user(server)) as attacker:
         attacker.get("/account/totp")
-        app, setup = App(displayed_secret(attacker)), attacker.form("/account/totp")["setup"]
+        app, setup = AuthenticatorApp(displayed_secret(attacker)), attacker.form("/account/totp")["setup"]
     browser.get("/account/totp")
     answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
     assert answer.headers["Location"] == "/account/totp"
@@ -164,7 +164,7 @@ def test_totp_setup_of_another_user_starts_over(browser: Browser, server: Server
 
 
 def test_removing_totp_requires_the_password(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         browser.submit("/login/code", otp=app.code())

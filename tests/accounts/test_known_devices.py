@@ -9,7 +9,7 @@ from sso.core.encryption import Keyring, MasterKey
 from sso.core.ids import secret_token
 from sso.db.database import Database
 from sso.services import Services
-from tests.kit.browser import App, Browser, fresh_browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server
 
@@ -51,7 +51,7 @@ def test_stranger_cannot_lock_out_a_browser_that_has_signed_in_before(server: Se
 
 
 def test_stranger_cannot_lock_out_the_second_factor_of_a_known_browser(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         assert browser.submit("/login/code", otp=app.code()).status_code == 303

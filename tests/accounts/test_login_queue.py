@@ -13,7 +13,7 @@ from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import User
 from sso.core.net import SITE_FACTOR, Address, parse_address
 from sso.services import Services
-from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.conditions import until_true
 from tests.kit.postgres import Postgres
@@ -204,7 +204,7 @@ def test_correct_passwords_without_code_are_limited(limited: Server) -> None:
 def test_password_without_code_cannot_use_up_the_logins_of_known_devices(limited: Server) -> None:
     """An attacker with the password but no code must not keep the owner from signing in and changing the password."""
     with limited.client() as attacker, Browser(limited) as owner:
-        login, app = new_user(limited, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+        login, app = new_user(limited, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
         owner.follow(owner.sign_in(login))
         owner.follow(owner.submit("/login/code", otp=app.code()))
         statuses = [attacker.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code for _ in range(5)]

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from tests.accounts.test_account_pages import displayed_secret
-from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
@@ -89,13 +89,13 @@ def by_page(browser: Browser, login: str) -> Iterator[httpx.Response]:
 def by_code(browser: Browser, login: str) -> Iterator[httpx.Response]:
     browser.follow(browser.sign_in(login))
     while True:
-        yield browser.submit("/login/code", otp=App(TOTP_SECRET).wrong())
+        yield browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).wrong())
 
 
 def by_code_of_the_login_operation(browser: Browser, login: str) -> Iterator[httpx.Response]:
     fields = {"login": login, "password": PASSWORD}
     while True:
-        yield browser.http.post(LOGIN, json={**fields, "otp": App(TOTP_SECRET).wrong()})
+        yield browser.http.post(LOGIN, json={**fields, "otp": AuthenticatorApp(TOTP_SECRET).wrong()})
 
 
 def by_form(action: str, *fields: str) -> Failing:
@@ -115,7 +115,7 @@ def by_enrolment(browser: Browser, login: str) -> Iterator[httpx.Response]:
     browser.get("/account/totp")
     secret = displayed_secret(browser)
     while True:
-        yield browser.submit("/account/totp", current_password="wrong", otp=App(secret).code())
+        yield browser.submit("/account/totp", current_password="wrong", otp=AuthenticatorApp(secret).code())
 
 
 WAYS: dict[str, tuple[Failing, dict[str, Any]]] = {
@@ -217,7 +217,7 @@ def test_successful_login_clears_the_failures(server: Server, way: str) -> None:
 
 
 def test_correct_password_without_code_does_not_clear_the_failures(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         for _ in range(FREE):
             browser.follow(browser.sign_in(login))
@@ -295,7 +295,7 @@ async def test_concurrent_correct_logins_all_succeed(server: Server) -> None:
 
 async def test_concurrent_codes_do_not_exceed_the_account_limit(server: Server) -> None:
     login = await trio.to_thread.run_sync(lambda: new_user(server, totp_secret=TOTP_SECRET))
-    wrong = {"login": login, "password": PASSWORD, "otp": App(TOTP_SECRET).wrong()}
+    wrong = {"login": login, "password": PASSWORD, "otp": AuthenticatorApp(TOTP_SECRET).wrong()}
     seen = await concurrent_statuses(server, "127.0.0.1", [wrong] * 100)
     assert FREE <= seen[401] <= FREE + 2
     assert seen[401] + seen[429] == 100

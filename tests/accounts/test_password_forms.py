@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.kit.browser import App, Browser, new_user
+from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import TOTP_SECRET
 from tests.kit.server import Server
 
@@ -26,7 +26,7 @@ class Fields(HTMLParser):
 
 @pytest.mark.parametrize("path", ["/login", "/account", "/account/totp"])
 def test_password_forms_have_a_username_field_before_the_password(server: Server, path: str) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         if path != "/login":
             browser.follow(browser.sign_in(login))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyotp
 import pytest
 
-from tests.kit.browser import SESSION, VISIT, App, Browser, mailed_codes, new_user, query
+from tests.kit.browser import SESSION, VISIT, AuthenticatorApp, Browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -18,8 +18,8 @@ def browser(server: Server) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def app() -> App:
-    return App(TOTP_SECRET)
+def app() -> AuthenticatorApp:
+    return AuthenticatorApp(TOTP_SECRET)
 
 
 def ask(browser: Browser, login: str, **fields: str) -> None:
@@ -35,7 +35,7 @@ def test_password_without_totp_code_does_not_sign_in(browser: Browser, server: S
     assert browser.cookie() is None
 
 
-def test_totp_code_signs_in(browser: Browser, server: Server, app: App) -> None:
+def test_totp_code_signs_in(browser: Browser, server: Server, app: AuthenticatorApp) -> None:
     ask(browser, new_user(server, totp_secret=TOTP_SECRET), next="/account/totp")
     answer = browser.submit("/login/code", otp=app.code())
     assert answer.status_code == 303
@@ -43,7 +43,7 @@ def test_totp_code_signs_in(browser: Browser, server: Server, app: App) -> None:
     assert browser.is_signed_in
 
 
-def test_code_with_a_space_is_accepted(browser: Browser, server: Server, app: App) -> None:
+def test_code_with_a_space_is_accepted(browser: Browser, server: Server, app: AuthenticatorApp) -> None:
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
     code = app.code()
     assert browser.submit("/login/code", otp=f" {code[:3]} {code[3:]} ").status_code == 303
@@ -52,7 +52,9 @@ def test_code_with_a_space_is_accepted(browser: Browser, server: Server, app: Ap
 @pytest.mark.parametrize(
     "otp", ["wrong", "", "12345", "1234567", "abcdef", "１２３４５６", "-12345", "0x1234", "x" * 9000]
 )
-def test_wrong_code_is_rejected_and_can_be_retried(browser: Browser, server: Server, app: App, otp: str) -> None:
+def test_wrong_code_is_rejected_and_can_be_retried(
+    browser: Browser, server: Server, app: AuthenticatorApp, otp: str
+) -> None:
     ask(browser, new_user(server, totp_secret=TOTP_SECRET), next="/account/totp")
     answer = browser.submit("/login/code", otp=app.wrong() if otp == "wrong" else otp)
     assert answer.status_code == 401
@@ -61,7 +63,7 @@ def test_wrong_code_is_rejected_and_can_be_retried(browser: Browser, server: Ser
     assert browser.submit("/login/code", otp=app.code()).headers["Location"] == "/account/totp"
 
 
-def test_totp_code_works_once(browser: Browser, server: Server, app: App) -> None:
+def test_totp_code_works_once(browser: Browser, server: Server, app: AuthenticatorApp) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     code = app.code()
     ask(browser, login)
@@ -75,7 +77,9 @@ def test_totp_code_works_once(browser: Browser, server: Server, app: App) -> Non
         assert other.submit("/login/code", otp=app.code()).status_code == 303
 
 
-def test_totp_code_older_than_the_last_used_one_is_rejected(browser: Browser, server: Server, app: App) -> None:
+def test_totp_code_older_than_the_last_used_one_is_rejected(
+    browser: Browser, server: Server, app: AuthenticatorApp
+) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     older, newer = app.code(), app.code()
     ask(browser, login)
@@ -94,11 +98,11 @@ def test_totp_code_of_a_distant_time_step_is_rejected(browser: Browser, server: 
 
 def test_totp_code_of_another_user_is_rejected(browser: Browser, server: Server) -> None:
     ask(browser, new_user(server, totp_secret="A" * 32))
-    assert browser.submit("/login/code", otp=App(TOTP_SECRET).code()).status_code == 401
+    assert browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code()).status_code == 401
 
 
 def test_code_is_accepted_only_from_the_browser_that_sent_the_password(
-    browser: Browser, server: Server, app: App
+    browser: Browser, server: Server, app: AuthenticatorApp
 ) -> None:
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
     form = browser.form("/login/code")
@@ -111,7 +115,7 @@ def test_code_is_accepted_only_from_the_browser_that_sent_the_password(
         assert not other.is_signed_in
 
 
-def test_login_challenge_works_once(browser: Browser, server: Server, app: App) -> None:
+def test_login_challenge_works_once(browser: Browser, server: Server, app: AuthenticatorApp) -> None:
     browser.set_cookie("A" * 43, SESSION)  # the browser may have an invalid session cookie
     ask(browser, new_user(server, totp_secret=TOTP_SECRET))
     challenge = browser.cookie(VISIT) or ""
@@ -121,7 +125,7 @@ def test_login_challenge_works_once(browser: Browser, server: Server, app: App) 
         assert other.get("/login/code").headers["Location"] == "/login"
 
 
-def test_login_challenge_expires_after_ten_minutes(browser: Browser, server: Server, app: App) -> None:
+def test_login_challenge_expires_after_ten_minutes(browser: Browser, server: Server, app: AuthenticatorApp) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET)
     ask(browser, login)
     late = "UPDATE login_challenges c SET expires = expires - interval '600 s' FROM users u"
@@ -188,7 +192,9 @@ def test_user_without_email_codes_is_sent_none(browser: Browser, server: Server)
 
 
 @pytest.mark.parametrize("way", ["app", "mail"])
-def test_either_code_signs_in_if_both_factors_are_on(browser: Browser, server: Server, app: App, way: str) -> None:
+def test_either_code_signs_in_if_both_factors_are_on(
+    browser: Browser, server: Server, app: AuthenticatorApp, way: str
+) -> None:
     login = new_user(server, totp_secret=TOTP_SECRET, email_2fa=True)
     ask(browser, login)
     code = app.code() if way == "app" else mailed_codes(server, login)[0]

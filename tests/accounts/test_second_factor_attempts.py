@@ -23,7 +23,7 @@ from sso.core.net import parse_address
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.services import Services, build
-from tests.kit.browser import App, Browser, mailed_codes, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server
 
@@ -75,7 +75,7 @@ def burst(server: Server, kind: str, way: str) -> Counter[int]:
     login = new_user(server, **({"totp_secret": TOTP_SECRET} if totp else {"email_2fa": True}))
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
-        right = App(TOTP_SECRET).code() if totp else mailed_codes(server, login)[0]
+        right = AuthenticatorApp(TOTP_SECRET).code() if totp else mailed_codes(server, login)[0]
         codes = wrong_codes(right, BURST - 1)
         codes.insert(BURST // 2, right)
         guesses = [page_guess(browser, code) if way == "page" else api_guess(browser, login, code) for code in codes]
@@ -124,7 +124,7 @@ def test_sixth_attempt_at_an_email_code_is_rejected_even_if_correct(server: Serv
 
 async def _right_code(services: Services, user: User) -> str:
     if user.totp_sealed:
-        return App(TOTP_SECRET).code()
+        return AuthenticatorApp(TOTP_SECRET).code()
     await services.second_factors.send_code(user)
     (mail,) = await services.database.rows(Statement("SELECT id, body_sealed FROM outbox"))
     body = services.keyring.decrypt(column_purpose("outbox.body_sealed", mail["id"]), mail["body_sealed"])

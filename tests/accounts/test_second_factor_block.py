@@ -6,7 +6,7 @@ from email.policy import default
 import orjson
 import pytest
 
-from tests.kit.browser import App, Browser, mailed_codes, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
 
@@ -34,13 +34,13 @@ def send_wrong_codes(server: Server, login: str, count: int) -> list[int]:
     with server.client() as client:
         for _ in range(count):
             end_waits(server)
-            body = {"login": login, "password": PASSWORD, "otp": App(TOTP_SECRET).wrong()}
+            body = {"login": login, "password": PASSWORD, "otp": AuthenticatorApp(TOTP_SECRET).wrong()}
             statuses.append(client.post(LOGIN, json=body).status_code)
     return statuses
 
 
 def test_twenty_wrong_codes_block_totp_on_pages_and_the_login_operation(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     assert send_wrong_codes(server, login, MAX_ATTEMPTS + 1) == [401] * MAX_ATTEMPTS + [403]
     end_waits(server)
     with Browser(server) as browser:
@@ -61,7 +61,7 @@ def test_user_is_notified_of_a_blocked_factor_in_their_language(server: Server) 
 
 
 def test_correct_code_resets_the_count(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     assert send_wrong_codes(server, login, MAX_ATTEMPTS - 1) == [401] * (MAX_ATTEMPTS - 1)
     end_waits(server)
     with server.client() as client:
@@ -86,7 +86,7 @@ def test_blocked_email_factor_sends_no_codes(server: Server) -> None:
 
 @pytest.mark.parametrize("verb", ["unblock-2fa", "reset-2fa"])
 def test_operator_unblocks_the_factor(server: Server, verb: str) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     send_wrong_codes(server, login, MAX_ATTEMPTS)
     end_waits(server)
     assert orjson.loads(server.sso("user", "show", login).stdout)["blocked_factors"] == ["totp"]

@@ -10,7 +10,7 @@ import trio
 from sso.core.encryption import Keyring
 from sso.services import Services
 from tests.accounts.test_account_pages import displayed_secret
-from tests.kit.browser import App, Browser, fresh_browser, mailed_codes, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server, until
 
@@ -60,7 +60,7 @@ def test_totp_setup_ends_other_sessions(server: Server) -> None:
     with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
         before = browser.cookie()
         browser.get("/account/totp")
-        code = App(displayed_secret(browser)).code()
+        code = AuthenticatorApp(displayed_secret(browser)).code()
         browser.follow(browser.submit("/account/totp", otp=code, current_password=PASSWORD))
         assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
         assert browser.cookie() != before
@@ -70,7 +70,7 @@ def test_totp_setup_ends_other_sessions(server: Server) -> None:
 
 
 def test_removing_totp_requires_a_code(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
         for code in ("", app.wrong()):
@@ -112,7 +112,7 @@ def test_totp_setup_requires_an_email_code_if_those_are_on(server: Server) -> No
         browser.follow(browser.sign_in(login))
         browser.submit("/login/code", otp=mailed_codes(server, login)[0])
         browser.get("/account/totp")
-        app = App(displayed_secret(browser))
+        app = AuthenticatorApp(displayed_secret(browser))
         proof = {"current_password": PASSWORD, "otp": app.code()}
         assert browser.submit("/account/totp", **proof).status_code == 422
         assert browser.problem == "This code is incorrect or has already been used."
@@ -126,17 +126,17 @@ def test_totp_setup_requires_an_email_code_if_those_are_on(server: Server) -> No
 
 
 def test_totp_cannot_be_replaced_without_its_code(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
         browser.get("/account/totp")
-        proof = {"current_password": PASSWORD, "otp": App(displayed_secret(browser)).code()}
+        proof = {"current_password": PASSWORD, "otp": AuthenticatorApp(displayed_secret(browser)).code()}
         assert browser.submit("/account/totp", **proof).status_code == 422
         assert browser.submit("/account/totp", **proof, present_otp=app.code()).status_code == 303
 
 
 def test_blocked_factor_cannot_be_turned_off(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
         block = "INSERT INTO factor_guesses (user_id, factor, attempts) SELECT user_id, 'totp', 20 FROM users"
@@ -150,7 +150,7 @@ def test_enrolment_works_once(server: Server) -> None:
     login = new_user(server)
     with fresh_browser(server, login) as browser:
         browser.get("/account/totp")
-        app, setup = App(displayed_secret(browser)), browser.form("/account/totp")["setup"]
+        app, setup = AuthenticatorApp(displayed_secret(browser)), browser.form("/account/totp")["setup"]
         browser.follow(browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD))
         browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=app.code()))
         browser.get("/account/totp")
@@ -165,7 +165,7 @@ def test_enrolment_is_bound_to_one_browser(server: Server) -> None:
     with fresh_browser(server, login) as browser, fresh_browser(server, login) as other:
         for each in (browser, other):
             each.get("/account/totp")
-        app, setup = App(displayed_secret(other)), other.form("/account/totp")["setup"]
+        app, setup = AuthenticatorApp(displayed_secret(other)), other.form("/account/totp")["setup"]
         answer = browser.submit("/account/totp", setup=setup, otp=app.code(), current_password=PASSWORD)
         assert answer.headers["Location"] == "/account/totp"
 
@@ -180,7 +180,7 @@ def test_enrolment_expires(server: Server) -> None:
         purpose = f"totp setup:{row['user_id']}:{row['valid_from']}:{row['id']}"
         began, secret = orjson.loads(ring.decrypt(purpose, browser.form("/account/totp")["setup"]))
         old = ring.encrypt(purpose, orjson.dumps([began - 601, secret]).decode())
-        proof = {"otp": App(secret).code(), "current_password": PASSWORD}
+        proof = {"otp": AuthenticatorApp(secret).code(), "current_password": PASSWORD}
         assert browser.submit("/account/totp", setup=old, **proof).status_code == 422
         assert browser.problem == "The key has expired. Please add the new key to your app."
         assert displayed_secret(browser) != secret
@@ -191,7 +191,7 @@ async def test_one_of_several_concurrent_enrolments_succeeds(services: Services)
     changed = []
 
     async def enrol(number: int) -> None:
-        sealed = services.second_factors.seal_totp(user.user_id, TOTP_SECRET)
+        sealed = services.second_factors.encrypt_totp(user.user_id, TOTP_SECRET)
         if await services.second_factor_changes.set_totp(user, sealed, number):
             changed.append(number)
 
@@ -205,7 +205,7 @@ async def test_one_of_several_concurrent_enrolments_succeeds(services: Services)
 
 
 def test_operator_reset_ends_sessions_and_notifies_the_user(server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
         server.sso("user", "reset-2fa", login)

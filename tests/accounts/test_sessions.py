@@ -14,7 +14,7 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
 from sso.core.net import parse_address
 from sso.services import Services
-from tests.kit.browser import SESSION, VISIT, App, Browser, each_worker, fresh_browser, new_user, query
+from tests.kit.browser import SESSION, VISIT, AuthenticatorApp, Browser, each_worker, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
@@ -55,7 +55,7 @@ def test_cookie_changes_after_the_second_factor(browser: Browser, server: Server
     challenge = browser.cookie(VISIT)
     assert challenge != before
     assert browser.cookie() is None
-    browser.submit("/login/code", otp=App(TOTP_SECRET).code())
+    browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code())
     assert browser.cookie() not in (None, before, challenge)
 
 
@@ -230,7 +230,7 @@ def test_revocation_ends_a_login_challenge(server: Server, browser: Browser) -> 
     browser.follow(browser.sign_in(login))
     form = browser.form("/login/code")
     end_sessions(server, login)
-    answer = browser.post("/login/code", form | {"otp": App(TOTP_SECRET).code()})
+    answer = browser.post("/login/code", form | {"otp": AuthenticatorApp(TOTP_SECRET).code()})
     assert answer.status_code == 401
     assert not browser.is_signed_in
 

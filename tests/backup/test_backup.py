@@ -13,7 +13,7 @@ import pytest
 
 from sso.backup.postgres_tools import _without_password
 from sso.db.migrate import HEAD
-from tests.kit.browser import App, Browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres, execute
 from tests.kit.server import QUICK, Server, clean_environment, running
@@ -70,7 +70,7 @@ def test_user_with_a_second_factor_signs_in_after_restore_into_an_empty_database
         browser.get("/login")
         browser.follow(browser.sign_in("ann@example.com"))
         assert not browser.is_signed_in
-        browser.submit("/login/code", otp=App(TOTP).code())
+        browser.submit("/login/code", otp=AuthenticatorApp(TOTP).code())
         assert browser.is_signed_in
 
 

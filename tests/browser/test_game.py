@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Screenshot, Window
 from tests.browser.test_pages import sign_in
-from tests.kit.browser import App, new_user, query
+from tests.kit.browser import AuthenticatorApp, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing
 from tests.kit.server import Server
@@ -83,7 +83,7 @@ def test_sso_play_greets_the_user_after_the_login(
         page.get_by_role("button", name="Sign in and continue to Tanks of the Red Dawn").click()
         expect(page.locator(".words")).to_have_text(words)
         screenshot("second-factor")
-        page.get_by_label("Code").fill(App(TOTP_SECRET).code())
+        page.get_by_label("Code").fill(AuthenticatorApp(TOTP_SECRET).code())
         page.get_by_role("button", name="Continue to Tanks of the Red Dawn").click()
         assert game.ended() == 0, game.err
         assert "Signed in as Ann Wanderer" in game.out

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Window, assert_fits
-from tests.kit.browser import SESSION, App, mailed_codes, new_user, query
+from tests.kit.browser import SESSION, AuthenticatorApp, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -80,7 +80,7 @@ def test_too_many_attempts_show_an_error(page: Page, server: Server, throttled_u
 
 
 def test_user_signs_in_with_a_code_of_the_app(page: Page, server: Server, with_app: str) -> None:
-    app = App(TOTP_SECRET)
+    app = AuthenticatorApp(TOTP_SECRET)
     sign_in(page, server, with_app)
     expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")
     expect(page.get_by_label("Code")).to_be_focused()
@@ -108,7 +108,7 @@ def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: s
     sign_in(page, server, login)
     page.get_by_role("link", name="Set up").click()
     expect(page.get_by_role("img", name="QR code with the key below")).to_be_visible()
-    app = App(page.locator(".key code").inner_text())
+    app = AuthenticatorApp(page.locator(".key code").inner_text())
     assert_fits(page)
     for code, outcome in (
         (app.wrong(), "This code is incorrect."),

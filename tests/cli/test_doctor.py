@@ -24,7 +24,7 @@ def installed(settings: Settings, dsn: str) -> Settings:
 
     async def start() -> None:
         async with open_services(settings, dsn) as services:
-            await services.key_store.ensure_signing_keys("ES256")
+            await services.key_rotation.ensure_signing_keys("ES256")
 
     trio.run(start)
     return settings

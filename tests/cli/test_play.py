@@ -15,7 +15,7 @@ import trio.testing
 
 import sso.cli
 from sso.play.client import Answer, GameClient, GameLoginError, GameSession, PollCallbacks, wait_for_result
-from tests.kit.browser import App, Browser, fresh_browser, new_user
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing, sign_in_to
 from tests.kit.server import Server, until
@@ -109,7 +109,7 @@ def test_login_with_a_second_factor(server: Server, browser: Browser) -> None:
         assert "█" in game.out
         browser.follow(browser.submit("/login", login=login, password=PASSWORD))
         assert game.shows("second factor")
-        browser.follow(browser.submit("/login/code", otp=App(TOTP_SECRET).code()))
+        browser.follow(browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code()))
         assert game.ended() == 0, game.err
         assert game.err == ""
         stages = ["waiting for the browser", "the page is open", "second factor"]  # others pass in an instant

@@ -1,4 +1,4 @@
-"""The fair queue: callers take turns by lane, in a bounded queue that forgets callers who have gone."""
+"""The fair queue: callers take turns by lane, in a bounded queue; cancelled callers are removed from it."""
 
 import pytest
 import trio

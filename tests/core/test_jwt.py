@@ -1,4 +1,7 @@
-"""Verification of JWTs: what is checked, and that untrusted parts of a token are not believed."""
+"""Verification of JWTs: which checks are made, and that untrusted parts of a token are not believed.
+
+More than 300 lines: one test for each known attack on JWTs.
+"""
 
 import base64
 import hashlib
@@ -62,12 +65,12 @@ def signed(
     return f"{text}.{b64(signature)}"
 
 
-def ours(body: dict[str, Any], **header: Any) -> str:
+def signed_by_us(body: dict[str, Any], **header: Any) -> str:
     """Returns a token that is signed with the RSA key."""
     return signed({"alg": "RS256", "typ": "JWT", "kid": KIDS["RS256"], **header}, body)
 
 
-def is_refused(token: str, verifier: Verifier = USER, now: float = NOW, reason: str = "") -> bool:
+def is_rejected(token: str, verifier: Verifier = USER, now: float = NOW, reason: str = "") -> bool:
     with pytest.raises(InvalidToken) as caught:
         verifier.verify(token, find, now)
     return reason in str(caught.value)
@@ -82,14 +85,14 @@ def test_signed_token_verifies_and_has_its_kid_in_header_and_claims(algorithm: s
 
 @pytest.mark.parametrize("spelling", ["none", "None", "NONE", "nOnE", "", " none", None, 0, ["none"], {}])
 def test_alg_none_is_rejected_in_every_spelling(spelling: object) -> None:
-    token = ours(claims(), alg=spelling)
+    token = signed_by_us(claims(), alg=spelling)
     head, body, _ = token.split(".")
     for forged in (token, f"{head}.{body}.", f"{head}.{body}", f"{head}.{body}.AAAA"):
-        assert is_refused(forged)
+        assert is_rejected(forged)
 
 
 def test_missing_alg_is_rejected() -> None:
-    assert is_refused(signed({"kid": KIDS["RS256"]}, claims()))
+    assert is_rejected(signed({"kid": KIDS["RS256"]}, claims()))
 
 
 def public_key_as_secret() -> dict[str, bytes]:
@@ -119,14 +122,14 @@ def test_hmac_with_the_public_key_is_rejected(bits: int, form: str) -> None:
     head = b64(json.dumps({"alg": f"HS{bits}", "typ": "JWT", "kid": KIDS["RS256"]}).encode())
     text = f"{head}.{b64(json.dumps(claims()).encode())}"
     signature = hmac.new(public_key_as_secret()[form], text.encode(), getattr(hashlib, f"sha{bits}")).digest()
-    assert is_refused(f"{text}.{b64(signature)}", reason="InvalidAlgorithm")
+    assert is_rejected(f"{text}.{b64(signature)}", reason="InvalidAlgorithm")
 
 
 @pytest.mark.parametrize(
     "algorithm", ["RS384", "RS512", "PS256", "ES256", "ES512", "EdDSA", "Ed25519", "rs256", "RS256 "]
 )
 def test_key_is_used_with_its_own_algorithm_only(algorithm: str) -> None:
-    assert is_refused(ours(claims(), alg=algorithm), reason="InvalidAlgorithm")
+    assert is_rejected(signed_by_us(claims(), alg=algorithm), reason="InvalidAlgorithm")
 
 
 @pytest.mark.parametrize("named", ALGORITHMS)
@@ -136,16 +139,16 @@ def test_token_signed_with_another_key_than_its_kid_is_rejected(named: str, used
     if named == used:
         USER.verify(token, find, NOW)
     else:
-        assert is_refused(token)
+        assert is_rejected(token)
 
 
 def test_changed_claim_header_or_signature_is_rejected() -> None:
-    head, body, signature = ours(claims()).split(".")
-    other_head, other_body, _ = ours(claims(sub="13"), extra=1).split(".")
-    assert is_refused(f"{head}.{other_body}.{signature}", reason="InvalidSignature")
-    assert is_refused(f"{other_head}.{body}.{signature}", reason="InvalidSignature")
-    assert is_refused(f"{head}.{body}.{'A' * len(signature)}", reason="InvalidSignature")
-    assert is_refused(f"{head}.{body}.{signature[:-4]}")
+    head, body, signature = signed_by_us(claims()).split(".")
+    other_head, other_body, _ = signed_by_us(claims(sub="13"), extra=1).split(".")
+    assert is_rejected(f"{head}.{other_body}.{signature}", reason="InvalidSignature")
+    assert is_rejected(f"{other_head}.{body}.{signature}", reason="InvalidSignature")
+    assert is_rejected(f"{head}.{body}.{'A' * len(signature)}", reason="InvalidSignature")
+    assert is_rejected(f"{head}.{body}.{signature[:-4]}")
 
 
 FOREIGN_HEADERS = {
@@ -159,7 +162,7 @@ FOREIGN_HEADERS = {
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a token made us speak to somebody")
+        raise AssertionError("a token caused a network connection")
 
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
@@ -167,12 +170,12 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("name", FOREIGN_HEADERS)
-@pytest.mark.parametrize("kid", [KIDS["RS256"], "theirs"])
+@pytest.mark.parametrize("kid", [KIDS["RS256"], "foreign"])
 def test_key_in_the_header_is_ignored(name: str, kid: str) -> None:
     header = {"alg": "RS256", "kid": kid, name: FOREIGN_HEADERS[name]}
-    assert is_refused(signed(header, claims(), FOREIGN))
-    # And where our own key signed, that key decides and nothing is fetched.
-    USER.verify(ours(claims(), **{name: FOREIGN_HEADERS[name]}), find, NOW)
+    assert is_rejected(signed(header, claims(), FOREIGN))
+    # With a kid of ours, that key is used and no other key is fetched.
+    USER.verify(signed_by_us(claims(), **{name: FOREIGN_HEADERS[name]}), find, NOW)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +186,7 @@ def test_key_in_the_header_is_ignored(name: str, kid: str) -> None:
     ],
 )  # fmt: skip
 def test_unknown_kid_is_rejected(kid: str) -> None:
-    assert is_refused(ours(claims(), kid=kid), reason="unknown kid")
+    assert is_rejected(signed_by_us(claims(), kid=kid), reason="unknown kid")
 
 
 @pytest.mark.parametrize("kid", [None, "", 1, 1.5, True, ["a"], {"kid": "a"}, "x" * 129, "x" * 5000])
@@ -192,11 +195,11 @@ def test_malformed_kid_is_rejected_without_a_lookup(kid: object) -> None:
         raise AssertionError(f"looked for {kid!r}")
 
     with pytest.raises(InvalidToken):
-        USER.verify(ours(claims(), kid=kid), never, NOW)
+        USER.verify(signed_by_us(claims(), kid=kid), never, NOW)
 
 
 def test_missing_kid_is_rejected_even_if_the_claims_have_one() -> None:
-    assert is_refused(signed({"alg": "RS256"}, claims(kid=KIDS["RS256"])), reason="bad kid")
+    assert is_rejected(signed({"alg": "RS256"}, claims(kid=KIDS["RS256"])), reason="bad kid")
 
 
 @pytest.mark.parametrize(
@@ -207,27 +210,27 @@ def test_missing_kid_is_rejected_even_if_the_claims_have_one() -> None:
     ],
 )  # fmt: skip
 def test_other_issuer_is_rejected(issuer: object) -> None:
-    assert is_refused(ours(claims(iss=issuer)), reason="wrong iss")
+    assert is_rejected(signed_by_us(claims(iss=issuer)), reason="wrong iss")
 
 
 @pytest.mark.parametrize("typ", [None, "", "USER_TOKEN", "user_token ", "user", ["user_token"], {}, 1, True, "at+jwt"])
 def test_other_typ_is_rejected(typ: object) -> None:
-    assert is_refused(ours(claims(typ=typ)), reason="wrong typ")
+    assert is_rejected(signed_by_us(claims(typ=typ)), reason="wrong typ")
 
 
 @pytest.mark.parametrize("meant", KINDS)
 @pytest.mark.parametrize("given", KINDS)
 def test_token_of_one_kind_is_rejected_as_another_kind(meant: str, given: str) -> None:
-    token = ours(claims(typ=given))
+    token = signed_by_us(claims(typ=given))
     if meant == given:
         Verifier(meant, issuer=ISSUER).verify(token, find, NOW)
     else:
-        assert is_refused(token, Verifier(meant, issuer=ISSUER), reason="wrong typ")
+        assert is_rejected(token, Verifier(meant, issuer=ISSUER), reason="wrong typ")
 
 
 @pytest.mark.parametrize("typ", ["at+jwt", "logout+jwt", "dpop+jwt", "", 1, ["JWT"]])
 def test_header_with_another_typ_is_rejected(typ: object) -> None:
-    assert is_refused(ours(claims(), typ=typ), reason="header")
+    assert is_rejected(signed_by_us(claims(), typ=typ), reason="header")
 
 
 def test_header_typ_is_optional() -> None:
@@ -236,23 +239,23 @@ def test_header_typ_is_optional() -> None:
 
 
 def test_critical_header_is_rejected() -> None:
-    assert is_refused(ours(claims(), crit=["exp2"], exp2=1))
-    assert is_refused(ours(claims(), crit=["b64"], b64=False))
+    assert is_rejected(signed_by_us(claims(), crit=["exp2"], exp2=1))
+    assert is_rejected(signed_by_us(claims(), crit=["b64"], b64=False))
     values: list[object] = [[], ["exp"], ["typ", "kid"], "exp", None, {}, 1]
     for crit in values:
-        assert is_refused(ours(claims(), crit=crit), reason="header")
-        assert is_refused_as_own(ours(claims(), crit=crit), "header")
+        assert is_rejected(signed_by_us(claims(), crit=crit), reason="header")
+        assert is_rejected_as_own(signed_by_us(claims(), crit=crit), "header")
 
 
 @pytest.mark.parametrize("value", ["DEF", "", None, True])
 def test_compressed_or_unencoded_payload_is_rejected(value: object) -> None:
     for name in ("zip", "b64"):
-        assert is_refused(ours(claims(), **{name: value}), reason="header")
-        assert is_refused_as_own(ours(claims(), **{name: value}), "header")
+        assert is_rejected(signed_by_us(claims(), **{name: value}), reason="header")
+        assert is_rejected_as_own(signed_by_us(claims(), **{name: value}), "header")
 
 
 def _twice(value: dict[str, Any], name: str, first: object, second: object) -> bytes:
-    """JSON of an object with one member twice."""
+    """Returns JSON of an object that has one member twice."""
     rest = {key: item for key, item in value.items() if key != name}
     both = f"{json.dumps(name)}: {json.dumps(first)}, {json.dumps(name)}: {json.dumps(second)}"
     return f"{json.dumps(rest)[:-1]}{', ' if rest else ''}{both}}}".encode()
@@ -268,8 +271,8 @@ def test_duplicate_member_in_the_payload_is_rejected(algorithm: str, name: str) 
         if name == "nested":
             body = json.dumps(good)[:-1].encode() + b', "act": ' + _twice({}, "sub", first, second) + b"}"
         token = signed(header, None, KEYS[algorithm], raw_body=body)
-        assert is_refused(token, reason="duplicate")
-        assert is_refused_as_own(token, "duplicate")
+        assert is_rejected(token, reason="duplicate")
+        assert is_rejected_as_own(token, "duplicate")
         with pytest.raises(InvalidToken):
             peek_claim(token, name)
 
@@ -281,8 +284,8 @@ def test_duplicate_member_in_the_header_is_rejected(algorithm: str, name: str) -
     for first, second in ((header[name], header[name]), ("none", header[name]), (header[name], "none")):
         raw_header = _twice(header, name, first, second)
         token = signed(None, claims(), KEYS[algorithm], raw_header=raw_header)
-        assert is_refused(token, reason="header")
-        assert is_refused_as_own(token, "header")
+        assert is_rejected(token, reason="header")
+        assert is_rejected_as_own(token, "header")
 
 
 @pytest.mark.parametrize(
@@ -290,8 +293,8 @@ def test_duplicate_member_in_the_header_is_rejected(algorithm: str, name: str) -
 )
 def test_other_audience_is_rejected_if_one_is_required(audience: object) -> None:
     service = Verifier("service_token", audience=ISSUER)
-    assert is_refused(ours(claims(typ="service_token", aud=audience)), service, reason="wrong aud")
-    service.verify(ours(claims(typ="service_token", aud=ISSUER)), find, NOW)
+    assert is_rejected(signed_by_us(claims(typ="service_token", aud=audience)), service, reason="wrong aud")
+    service.verify(signed_by_us(claims(typ="service_token", aud=ISSUER)), find, NOW)
 
 
 BAD_TIMES = ["9999999999", str(NOW), NOW + 0.5, float(NOW), True, False, -1, [NOW], {}, "", "Infinity"]
@@ -300,61 +303,63 @@ BAD_TIMES = ["9999999999", str(NOW), NOW + 0.5, float(NOW), True, False, -1, [NO
 @pytest.mark.parametrize("name", ["exp", "iat"])
 @pytest.mark.parametrize("value", [None, *BAD_TIMES])
 def test_missing_or_non_integer_exp_and_iat_are_rejected(name: str, value: object) -> None:
-    assert is_refused(ours(claims(**{name: value})), reason=f"bad {name}")
+    assert is_rejected(signed_by_us(claims(**{name: value})), reason=f"bad {name}")
 
 
 @pytest.mark.parametrize("value", ["0", 0.5, float(NOW - 1), True, [], {}, ""])
 def test_non_integer_nbf_is_rejected(value: object) -> None:
-    assert is_refused(ours(claims(nbf=value)), reason="bad nbf")
+    assert is_rejected(signed_by_us(claims(nbf=value)), reason="bad nbf")
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity", "1E3", "1" * 5000, "null"])
 def test_non_standard_json_numbers_are_rejected_as_times(number: str) -> None:
     body = json.dumps(claims(exp=None))[:-1] + f', "exp": {number}}}'
     header = {"alg": "RS256", "kid": KIDS["RS256"]}
-    assert is_refused(signed(header, None, raw_body=body.encode()))
+    assert is_rejected(signed(header, None, raw_body=body.encode()))
 
 
 def test_token_is_valid_until_its_exp() -> None:
-    token = ours(claims(exp=NOW))
+    token = signed_by_us(claims(exp=NOW))
     USER.verify(token, find, NOW - 0.001)
-    assert is_refused(token, now=NOW, reason="expired")
-    assert is_refused(ours(claims(exp=0, iat=0)), reason="expired")
+    assert is_rejected(token, now=NOW, reason="expired")
+    assert is_rejected(signed_by_us(claims(exp=0, iat=0)), reason="expired")
 
 
 def test_iat_and_nbf_may_be_ahead_by_the_clock_skew() -> None:
     assert SKEW_S == 30
     for name in ("iat", "nbf"):
-        USER.verify(ours(claims(**{name: NOW + 30})), find, NOW)
-        assert is_refused(ours(claims(**{name: NOW + 31})), reason=f"bad {name}")
-        assert is_refused(ours(claims(**{name: NOW + 3600})), reason=f"bad {name}")
+        USER.verify(signed_by_us(claims(**{name: NOW + 30})), find, NOW)
+        assert is_rejected(signed_by_us(claims(**{name: NOW + 31})), reason=f"bad {name}")
+        assert is_rejected(signed_by_us(claims(**{name: NOW + 3600})), reason=f"bad {name}")
 
 
 def test_token_with_exp_before_iat_is_rejected() -> None:
-    assert is_refused(ours(claims(iat=NOW + 20, exp=NOW + 10)), reason="bad iat")
+    assert is_rejected(signed_by_us(claims(iat=NOW + 20, exp=NOW + 10)), reason="bad iat")
 
 
 def test_expired_for_accepts_an_expired_token_and_nothing_else() -> None:
-    token = ours(claims(iat=NOW - 200, exp=NOW - 100))
+    token = signed_by_us(claims(iat=NOW - 200, exp=NOW - 100))
     assert USER.verify(token, find, NOW, expired_for=101)["sub"] == "12"
     with pytest.raises(InvalidToken, match="expired"):
         USER.verify(token, find, NOW, expired_for=100)
     for changes in ({"iss": "x"}, {"typ": "id_token"}, {"exp": "x"}, {"iat": NOW + 3600, "exp": NOW + 7200}):
         with pytest.raises(InvalidToken):
-            USER.verify(ours(claims(**{"iat": NOW - 200, "exp": NOW - 100} | changes)), find, NOW, expired_for=10**6)
+            USER.verify(
+                signed_by_us(claims(**{"iat": NOW - 200, "exp": NOW - 100} | changes)), find, NOW, expired_for=10**6
+            )
 
 
 def test_payload_that_is_not_an_object_is_rejected() -> None:
     header = {"alg": "RS256", "kid": KIDS["RS256"]}
     for body in (b"[]", b'"text"', b"1", b"null", b"{", b"\xff", b"[" * 4000, b'{"a":' * 1000):
-        assert is_refused(signed(header, None, raw_body=body))
+        assert is_rejected(signed(header, None, raw_body=body))
     headers: list[object] = [[], "text", 1, None]
     for bad_header in headers:
-        assert is_refused(signed(bad_header, claims()), reason="bad header")
+        assert is_rejected(signed(bad_header, claims()), reason="bad header")
 
 
 def misshapen() -> dict[str, str]:
-    token = ours(claims())
+    token = signed_by_us(claims())
     head, body, signature = token.split(".")
     return {
         "empty": "",
@@ -381,17 +386,23 @@ def misshapen() -> dict[str, str]:
 
 @pytest.mark.parametrize("shape", misshapen())
 def test_text_that_is_not_a_jwt_is_rejected(shape: str) -> None:
+    """Takes microseconds, also for a long text; the limit only catches a regular expression that backtracks."""
     token = misshapen()[shape]
-    took = []
-    for _ in range(3):  # the best of three: other processes share this machine
+    durations = []
+    for _ in range(3):
         started = time.perf_counter()
-        assert is_refused(token, reason="not a JWT")
-        took.append(time.perf_counter() - started)
-    assert min(took) < 0.010
+        assert is_rejected(token, reason="not a JWT")
+        durations.append(time.perf_counter() - started)
+    assert min(durations) < 0.1
 
 
 def test_reason_of_a_rejection_does_not_quote_the_token() -> None:
-    for token in (ours(claims(iss="my-secret")), ours(claims(), kid="my-secret"), "my-secret", ours(claims()) + "x"):
+    for token in (
+        signed_by_us(claims(iss="my-secret")),
+        signed_by_us(claims(), kid="my-secret"),
+        "my-secret",
+        signed_by_us(claims()) + "x",
+    ):
         with pytest.raises(InvalidToken) as caught:
             USER.verify(token, find, NOW)
         assert "secret" not in str(caught.value)
@@ -402,7 +413,7 @@ def find_signer(kid: str) -> Signer | None:
     return {KIDS[algorithm]: Signer(KIDS[algorithm], key, algorithm) for algorithm, key in KEYS.items()}.get(kid)
 
 
-def is_refused_as_own(token: str, reason: str = "") -> bool:
+def is_rejected_as_own(token: str, reason: str = "") -> bool:
     with pytest.raises(InvalidToken) as caught:
         USER.verify_own(token, find_signer, NOW)
     return reason in str(caught.value)
@@ -418,9 +429,9 @@ def test_own_token_is_verified_with_its_private_key(algorithm: str) -> None:
         f"{head}.{body}A.{signature}",
         f"{head}.{body}.{signature}A",
     ):
-        assert is_refused_as_own(changed)
+        assert is_rejected_as_own(changed)
     for other in ("typ", "iss", "exp"):
-        assert is_refused_as_own(Signer(KIDS[algorithm], KEYS[algorithm], algorithm).sign(claims(**{other: None})))
+        assert is_rejected_as_own(Signer(KIDS[algorithm], KEYS[algorithm], algorithm).sign(claims(**{other: None})))
 
 
 def test_own_token_with_a_non_canonical_signature_is_rejected() -> None:
@@ -428,17 +439,17 @@ def test_own_token_with_a_non_canonical_signature_is_rejected() -> None:
     token = Signer(KIDS["EdDSA"], KEYS["EdDSA"], "EdDSA").sign(claims())
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     others = [token[:-1] + alphabet[alphabet.index(token[-1]) ^ bit] for bit in (1, 2, 4, 8)]
-    assert all(is_refused_as_own(other, "InvalidSignature") for other in others)
+    assert all(is_rejected_as_own(other, "InvalidSignature") for other in others)
 
 
 @pytest.mark.parametrize("named", ALGORITHMS)
-@pytest.mark.parametrize("said", ["none", "HS256", *ALGORITHMS])
-def test_own_token_with_another_algorithm_is_rejected(named: str, said: str) -> None:
-    token = signed({"alg": said, "typ": "JWT", "kid": KIDS[named]}, claims(), KEYS[named])
-    if said == named:
+@pytest.mark.parametrize("alg", ["none", "HS256", *ALGORITHMS])
+def test_own_token_with_another_algorithm_is_rejected(named: str, alg: str) -> None:
+    token = signed({"alg": alg, "typ": "JWT", "kid": KIDS[named]}, claims(), KEYS[named])
+    if alg == named:
         USER.verify_own(token, find_signer, NOW)
     else:
-        assert is_refused_as_own(token, "InvalidAlgorithm")
+        assert is_rejected_as_own(token, "InvalidAlgorithm")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -446,9 +457,9 @@ def test_non_canonical_signature_is_rejected(algorithm: str) -> None:
     token = Signer(KIDS[algorithm], KEYS[algorithm], algorithm).sign(claims())
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     for bit in (1, 2, 4, 8):
-        assert is_refused(token[:-1] + alphabet[alphabet.index(token[-1]) ^ bit], reason="InvalidSignatureError")
+        assert is_rejected(token[:-1] + alphabet[alphabet.index(token[-1]) ^ bit], reason="InvalidSignatureError")
     for other in (token[:-1], token[:-4], token + "A", token + "AAAA"):
-        assert is_refused(other, reason="InvalidSignatureError")
+        assert is_rejected(other, reason="InvalidSignatureError")
     USER.verify(token, find, NOW)
 
 
@@ -468,13 +479,13 @@ def test_payload_is_not_parsed_before_the_signature_is_verified(
         return decode(text)
 
     monkeypatch.setattr(base64, "urlsafe_b64decode", counted)
-    assert is_refused(token, reason="InvalidSignatureError")
+    assert is_rejected(token, reason="InvalidSignatureError")
     assert sum(decoded) < 1000
 
 
 def test_header_longer_than_a_kilobyte_is_rejected_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     long = {"alg": "RS256", "kid": KIDS["RS256"], "x": ["y"] * 300}
     token = signed(long, claims())
-    monkeypatch.setattr(jwt, "_parse_part", lambda *_: pytest.fail("the header was read"))
+    monkeypatch.setattr(jwt, "_parse_part", lambda *_: pytest.fail("the header was parsed"))
     with pytest.raises(InvalidToken, match="bad header"):
         kid_of(token)

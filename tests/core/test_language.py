@@ -32,7 +32,7 @@ def german() -> Iterator[None]:
         ("  de  ", "de"),
         ("\0 de", "de"),
         ("-de de- de--AT es", "es"),
-        ("x" * 5000 + " de", None),  # beyond what is read
+        ("x" * 5000 + " de", None),  # beyond MAX_TEXT
         ("aa " * 32 + "de", None),
     ],
 )

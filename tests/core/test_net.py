@@ -126,7 +126,7 @@ def test_list_of_networks_with_an_invalid_item_is_rejected(text: str) -> None:
 @pytest.mark.parametrize("network", ["10.0.0.0/8", "::ffff:10.0.0.0/104"])
 @pytest.mark.parametrize("address", ["10.0.0.1", "::ffff:10.0.0.1"])
 def test_mapped_notation_never_changes_what_a_network_contains(network: str, address: str) -> None:
-    # Straight from the standard library, where these two differ.
+    # The standard library treats the two notations differently.
     assert contains((ip_network(network),), ip_address(address))
     assert not contains((ip_network(network),), ip_address("11.0.0.1"))
     assert not contains((ip_network(network),), ip_address("::ffff:11.0.0.1"))

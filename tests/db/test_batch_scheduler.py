@@ -118,7 +118,7 @@ async def test_end_of_a_slow_batch_does_not_start_the_next_beside_a_quick_one(
 
 
 class QuickDatabase:
-    """Each statement takes a third of what counts as slow, whatever its number of items."""
+    """Each statement takes a third of SLOW_S, independent of its number of items."""
 
     def __init__(self, scheduler: BatchScheduler) -> None:
         self.scheduler = scheduler

@@ -165,19 +165,17 @@ def used(data_dir: Path, enter: Enter) -> Embedded:
     return enter(data_dir)
 
 
-def test_first_start_is_quick_and_data_is_kept_over_a_restart(empty: Path, enter: Enter) -> None:
-    began = time.monotonic()
+def test_data_is_kept_over_a_restart(empty: Path, enter: Enter) -> None:
     used = enter(empty)
-    took = time.monotonic() - began
     run(used, "CREATE TABLE IF NOT EXISTS kept (word text)", "INSERT INTO kept VALUES ('yes')")
     used.close()
     _wait_until_stopped(used.directory)
     assert not (used.directory / "data/postmaster.pid").exists()
+    assert stat.S_IMODE(empty.stat().st_mode) == (0o711 if ROOT else 0o700)  # can be entered, but not listed
 
     used = enter(empty)
     assert run(used, "SELECT word FROM kept") == "yes"
     used.close()
-    assert took < 10  # about half a second on an idle machine; this only catches a wait that ran into its limit
 
 
 def test_it_is_durable_private_and_has_no_tcp_socket(used: Embedded) -> None:
@@ -245,22 +243,21 @@ def test_ensure_restarts_it_after_a_kill_of_the_postmaster(used: Embedded, backe
     killed = used.pid()
     assert killed
 
-    async def kill_under_load() -> float:
-        busy = await asyncpg.connect(used.dsn())
+    async def kill_under_load() -> None:
+        busy, observer = await asyncpg.connect(used.dsn()), await asyncpg.connect(used.dsn())
         computing = asyncio.create_task(busy.execute(backend))
-        await asyncio.sleep(0.1)
+        active = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active'"
+        while not await observer.fetchval(active, busy.get_server_pid()):  # noqa: ASYNC110 - as below
+            await asyncio.sleep(0.01)
         os.kill(killed, signal.SIGKILL)
         # Until the process is dead, ``ensure`` has nothing to do.
         while not _is_dead(killed):  # noqa: ASYNC110 - another process sends no event
             await asyncio.sleep(0.01)
-        began = time.monotonic()
         await asyncio.to_thread(used.ensure)
-        took = time.monotonic() - began
         with pytest.raises((OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):
             await computing
-        return took
 
-    assert asyncio.run(kill_under_load()) < 5
+    asyncio.run(kill_under_load())
     assert used.pid() != killed
     assert run(used, "SELECT word FROM kept") == "yes"
 
@@ -379,11 +376,6 @@ def test_database_that_became_unreachable_is_not_replaced_by_an_empty_one(copied
         join(copied)
 
 
-def test_new_data_directory_can_be_entered_but_not_listed(empty: Path, enter: Enter) -> None:
-    enter(empty)
-    assert stat.S_IMODE(empty.stat().st_mode) == (0o711 if ROOT else 0o700)
-
-
 def test_existing_data_directory_keeps_its_mode(copied: Path, enter: Enter) -> None:
     copied.chmod(0o755)
     enter(copied)
@@ -462,10 +454,8 @@ def test_error_names_the_version_of_older_data(copied: Path) -> None:
 
 def test_error_names_the_reason_why_postgres_did_not_start(copied: Path) -> None:
     (copied / "postgres/data/postgresql.conf").write_text("no_such_setting = 1\n")
-    began = time.monotonic()
     with pytest.raises(EmbeddedError, match=r"did not start: .*FATAL: .*configuration file") as caught:
         join(copied)
-    assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
 
 
@@ -530,7 +520,7 @@ def _wait_until_stopped(home: Path) -> None:
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -212,12 +212,14 @@ async def test_postgres_killed_during_deliveries_loses_no_login(setup: Setup, pl
 
 
 async def test_lost_listen_connection_loses_no_login(setup: Setup, player: Player) -> None:
+    listeners = await in_thread(reopened_listeners, setup)
     waiting = await waiting_games(setup, player)
 
     async def terminate_listeners() -> None:
+        current = listeners
         for _ in range(5):
-            await in_thread(sql, setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {LISTENERS}")
-            assert await in_thread(until, lambda: len(listening(setup)) == 2)
+            await in_thread(sql, setup.dsn, f"SELECT count(pg_terminate_backend(pid)) FROM unnest(ARRAY{current}) pid")
+            current = await in_thread(new_listeners, setup, current)
 
     took = await waiting.log_in(terminate_listeners)
     print(f"all logins after {took:.1f} s: {dict(waiting.summary())}")
@@ -226,12 +228,7 @@ async def test_lost_listen_connection_loses_no_login(setup: Setup, player: Playe
 
 async def test_regular_scan_compensates_for_a_silent_listen_connection(setup: Setup, player: Player) -> None:
     waiting = await waiting_games(setup, player, POLLS // 4)
-    # New connections are identified by their last statement.
-    await in_thread(
-        sql, setup.dsn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'sso'"
-    )
-    listeners = await in_thread(until, lambda: found if len(found := listening(setup)) == 2 else None)
-    assert listeners
+    listeners = await in_thread(reopened_listeners, setup)
     kill(listeners, signal.SIGSTOP)
     try:
         took = await waiting.log_in()
@@ -242,8 +239,24 @@ async def test_regular_scan_compensates_for_a_silent_listen_connection(setup: Se
     assert took < SCAN_S * SLACK + (60 if LONG else 5)
 
 
-def listening(setup: Setup) -> list[int]:
-    return list(sql(setup.dsn, f"SELECT array_agg(pid) {LISTENERS}") or ())
+def reopened_listeners(setup: Setup) -> list[int]:
+    """Terminates all connections of the server. Returns the backend pids of its new LISTEN connections."""
+    connections = "FROM pg_stat_activity WHERE application_name = 'sso'"
+    old = sql(setup.dsn, f"SELECT array_agg(pid) {connections}")
+    sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {connections}")
+    return new_listeners(setup, old)
+
+
+def new_listeners(setup: Setup, old: list[int]) -> list[int]:
+    """Waits for LISTEN connections of both workers. A new one is identified by its last statement."""
+
+    def find() -> list[int] | None:
+        pids = sorted(set(sql(setup.dsn, f"SELECT array_agg(pid) {LISTENERS}") or ()) - set(old))
+        return pids if len(pids) == 2 else None
+
+    pids: list[int] | None = until(find)
+    assert pids
+    return pids
 
 
 async def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:

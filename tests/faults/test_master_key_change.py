@@ -10,7 +10,7 @@ import pytest
 from sso.core.encryption import Keyring
 from tests.faults import open_folder, serving
 from tests.keys.test_reseal import locked_by_another_transaction
-from tests.kit.browser import App, query
+from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 from tests.kit.server import Server, clean_environment, until
@@ -64,7 +64,7 @@ def test_logins_work_during_a_master_key_change_and_an_interrupted_change_resume
         assert until(lambda: len(key_ids(path)) == 2, 30)
         new = key_ids(path)[0]
         assert until(lambda: sealed_with_other_than(server, new) == 1, 30)
-        code = App(TOTP_SECRET).code()
+        code = AuthenticatorApp(TOTP_SECRET).code()
         with server.client() as client:
             for number in range(1, 6):
                 fields = {"login": f"u{number}@example.com", "password": PASSWORD, "otp": code}
@@ -79,6 +79,6 @@ def test_logins_work_during_a_master_key_change_and_an_interrupted_change_resume
     assert sealed_with_other_than(server, new) == 0
     server.sso("key", "reseal", "--drop-old")
     assert key_ids(path) == [new]
-    fields = {"login": f"u{USERS}@example.com", "password": PASSWORD, "otp": App(TOTP_SECRET).code()}
+    fields = {"login": f"u{USERS}@example.com", "password": PASSWORD, "otp": AuthenticatorApp(TOTP_SECRET).code()}
     with server.client() as client:
         assert client.post(LOGIN, json=fields).json()["auth"] == "otp"

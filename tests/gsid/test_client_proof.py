@@ -8,7 +8,7 @@ import pytest
 
 from sso.core.keys import public_der
 from sso.core.net import parse_address
-from sso.core.verification import VerificationPool
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.client_proof import ClientEvidence, ProofFailure, verify_proof
 from sso.gsid.model import GameSessionData
 from tests.kit.game import public_text, rsa_key, sign
@@ -45,7 +45,9 @@ async def verify(
     address: str, *, key: bool = False, address_suffices: bool = False, **pieces: Any
 ) -> ProofFailure | None:
     evidence = ClientEvidence(parse_address(address), signed_bytes=BODY, **pieces)
-    return await verify_proof(session(key=key), evidence, URL, VerificationPool(), address_suffices=address_suffices)
+    return await verify_proof(
+        session(key=key), evidence, URL, SignatureVerificationPool(), address_suffices=address_suffices
+    )
 
 
 async def test_registering_address_suffices_unless_the_session_has_a_key() -> None:

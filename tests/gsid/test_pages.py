@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.browser import App, Browser, Forms, fresh_browser, mailed_codes, new_user
+from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_on_game_page, violation
 from tests.kit.server import Server
@@ -145,7 +145,7 @@ def test_login_throttle_applies_on_the_page_of_a_session(game: Game, server: Ser
 
 
 def test_second_factor_confirms(game: Game, server: Server) -> None:
-    login, app = new_user(server, totp_secret=TOTP_SECRET, nick="Bob"), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET, nick="Bob"), AuthenticatorApp(TOTP_SECRET)
     session = game.register(app_id=10)
     with Browser(server) as browser:
         browser.follow(sign_in_on_game_page(browser, session, login, PASSWORD))
@@ -464,7 +464,7 @@ def test_stages_of_a_login_are_stored(game: Game, server: Server) -> None:
     def stage(session: Session) -> str:
         return str(session.row("stage")["stage"])
 
-    login, app = new_user(server, totp_secret=TOTP_SECRET), App(TOTP_SECRET)
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     session = game.register()
     assert stage(session) == ""
     with Browser(server) as browser:

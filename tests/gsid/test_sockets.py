@@ -15,7 +15,7 @@ from trio_websocket import ConnectionClosed
 
 from sso.core.keys import public_der, public_pem
 from tests.faults import SLACK
-from tests.kit.browser import App, Browser, new_user
+from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.held import (
     SOCKET,
@@ -324,7 +324,7 @@ async def test_stages_of_a_login_are_sent_in_order(server: Server) -> None:
             answer = await in_thread(browser.submit, "/login", login=login, password=PASSWORD)
             assert await socket.stage() == "second_factor"
             await in_thread(browser.follow, answer)
-            await in_thread(browser.submit, "/login/code", otp=App(TOTP_SECRET).code())
+            await in_thread(browser.submit, "/login/code", otp=AuthenticatorApp(TOTP_SECRET).code())
             assert await socket.stage() == "confirmed"
             code, last = await socket.closed()
     assert (code, last["status"], last["error"]) == (1000, "OK", "")

@@ -11,6 +11,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.keys import store
 from sso.keys.keyset import KeySet
+from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
 from sso.services import Services
 from tests.kit.conditions import until_true
@@ -28,8 +29,8 @@ def published(keys: KeySet) -> list[str]:
 async def test_tokens_of_every_algorithm_verify_with_the_published_set(
     database: Database, keyring: Keyring, algorithm: str
 ) -> None:
-    keys = KeySet(store := KeyStore(database, keyring), keyring)
-    await store.ensure_signing_keys(algorithm)
+    keys = KeySet(KeyStore(database), keyring)
+    await KeyRotation(database, keyring).ensure_signing_keys(algorithm)
     await keys.load()
     token = keys.signer().sign({"typ": "t", "iss": "i", "iat": 1000, "exp": 2000})
     assert Verifier("t", issuer="i").verify(token, keys.find, 1500)["kid"] == published(keys)[0]
@@ -39,7 +40,7 @@ async def test_tokens_of_every_algorithm_verify_with_the_published_set(
 
 async def test_published_set_has_no_private_parameters(services: Services) -> None:
     for algorithm in ("RS256", "ES256", "EdDSA"):
-        await services.key_store.rotate(algorithm, 3600)
+        await services.key_rotation.rotate(algorithm, 3600)
     await services.keys.load()
     jwks = orjson.loads(services.keys.jwks)
     assert set(jwks) == {"keys"}
@@ -58,7 +59,7 @@ async def test_private_key_is_encrypted_in_the_database(services: Services) -> N
 async def test_concurrent_starts_create_one_key(database: Database, keyring: Keyring) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(10):
-            nursery.start_soon(KeyStore(database, keyring).ensure_signing_keys, "ES256")
+            nursery.start_soon(KeyRotation(database, keyring).ensure_signing_keys, "ES256")
     assert await database.value(KEYS) == 1
 
 
@@ -73,7 +74,7 @@ async def test_key_is_found_by_its_exact_kid_only(services: Services) -> None:
 
 async def test_key_past_its_publication_is_not_in_the_set(services: Services) -> None:
     (old,) = published(services.keys)
-    new = await services.key_store.rotate("ES256", 3600)
+    new = await services.key_rotation.rotate("ES256", 3600)
     await services.database.value(END_PUBLICATION, kid=old)
     await services.keys.load()
     assert published(services.keys) == [new]
@@ -88,7 +89,7 @@ async def test_running_key_set_reloads_after_a_notification(
     await nursery.start(services.notifications.run)
     await services.notifications.connected.wait()
     await nursery.start(other.run, services.notifications)
-    kid = await services.key_store.rotate("ES256", 3600)
+    kid = await services.key_rotation.rotate("ES256", 3600)
     await until_true(lambda: other.find(kid) is not None)
 
 
@@ -111,7 +112,7 @@ async def test_damaged_key_is_skipped_and_the_others_sign(services: Services, ki
     (good,) = await services.key_store.all()
     sealed = POISONED[kind].replace("NULL", f"'{services.keyring.encrypt(store.purpose('damaged'), 'no key')}'")
     if kind == "another algorithm":  # the encrypted private key is intact
-        kid = await services.key_store.rotate("EdDSA", 3600)
+        kid = await services.key_rotation.rotate("EdDSA", 3600)
         await services.database.run_sql("UPDATE signing_keys SET algorithm = 'RS256' WHERE kid = $1", [kid])
     else:
         kid = "damaged"

@@ -44,7 +44,7 @@ async def fill_outbox(services: Services) -> None:
 
 
 async def fill_signing_keys(services: Services) -> None:
-    await services.key_store.ensure_signing_keys("ES256")
+    await services.key_rotation.ensure_signing_keys("ES256")
 
 
 async def fill_clients(services: Services) -> None:

@@ -12,9 +12,9 @@ import trio
 
 from sso.core.jwt import InvalidToken, Signer, Verifier
 from sso.db.statement import Statement
-from sso.keys import store
+from sso.keys import rotation
 from sso.keys.keyset import KeySet
-from sso.keys.store import LastKey
+from sso.keys.rotation import LastKey
 from sso.services import Services
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
@@ -46,7 +46,7 @@ async def skip_lead(services: Services) -> None:
 
 
 def test_lead_is_at_most_15_seconds() -> None:
-    assert store.LEAD_S == 15
+    assert rotation.LEAD_S == 15
 
 
 def signer_after(keys: KeySet, seconds: float, algorithm: str | None = None) -> Signer:
@@ -59,17 +59,17 @@ def signer_after(keys: KeySet, seconds: float, algorithm: str | None = None) -> 
 
 async def test_new_key_is_published_before_it_signs(services: Services) -> None:
     old = services.keys.signer().kid
-    new = await services.key_store.rotate("EdDSA", 3600)
+    new = await services.key_rotation.rotate("EdDSA", 3600)
     await services.keys.load()
     assert published(services.keys) == [old, new]
     assert services.keys.signer().kid == old
-    later = signer_after(services.keys, store.LEAD_S + 0.1)  # without a reload
+    later = signer_after(services.keys, rotation.LEAD_S + 0.1)  # without a reload
     assert (later.kid, later.algorithm) == (new, "EdDSA")
 
 
 async def test_old_key_stays_published_and_its_tokens_verify(services: Services) -> None:
     token = sign(services)
-    await services.key_store.rotate("ES256", 3600)
+    await services.key_rotation.rotate("ES256", 3600)
     await skip_lead(services)
     await services.keys.load()
     assert len(published(services.keys)) == 2
@@ -79,7 +79,7 @@ async def test_old_key_stays_published_and_its_tokens_verify(services: Services)
 
 async def test_old_key_stays_published_until_30_days_after_its_tokens_expire(services: Services) -> None:
     old = services.keys.signer().kid
-    await services.key_store.rotate("ES256", 5000)
+    await services.key_rotation.rotate("ES256", 5000)
     (key,) = [key for key in await services.key_store.all() if key.kid == old]
     assert key.published_until is not None
     left = key.published_until.timestamp() - time.time()
@@ -88,20 +88,20 @@ async def test_old_key_stays_published_until_30_days_after_its_tokens_expire(ser
 
 async def test_two_rotations_in_a_row_sign_in_order(services: Services) -> None:
     first = services.keys.signer().kid
-    second = await services.key_store.rotate("ES256", 3600)
-    third = await services.key_store.rotate("ES256", 3600)
+    second = await services.key_rotation.rotate("ES256", 3600)
+    third = await services.key_rotation.rotate("ES256", 3600)
     await services.keys.load()
     assert published(services.keys) == [first, second, third]
-    assert signer_after(services.keys, store.LEAD_S + 0.1).kid == third
+    assert signer_after(services.keys, rotation.LEAD_S + 0.1).kid == third
     # Only the newest key has no end: another rotation does not extend the publication of older keys.
     assert [key.published_until is None for key in await services.key_store.all()] == [False, False, True]
 
 
 async def test_tokens_of_a_retired_key_are_rejected(services: Services) -> None:
     old, token = services.keys.signer().kid, sign(services)
-    new = await services.key_store.rotate("ES256", 3600)
+    new = await services.key_rotation.rotate("ES256", 3600)
     await skip_lead(services)
-    assert await services.key_store.retire(old)
+    assert await services.key_rotation.retire(old)
     await services.keys.load()
     assert published(services.keys) == [new]
     assert not verifies(services, token)
@@ -111,17 +111,17 @@ async def test_tokens_of_a_retired_key_are_rejected(services: Services) -> None:
 async def test_last_signing_key_cannot_be_retired(services: Services) -> None:
     only = services.keys.signer().kid
     with pytest.raises(LastKey):
-        await services.key_store.retire(only)
-    new = await services.key_store.rotate("ES256", 3600)
+        await services.key_rotation.retire(only)
+    new = await services.key_rotation.rotate("ES256", 3600)
     with pytest.raises(LastKey):  # the publication of the older key ends
-        await services.key_store.retire(new)
-    assert await services.key_store.retire(only)
+        await services.key_rotation.retire(new)
+    assert await services.key_rotation.retire(only)
     with pytest.raises(LastKey):
-        await services.key_store.retire(new)
+        await services.key_rotation.retire(new)
 
 
 async def test_side_key_signs_only_for_its_algorithm(services: Services) -> None:
-    await services.key_store.ensure_signing_keys("ES256", sides=("ES256", "EdDSA"))
+    await services.key_rotation.ensure_signing_keys("ES256", sides=("ES256", "EdDSA"))
     await services.keys.load()
     main_kids = services.keys.signer()
     edwards, elliptic = services.keys.signer("EdDSA"), services.keys.signer("ES256")
@@ -131,33 +131,33 @@ async def test_side_key_signs_only_for_its_algorithm(services: Services) -> None
 
 
 async def test_rotating_a_side_key_does_not_affect_other_keys(services: Services) -> None:
-    await services.key_store.ensure_signing_keys("ES256", sides=("EdDSA",))
+    await services.key_rotation.ensure_signing_keys("ES256", sides=("EdDSA",))
     await services.keys.load()
     main_kids, side = services.keys.signer().kid, services.keys.signer("EdDSA").kid
-    new = await services.key_store.rotate("EdDSA", 3600, side=True)
+    new = await services.key_rotation.rotate("EdDSA", 3600, side=True)
     await services.keys.load()
     assert services.keys.signer("EdDSA").kid == side
-    after_s = store.LEAD_S + 0.1
+    after_s = rotation.LEAD_S + 0.1
     assert signer_after(services.keys, after_s).kid == main_kids
     assert signer_after(services.keys, after_s, "EdDSA").kid == new
     with pytest.raises(LastKey):
-        await services.key_store.retire(new)
-    assert await services.key_store.retire(side)
+        await services.key_rotation.retire(new)
+    assert await services.key_rotation.retire(side)
 
 
 async def test_retiring_an_unused_key_changes_nothing(services: Services) -> None:
     old = services.keys.signer().kid
-    await services.key_store.rotate("ES256", 3600)
-    assert not await services.key_store.retire("unknown")
-    assert await services.key_store.retire(old)
-    assert not await services.key_store.retire(old)
+    await services.key_rotation.rotate("ES256", 3600)
+    assert not await services.key_rotation.retire("unknown")
+    assert await services.key_rotation.retire(old)
+    assert not await services.key_rotation.retire(old)
 
 
 async def test_new_key_signs_early_if_the_old_key_is_retired(services: Services) -> None:
     """A leaked key must stop signing at once, not after the lead of the next key."""
     leaked = services.keys.signer().kid
-    new = await services.key_store.rotate("ES256", 3600)
-    assert await services.key_store.retire(leaked)
+    new = await services.key_rotation.rotate("ES256", 3600)
+    assert await services.key_rotation.retire(leaked)
     await services.keys.load()
     assert services.keys.signer().kid == new
     assert verifies(services, sign(services))

@@ -153,7 +153,7 @@ def _worker(server: Server, request_id: str) -> str:
     return process
 
 
-class App:
+class AuthenticatorApp:
     """An authenticator app. Each code is newer than the previous one and stays valid for at least ``MARGIN_S``."""
 
     MARGIN_S = 20

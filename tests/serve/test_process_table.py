@@ -30,22 +30,38 @@ def exited(clock: Clock, *, after_s: float = 0.0, code: int = 1, ready: bool = F
     return child
 
 
-def test_delay_doubles_up_to_ten_seconds(clock: Clock) -> None:
+def test_delay_doubles_up_to_ten_seconds_for_a_process_that_does_not_become_ready(clock: Clock) -> None:
     slot = ProcessSlot(ROLE, 1)
     delays = []
     for _ in range(9):
-        slot.child_exited(exited(clock, ready=True))
+        slot.child_exited(exited(clock))
         delays.append(slot.restart_at - clock.now)
     assert delays == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10])
 
 
-def test_process_that_ran_for_a_while_is_restarted_at_once(clock: Clock) -> None:
+def test_process_that_had_become_ready_is_restarted_at_once_however_often_it_is_killed(clock: Clock) -> None:
     slot = ProcessSlot(ROLE, 1)
+    for _ in range(60):
+        slot.child_exited(exited(clock, after_s=1.5, code=-9, ready=True))
+        assert slot.restart_at <= clock.now
+
+
+def test_process_that_crashes_as_soon_as_it_is_ready_starts_twice_a_second_at_most(clock: Clock) -> None:
+    slot = ProcessSlot(ROLE, 1)
+    for _ in range(9):
+        slot.child_exited(exited(clock, after_s=0.1, ready=True))
+        assert slot.restart_at - clock.now == pytest.approx(0.4)
+        clock.now = slot.restart_at
+
+
+def test_readiness_ends_the_growing_delay(clock: Clock) -> None:
+    slot = ProcessSlot(ROLE, 1)
+    for _ in range(5):
+        slot.child_exited(exited(clock))
+    slot.child_exited(exited(clock, after_s=1.0, ready=True))
+    assert slot.restart_at <= clock.now
     slot.child_exited(exited(clock))
-    slot.child_exited(exited(clock, after_s=5.0))
-    assert slot.restart_at == clock.now
-    slot.child_exited(exited(clock))
-    assert slot.restart_at == pytest.approx(clock.now + 0.1)
+    assert slot.restart_at - clock.now == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import httpx
 import pytest
 import trio
 
+from tests.faults import open_folder
 from tests.kit.browser import new_user
 from tests.kit.held import GET_GSID, Connection, Game, Player, ask_once, new_address, new_game, new_games, rows_of
 from tests.kit.postgres import Postgres
@@ -135,15 +136,20 @@ async def test_no_request_and_no_login_is_lost_while_a_service_is_replaced(busy:
     assert load.statuses.total() > 100
 
 
-def test_replacing_service_shares_the_embedded_database_and_the_unix_socket(tmp_path: Path) -> None:
-    tmp_path.chmod(0o711)
-    path = tmp_path / "sso.sock"
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    with open_folder() as folder:
+        yield folder
+
+
+def test_replacing_service_shares_the_embedded_database_and_the_unix_socket(open_directory: Path) -> None:
+    path = open_directory / "sso.sock"
 
     def status() -> int:
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=20) as client:
             return client.get("http://localhost/readyz").status_code
 
-    with running(tmp_path, **QUICK, SSO_METRICS_BIND="127.0.0.1:0") as first:
+    with running(open_directory, **QUICK, SSO_METRICS_BIND="127.0.0.1:0") as first:
         bind = f"{first.settings['SSO_BIND']},unix:{path}"
         assert first.stop() == 0
         first.settings["SSO_BIND"] = bind
@@ -157,7 +163,7 @@ def test_replacing_service_shares_the_embedded_database_and_the_unix_socket(tmp_
             assert path.lstat().st_ino == inode
             assert status() == 200
         assert not path.exists()
-    assert list((tmp_path / "data").glob("serve-*")) == []
+    assert list((open_directory / "data").glob("serve-*")) == []
 
 
 def test_stopping_the_new_service_leaves_the_old_one_in_place(postgres_server: Postgres, tmp_path: Path) -> None:

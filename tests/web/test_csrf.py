@@ -11,7 +11,7 @@ from sso.metrics import Metrics
 from sso.services import Services
 from sso.web.csrf import csrf_token
 from sso.web.error_format import ErrorFormat, error_format_for
-from tests.kit.browser import VISIT, App, Browser, fresh_browser, new_user, query
+from tests.kit.browser import VISIT, AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
 from tests.kit.server import Server
@@ -99,7 +99,7 @@ def test_forged_form_changes_nothing(user: "SignedInUser", action: str, defect: 
 @pytest.mark.parametrize("action", BEFORE_SIGN_IN)
 def test_forged_sign_in_is_refused(server: Server, action: str, defect: str) -> None:
     """Otherwise a site could sign its visitor in to an account of the attacker, and watch what happens there."""
-    app = App(TOTP_SECRET)
+    app = AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         if action == "/login":
             login = new_user(server)

@@ -179,7 +179,7 @@ def test_variable_part_of_a_path_may_be_percent_encoded(either: Server) -> None:
 
 
 def test_address_of_the_connection_is_accepted_on_a_wildcard_bind() -> None:
-    hosts = AllowedHosts.of(
+    hosts = AllowedHosts.from_settings(
         load(None, {"SSO_BIND": "0.0.0.0:8000,[::]:8000", "SSO_BASE_URL": "https://sso.example.com"})
     )
     assert hosts.allows(b"192.0.2.1:8000", ("192.0.2.1", 8000))
@@ -192,14 +192,16 @@ def test_address_of_the_connection_is_accepted_on_a_wildcard_bind() -> None:
 
 def test_hosts_of_binds_and_public_addresses_are_accepted() -> None:
     binds = {"SSO_BIND": "192.0.2.1:80,gateway_1:81,unix:/run/sso.sock"}
-    hosts = AllowedHosts.of(load(None, binds | {"SSO_BASE_URL": "https://a.example", "SSO_WS_URL": "wss://b.example"}))
+    hosts = AllowedHosts.from_settings(
+        load(None, binds | {"SSO_BASE_URL": "https://a.example", "SSO_WS_URL": "wss://b.example"})
+    )
     for name in (b"192.0.2.1", b"gateway_1:81", b"a.example:443", b"b.example", b"localhost"):
         assert hosts.allows(name, None), name
     assert not hosts.allows(b"192.0.2.3", ("192.0.2.3", 80))
 
 
 def test_cache_of_accepted_hosts_is_bounded() -> None:
-    hosts = AllowedHosts.of(load(None, {}))
+    hosts = AllowedHosts.from_settings(load(None, {}))
     for port in range(3000):
         assert hosts.allows(b"localhost:%d" % port, None)
     assert len(hosts.accepted) <= 256

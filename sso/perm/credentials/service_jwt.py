@@ -8,7 +8,7 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.jwt import InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import algorithm_of, key_id, load_private
 from sso.core.net import Address
-from sso.core.verification import VerificationPool
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.credentials.application_keys import ApplicationKeys
@@ -36,7 +36,7 @@ def claimed_application_id(token: str) -> int:
 
 class ServiceJwts:
     def __init__(
-        self, database: Database, keys: ApplicationKeys, verifications: VerificationPool, audience: str
+        self, database: Database, keys: ApplicationKeys, verifications: SignatureVerificationPool, audience: str
     ) -> None:
         self._database = database
         self._keys = keys

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from sso.core.domains import domain_key
-from sso.perm.engine.overlay import overlaid_values
 from sso.perm.engine.records import OwnRecord, Schema
+from sso.perm.engine.user_overrides import values_with_overrides
 
 
 def login_allowed(schema: Schema, own: OwnRecord, domain: str, restricted_domains: Iterable[str], now: int) -> bool:
@@ -12,7 +12,7 @@ def login_allowed(schema: Schema, own: OwnRecord, domain: str, restricted_domain
 
     Missing rules have the values of a new application: ``can`` is true, ``cannot`` is false.
     """
-    values = overlaid_values(schema.login, own.login, "login", now)
+    values = values_with_overrides(schema.login, own.login, "login", now)
     if values.get("login.can", True) is not True or values.get("login.cannot", False) is not False:
         return False
     allowed_domains = {domain_key(name) for name in restricted_domains}

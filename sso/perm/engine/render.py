@@ -11,7 +11,6 @@ from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.names import PROJECT_ACCESS, SECTIONS
-from sso.perm.engine.overlay import overlaid_tree
 from sso.perm.engine.project_access import PROJECT_LEVEL, AccessScope, MembershipRole, ProjectAccess
 from sso.perm.engine.records import Assignment, OwnRecord, Schema
 from sso.perm.engine.rules import (
@@ -22,6 +21,7 @@ from sso.perm.engine.rules import (
     section_of,
     without_section,
 )
+from sso.perm.engine.user_overrides import tree_with_overrides
 
 ALL_SECTIONS = frozenset((*SECTIONS, "roles"))
 _TREE_SECTIONS = tuple(sorted(SECTIONS))
@@ -108,7 +108,9 @@ def as_tree(schema: Schema, own: OwnRecord, sections: frozenset[str] = ALL_SECTI
     its ``expired``.
     """
     tree: dict[str, Any] = {
-        name: overlaid_tree(getattr(schema, name), getattr(own, name)) for name in _TREE_SECTIONS if name in sections
+        name: tree_with_overrides(getattr(schema, name), getattr(own, name))
+        for name in _TREE_SECTIONS
+        if name in sections
     }
     if "roles" in sections:
         tree["roles"] = [render_assignment(assignment) for assignment in own.roles]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
-from sso.perm.engine.overlay import overlaid_values
 from sso.perm.engine.records import OwnRecord, Schema
+from sso.perm.engine.user_overrides import values_with_overrides
 
 SELF, ALL, NONE = "self", "all", "none"
 # Section of a user's schema → its name in secret_data.meta.
@@ -37,14 +37,14 @@ APPLICATION_RULES = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchem
 
 @dataclass(frozen=True)
 class SecretRights:
-    """The rights in the application's secret_data, overlaid by the caller's own."""
+    """The rights in the application's secret_data, where the caller's own data override them."""
 
     application: frozenset[str] = frozenset()  # the APPLICATION_RULES that are true
     meta: Mapping[str, str] = field(default_factory=lambda: dict(META_DEFAULTS))
 
 
 def secret_rights(schema: Schema, own: OwnRecord, now: int) -> SecretRights:
-    values = overlaid_values(schema.secret_data, own.secret_data, "secret_data", now)
+    values = values_with_overrides(schema.secret_data, own.secret_data, "secret_data", now)
     application = frozenset(name for name in APPLICATION_RULES if values.get(f"secret_data.application.{name}") is True)
     meta = {}
     for name, default in META_DEFAULTS.items():

@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from sso.serve.http1.body import request_body
-from sso.serve.http1.exchange_connection import ExchangeConnection
+from sso.serve.http1.connection_interface import ConnectionInterface
 from sso.serve.http1.head import RequestHead
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import CONTINUE, InvalidResponse
@@ -29,7 +29,7 @@ class HttpExchange(ResponseWriter):
     __slots__ = ("_body", "_body_deadline", "_body_received", "_content_length", "_expects_continue", "_prefetched",
         "_rejection")  # fmt: skip
 
-    def __init__(self, connection: ExchangeConnection, head: RequestHead) -> None:
+    def __init__(self, connection: ConnectionInterface, head: RequestHead) -> None:
         super().__init__(connection, head)
         self._content_length = head.length
         self._body = request_body(head.length, connection.context.limits) if head.length else None

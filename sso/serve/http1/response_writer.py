@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from sso.serve.http1.connection_interface import ConnectionInterface
 from sso.serve.http1.disconnects import has_disconnected
-from sso.serve.http1.exchange_connection import ExchangeConnection
 from sso.serve.http1.head import RequestHead
 from sso.serve.http1.response import (
     CHUNKED,
@@ -26,7 +26,7 @@ class ResponseWriter:
         "_wants_keep_alive", "delivered", "finished", "on_undelivered",
     )  # fmt: skip
 
-    def __init__(self, connection: ExchangeConnection, request: RequestHead) -> None:
+    def __init__(self, connection: ConnectionInterface, request: RequestHead) -> None:
         self._connection = connection
         self._method = request.method
         self._version = request.version

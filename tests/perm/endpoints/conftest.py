@@ -16,7 +16,7 @@ from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import save_record
 from sso.services import open_services
-from tests.kit.browser import App
+from tests.kit.browser import AuthenticatorApp
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -65,7 +65,7 @@ class Studio:
         code: dict[str, str] = {}
         if second_factor:
             fields["totp_secret"] = TOTP_SECRET
-            code = {"otp": App(TOTP_SECRET).code()}
+            code = {"otp": AuthenticatorApp(TOTP_SECRET).code()}
         self.server.apply({"users": [{"login": login, "password": PASSWORD, **fields}]})
         credentials = {"login": login, "password": PASSWORD, "factor": FACTOR, **code}
         data = self.client.post("/proxy/api/login", json=credentials).json()
@@ -157,7 +157,7 @@ class Studio:
         return project_id
 
     def application(self, project_id: str | None = None, **schema: Any) -> int:
-        data = {"name": f"App {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
+        data = {"name": f"AuthenticatorApp {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
         application_id: int = self.root.call("application", action="save", data=data).data["application_id"]
         if schema:
             assert (

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from sso.perm.credential_rules import ENDPOINT_RULES
+from sso.perm.accepted_credentials import ENDPOINT_RULES
 from tests.kit.oauth import Browser, new_site
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
 from tests.perm.endpoints.tokens import ServiceKey, ip_headers

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.gsid.conftest import META
-from tests.kit.browser import App, Browser, Forms, fresh_browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, violation
 from tests.kit.server import Server
@@ -65,7 +65,7 @@ def test_link_parameters_survive_the_second_factor(game: Game, server: Server) -
         asked = fresh.follow(fresh.submit("/login", login=login, password=PASSWORD))
         assert "Tanks" in asked.text
         assert '<html lang="de"' in asked.text
-        fresh.submit("/login/code", otp=App(TOTP_SECRET).code())
+        fresh.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code())
     assert stored(session) == (0, 10, "", False)
 
 

@@ -12,7 +12,7 @@ from sso.core.errors import ServerBusy
 from sso.core.fair_thread import MAX_CLIENTS
 from sso.core.keys import GENERATE, PublicKey
 from sso.core.net import Address, parse_address
-from sso.core.verification import MAX_WAITING_PER_CLIENT, VerificationPool
+from sso.core.signature_verification import MAX_WAITING_PER_CLIENT, SignatureVerificationPool
 
 CHEAP = rsa.RSAPublicNumbers(65537, 1 << 2047 | 1).public_key()
 COSTLY = rsa.RSAPublicNumbers(2**32 - 1, 1 << 8191 | 1).public_key()
@@ -36,15 +36,15 @@ class Gate:
 
 @pytest.mark.parametrize("key", [CHEAP, GENERATE["ES256"]().public_key(), GENERATE["EdDSA"]().public_key()])
 async def test_cheap_keys_are_verified_on_the_event_loop(key: PublicKey) -> None:
-    assert await VerificationPool().run(ANN, key, threading.get_ident) == threading.get_ident()
+    assert await SignatureVerificationPool().run(ANN, key, threading.get_ident) == threading.get_ident()
 
 
 async def test_costly_keys_are_verified_in_a_thread() -> None:
-    assert await VerificationPool().run(ANN, COSTLY, threading.get_ident) != threading.get_ident()
+    assert await SignatureVerificationPool().run(ANN, COSTLY, threading.get_ident) != threading.get_ident()
 
 
 async def test_error_of_a_verification_reaches_its_caller_and_releases_the_lock() -> None:
-    pool = VerificationPool()
+    pool = SignatureVerificationPool()
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             await pool.run(ANN, COSTLY, divmod, 1, 0)
@@ -53,7 +53,7 @@ async def test_error_of_a_verification_reaches_its_caller_and_releases_the_lock(
 
 
 async def test_client_delays_another_client_by_one_verification() -> None:
-    pool, gate = VerificationPool(), Gate()
+    pool, gate = SignatureVerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         for number in range(5):
             nursery.start_soon(pool.run, ANN, COSTLY, gate.work, f"ann {number}")
@@ -73,7 +73,7 @@ async def test_client_delays_another_client_by_one_verification() -> None:
 )
 async def test_number_of_waiting_verifications_per_client_is_limited(others: Callable[[int], Address]) -> None:
     """All addresses of an IPv6 /48 are one client."""
-    pool, gate = VerificationPool(), Gate()
+    pool, gate = SignatureVerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         for number in range(1 + MAX_WAITING_PER_CLIENT):
             nursery.start_soon(pool.run, others(number), COSTLY, gate.work, "x")
@@ -91,7 +91,7 @@ async def test_number_of_waiting_verifications_per_client_is_limited(others: Cal
 
 
 async def test_number_of_waiting_clients_is_limited() -> None:
-    pool, gate = VerificationPool(), Gate()
+    pool, gate = SignatureVerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         for number in range(MAX_CLIENTS):
             nursery.start_soon(pool.run, parse_address(f"10.0.{number >> 8}.{number & 255}"), COSTLY, gate.work, "x")
@@ -106,7 +106,7 @@ async def test_number_of_waiting_clients_is_limited() -> None:
 
 
 async def test_cancelled_verification_does_not_run() -> None:
-    pool, gate = VerificationPool(), Gate()
+    pool, gate = SignatureVerificationPool(), Gate()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool.run, ANN, COSTLY, gate.work, "ann")
         await trio.testing.wait_all_tasks_blocked()

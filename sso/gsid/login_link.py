@@ -15,7 +15,7 @@ from sso.gsid.model import GameSessionData, LinkValues
 from sso.web.body import InvalidBody, ParsedBody, parse_body
 from sso.web.request_model import AppId, Flag, RequestModel, validate
 
-NAMES = ("app_id", "gapp_id", "distr", "meta", "lang")
+PARAMETER_NAMES = ("app_id", "gapp_id", "distr", "meta", "lang")
 _FORM = "application/x-www-form-urlencoded"
 
 
@@ -27,23 +27,23 @@ class _Fields(RequestModel):
 
 
 @dataclass(frozen=True)
-class Link:
+class LoginLink:
     """The unchecked parameters that the browser sent; None for one that was repeated or is not text."""
 
     raw: Mapping[str, str | None]
 
     @classmethod
-    def from_query(cls, query: str) -> "Link":
+    def from_query(cls, query: str) -> "LoginLink":
         raw: dict[str, str | None] = {}
         for pair in query.split("&"):
             name = pair.partition("=")[0]
-            if name in NAMES:
+            if name in PARAMETER_NAMES:
                 raw[name] = None if name in raw else _decode(pair, name)
         return cls(raw)
 
     @classmethod
-    def from_form(cls, form: Mapping[str, str]) -> "Link":
-        return cls({name: form[name] for name in NAMES if name in form})
+    def from_form(cls, form: Mapping[str, str]) -> "LoginLink":
+        return cls({name: form[name] for name in PARAMETER_NAMES if name in form})
 
     @property
     def lang(self) -> str:
@@ -72,7 +72,7 @@ class Link:
         return {name: str(value) for name, value in {**used, "lang": self.lang}.items() if value}
 
 
-EMPTY = Link({})
+EMPTY_LINK = LoginLink({})
 
 
 def _decode(pair: str, name: str) -> str | None:

@@ -1,4 +1,7 @@
-"""The interface of a connection that an exchange (one request and its response) uses."""
+"""The part of a connection that an exchange (one request and its response) uses, as a protocol.
+
+It lets the exchange and the connection import each other's types without a circle.
+"""
 
 import socket
 from contextlib import AbstractContextManager
@@ -8,7 +11,7 @@ from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.server_context import ServerContext
 
 
-class ExchangeConnection(Protocol):
+class ConnectionInterface(Protocol):
     context: ServerContext
     sock: socket.socket
     client: tuple[str, int] | None
@@ -26,7 +29,7 @@ class ExchangeConnection(Protocol):
     async def write(self, data: bytes) -> None: ...
 
     def reject(self, rejection: RequestRejected) -> None:
-        """Ends the connection; the client gets the rejection if no response was started."""
+        """Ends the connection. Sends the rejection first, unless a response was started."""
 
     async def abort(self) -> NoReturn:
         """Cancels the connection and, unless it is shielded, the caller."""

@@ -16,7 +16,7 @@ Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 
-class VerificationPool:
+class SignatureVerificationPool:
     def __init__(self) -> None:
         self._thread = FairThread(MAX_WAITING_PER_CLIENT)
 

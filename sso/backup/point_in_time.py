@@ -1,0 +1,145 @@
+"""``sso restore --base``: restores a base backup, and replays the archived WAL up to a moment."""
+
+import datetime
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sso.backup.base_backup import BaseBackup
+from sso.backup.errors import BackupError
+from sso.config import Settings
+from sso.db.embedded.binaries import check_version, find_binaries
+from sso.db.embedded.files import Account, EmbeddedError, make_directory, postgres_account, sync
+from sso.db.embedded.paths import postgres_directory
+from sso.db.embedded.start import SETTINGS
+from sso.db.embedded.temporary_server import TemporaryServer, temporary_server, unused
+from sso.db.embedded.wal_archive import SUFFIX, archive_folder, restore_command
+from sso.db.errors import DatabaseError
+from sso.db.standalone import fetch_value
+
+PORT = 5433
+POLL_S = 0.2
+SEGMENT_NAME_LENGTH = 24
+TOO_EARLY = "recovery ended before configured recovery target was reached"
+REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || '+00'"
+
+
+def find_wal(backup: BaseBackup, archive: Path | None, until: datetime.datetime | None) -> Path | None:
+    """Returns the folder with the archived WAL of the backup's database. Raises BackupError if segments are missing."""
+    if archive is None:
+        if until is not None:
+            raise BackupError("--until needs the WAL archive: set SSO_WAL_ARCHIVE")
+        return None
+    if until is not None and until < datetime.datetime.fromisoformat(backup.manifest.created):
+        raise BackupError(f"the base backup was made at {backup.manifest.created}, after --until: use an older one")
+    folder = archive_folder(archive, backup.data)
+    if not folder.is_dir():
+        raise BackupError(f"SSO_WAL_ARCHIVE: {folder}, the archive of this database, does not exist")
+    if until is None:  # with a moment, PostgreSQL itself reports that it cannot get there
+        _check_complete(folder, backup.first_segment)
+    return folder
+
+
+def _check_complete(folder: Path, first: str) -> None:
+    """PostgreSQL takes a missing segment for the end of the archive, and would leave out everything after it."""
+    names = {path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")}
+    timelines: dict[str, set[int]] = {first[:8]: {_number(first)}}
+    for name in names:
+        if len(name) == SEGMENT_NAME_LENGTH and _number(name) >= _number(first):
+            timelines.setdefault(name[:8], set()).add(_number(name))
+    for timeline, numbers in sorted(timelines.items()):
+        for missing in sorted(set(range(min(numbers), max(numbers))) - numbers):
+            name = f"{timeline}{missing >> 8:08X}{missing & 0xFF:08X}{SUFFIX}"
+            raise BackupError(f"the archive {folder} is incomplete: {name} is missing; restore with --until before it")
+
+
+def _number(segment: str) -> int:
+    """The number of a segment of 16 MB. The first 8 digits are the timeline."""
+    return int(segment[8:16], 16) << 8 | int(segment[16:], 16)
+
+
+def restore_base(
+    settings: Settings,
+    backup: BaseBackup,
+    wal: Path | None,
+    until: datetime.datetime | None,
+    copying: Callable[[int, int], None],
+    replaying: Callable[[str], None],
+) -> str | None:
+    """Restores into a data directory without a database.
+
+    Returns the time of the last transaction after the base backup that was restored, None if there was none.
+    """
+    home = postgres_directory(settings.data_dir)
+    data, new = home / "data", home / "data.restored"
+    with unused(home) as running:
+        if data.exists():
+            raise BackupError(f"{data} exists: restore into an empty data directory")
+        account = postgres_account(home)
+        binaries = find_binaries(account)
+        if new.exists():
+            shutil.rmtree(new)  # left by an interrupted restore
+        make_directory(new, 0o700, account)
+        try:
+            _copy(backup, new, copying)
+            check_version(new, binaries)
+            (new / "recovery.signal").touch(0o600)
+            _give_to(new, account)
+            options = SETTINGS | _recovery_settings(wal, until)
+            with temporary_server(binaries.bin, home, new, account, running, PORT, options) as server:
+                restored_to = _wait_for_promotion(server, replaying)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+        os.sync()
+        new.rename(data)
+        sync(home)
+    return restored_to
+
+
+def _copy(backup: BaseBackup, target: Path, progress: Callable[[int, int], None]) -> None:
+    try:
+        backup.copy_data(target, progress)
+    except OSError as error:
+        raise BackupError(f"cannot copy the base backup: {error.strerror}: {error.filename}") from None
+
+
+def _recovery_settings(wal: Path | None, until: datetime.datetime | None) -> dict[str, str]:
+    settings = {
+        "archive_mode": "off",
+        "restore_command": restore_command(wal) if wal else "false",
+        "recovery_target_action": "promote",
+        "recovery_target_timeline": "latest",
+    }
+    return settings | ({"recovery_target_time": until.isoformat()} if until else {})
+
+
+def _wait_for_promotion(server: TemporaryServer, replaying: Callable[[str], None]) -> str | None:
+    try:
+        while True:
+            server.check()
+            try:
+                recovering = fetch_value(server.dsn, "SELECT pg_is_in_recovery()")
+                replayed: str | None = fetch_value(server.dsn, REPLAYED)
+            except DatabaseError:  # it does not accept connections yet
+                recovering, replayed = True, None
+            if not recovering:
+                return replayed
+            replaying(replayed or "the base backup")
+            time.sleep(POLL_S)
+    except EmbeddedError as error:
+        if TOO_EARLY in str(error):
+            raise BackupError(
+                "the archive ends before the moment of --until: "
+                "choose an earlier one, or leave --until out to restore everything"
+            ) from None
+        raise BackupError(f"the recovery failed: {error}") from None
+
+
+def _give_to(folder: Path, account: Account) -> None:
+    if os.geteuid() == 0:
+        for directory, _, files in os.walk(folder):
+            for path in (Path(directory), *(Path(directory, file) for file in files)):
+                os.chown(path, *account)

@@ -1,0 +1,80 @@
+"""sso upgrade-db"""
+
+from pathlib import Path
+
+import click
+
+from sso.backup import restore
+from sso.backup.archive import open_archive
+from sso.backup.upgrade import Upgrade, begin_upgrade, copy_database, find_old_binaries
+from sso.cli.context import CommandFailure, settings_of
+from sso.cli.progress import Progress
+from sso.db.embedded.wal_archive import stored_archive
+
+
+@click.command()
+@click.option(
+    "--old-bin",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Directory with the programs of the old PostgreSQL, if the installed package does not have them.",
+)
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Without the old programs: a file of `sso backup`. Changes after that backup are not in the new database.",
+)
+@click.pass_context
+def command(ctx: click.Context, old_bin: Path | None, file: Path | None) -> None:
+    """Upgrade the embedded database to the installed major version of PostgreSQL. Stop the service first.
+
+    The database is copied to a new data directory, so there must be room for both. The old one is kept as
+    "data.old-15", with the number of its version; remove it when the service works.
+
+    \b
+    Examples:
+      sso upgrade-db
+      sso upgrade-db --old-bin /usr/lib/postgresql/15/bin
+      sso upgrade-db --from /backups/sso-2026-11-15.backup
+    """
+    if old_bin and file:
+        raise click.UsageError("give either --old-bin or --from")
+    settings = settings_of(ctx)
+    if settings.database_url is not None:
+        raise CommandFailure("upgrade-db is for the embedded PostgreSQL: upgrade the server of SSO_DATABASE_URL itself")
+    if not settings.data_dir.is_dir():
+        raise CommandFailure(f"SSO_DATA_DIR: {settings.data_dir} does not exist")
+    with begin_upgrade(settings.data_dir) as upgrade:
+        if upgrade is None:
+            click.echo("nothing to do: the database is of the installed major version of PostgreSQL")
+            return
+        click.echo(
+            f"upgrading {upgrade.home / 'data'} from PostgreSQL {upgrade.old_major} to {upgrade.binaries.version}",
+            err=True,
+        )
+        if file:
+            _from_backup(upgrade, file)
+        else:
+            _from_old_server(upgrade, old_bin)
+    click.echo(f"upgraded; the old database is kept in {upgrade.kept}")
+    if stored_archive(upgrade.home):
+        click.echo("make a new base backup when the service runs: the WAL archive begins anew", err=True)
+
+
+def _from_old_server(upgrade: Upgrade, old_bin: Path | None) -> None:
+    bin_directory = find_old_binaries(upgrade, old_bin)
+    progress = Progress("copying the database")
+    with upgrade.new_server() as new_dsn, upgrade.old_server(bin_directory) as old_dsn:
+        copy_database(old_dsn, new_dsn, progress.bytes)
+    progress.done()
+
+
+def _from_backup(upgrade: Upgrade, file: Path) -> None:
+    checking, restoring = Progress("checking the backup"), Progress("restoring the database")
+    with open_archive(file, checking.bytes) as archive:
+        checking.done()
+        restore.check_archive(archive)
+        click.echo(f"the backup is of {archive.manifest.created}; later changes are lost", err=True)
+        with upgrade.new_server() as new_dsn:
+            restore.restore_database(new_dsn, archive, restoring.bytes)
+    restoring.done()

@@ -1,0 +1,114 @@
+"""Creation, rotation and retirement of signing keys. Each method is one transaction.
+
+A new key is published first and signs ``LEAD_S`` seconds later, when all processes and clients know it. The key that it
+replaces stays published until no token that it signed is accepted any more.
+
+Keys that replace each other form a chain. The main keys are one chain. Side keys sign the refresh tokens, and the ID
+tokens of clients that chose another algorithm; each algorithm has a chain of its own.
+"""
+
+from collections.abc import Sequence
+
+from sso.core import keys as key_material
+from sso.core.encryption import Keyring
+from sso.db.database import Database
+from sso.db.notifications import notify
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.keys.store import PUBLISHED, TOPIC, purpose
+
+LEAD_S = 15  # from the publication of a new key until it signs
+VERIFY_EXPIRED_S = 30 * 86400  # some operations accept JWTs that have expired this long ago
+
+_LOCK = Statement("SELECT pg_advisory_xact_lock(7350912)")
+_CHAIN = "side = CAST(:side AS boolean) AND (NOT side OR algorithm = CAST(:algorithm AS text))"
+_COUNT_SIGNERS = Statement(
+    f"SELECT count(*) FROM signing_keys WHERE retired IS NULL AND published_until IS NULL AND {_CHAIN}"  # noqa: S608 - constant SQL
+)
+_ADD = Statement(
+    """INSERT INTO signing_keys (kid, algorithm, side, public_pem, private_sealed, signs_from)
+    VALUES (:kid, :algorithm, :side, :public_pem, :private_sealed, now() + make_interval(secs => :delay))"""
+)
+_SUPERSEDE = Statement(
+    f"""UPDATE signing_keys SET published_until = now() + make_interval(secs => :keep)
+    WHERE kid <> :kid AND published_until IS NULL AND {_CHAIN}"""  # noqa: S608 - constant SQL
+)
+_COUNT_OTHER_SIGNERS = Statement(
+    """SELECT count(*) FROM signing_keys k, signing_keys other
+    WHERE k.kid = :kid AND other.kid <> k.kid AND other.retired IS NULL AND other.published_until IS NULL
+        AND other.side = k.side AND (NOT k.side OR other.algorithm = k.algorithm)"""
+)
+_COUNT_BY_KID = Statement("SELECT count(*) FROM signing_keys WHERE kid = :kid")
+_RETIRE = Statement("UPDATE signing_keys SET retired = now() WHERE kid = :kid AND retired IS NULL RETURNING kid")
+
+
+class LastKey(Exception):
+    """The key is the only signer of its chain and cannot be retired."""
+
+
+class KeyRotation:
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+
+    async def ensure_signing_keys(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
+        """Creates the main key, and a side key for each algorithm of ``sides``, if missing. May run concurrently."""
+
+        async def work(tx: Transaction) -> None:
+            await tx.value(_LOCK)
+            # If the service is already running, its processes must load a new key before it signs.
+            delay = float(LEAD_S) if await tx.value(_COUNT_SIGNERS, side=False, algorithm=algorithm) else 0.0
+            for name, side in ((algorithm, False), *((name, True) for name in sides)):
+                if not await tx.value(_COUNT_SIGNERS, side=side, algorithm=name):
+                    await self._add(tx, name, side=side, delay=delay)
+
+        await self._database.transaction(work)
+
+    async def rotate(self, algorithm: str, longest_token_s: int, *, side: bool = False) -> str:
+        """Adds a key that signs after LEAD_S seconds and returns its id.
+
+        The keys before it stay published until the tokens that they signed are no longer accepted.
+        """
+
+        async def work(tx: Transaction) -> str:
+            await tx.value(_LOCK)
+            for row in await tx.rows(PUBLISHED):
+                # Raises EncryptionError if this process has another master key than the service.
+                self._keyring.decrypt(purpose(row["kid"]), row["private_sealed"])
+            kid = await self._add(tx, algorithm, side=side, delay=float(LEAD_S))
+            keep = float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S)
+            await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
+            return kid
+
+        return await self._database.transaction(work)
+
+    async def retire(self, kid: str) -> bool:
+        """Retires a key at once: tokens that it signed are rejected. Returns False if there is no such key in use."""
+
+        async def work(tx: Transaction) -> bool:
+            await tx.value(_LOCK)
+            if not await tx.value(_COUNT_BY_KID, kid=kid):
+                return False
+            if not await tx.value(_COUNT_OTHER_SIGNERS, kid=kid):
+                raise LastKey(kid)
+            is_retired = await tx.value(_RETIRE, kid=kid) is not None
+            await notify(tx, TOPIC)
+            return is_retired
+
+        return await self._database.transaction(work)
+
+    async def _add(self, tx: Transaction, algorithm: str, *, side: bool, delay: float) -> str:
+        private = key_material.GENERATE[algorithm]()
+        public = private.public_key()
+        kid = key_material.key_id(public)
+        await tx.value(
+            _ADD,
+            kid=kid,
+            algorithm=algorithm,
+            side=side,
+            public_pem=key_material.public_pem(public),
+            private_sealed=self._keyring.encrypt(purpose(kid), key_material.private_pem(private)),
+            delay=delay,
+        )
+        await notify(tx, TOPIC)
+        return kid

