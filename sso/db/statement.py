@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
-from sso.db.statement_name import Origin
+from sso.db.statement_name import StatementOrigin
 
 _DIALECT = dialect()  # type: ignore[no-untyped-call]
 
@@ -22,7 +22,7 @@ class Statement:
         """``name`` is used in logs and traces; by default it is that of the constant that holds the statement."""
         self.clause = text(clause) if isinstance(clause, str) else clause
         self._name = name
-        self._origin = Origin(sys._getframe(1))
+        self._origin = StatementOrigin(sys._getframe(1))
 
     @cached_property
     def _compiled(self) -> tuple[str, tuple[str, ...], dict[str, Any]]:

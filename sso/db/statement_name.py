@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 
-class Origin:
+class StatementOrigin:
     """Where a statement was built. The name is found when it is first needed, which is rarely."""
 
     __slots__ = ("_function", "_module")

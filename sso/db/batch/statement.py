@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from sso.db.statement import Statement
-from sso.db.statement_name import Origin
+from sso.db.statement_name import StatementOrigin
 
 
 class BatchStatement:
@@ -33,7 +33,7 @@ class BatchStatement:
         self._sql = sql
         self._columns = dict(columns)
         self._name = name
-        self._origin = Origin(sys._getframe(1))
+        self._origin = StatementOrigin(sys._getframe(1))
 
     def substitute(self, **parts: object) -> "BatchStatement":
         """Returns the statement with ``{name}`` replaced by the text of ``parts["name"]``, for parts known later."""
