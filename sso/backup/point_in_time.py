@@ -67,8 +67,9 @@ def restore_base(
     until: datetime.datetime | None,
     copying: Callable[[int, int], None],
     replaying: Callable[[str], None],
+    write_keys: Callable[[], None],
 ) -> str | None:
-    """Restores into a data directory without a database.
+    """Restores into a data directory without a database. The keys are written just before the database gets its name.
 
     Returns the time of the last transaction after the base backup that was restored, None if there was none.
     """
@@ -89,14 +90,15 @@ def restore_base(
             _give_to(new, account)
             options = SETTINGS | _recovery_settings(wal, until)
             with temporary_server(binaries.bin, home, new, account, running, PORT, options) as server:
-                restored_to = _wait_for_promotion(server, replaying)
+                last_change = _wait_for_promotion(server, replaying)
+            write_keys()
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
         os.sync()
         new.rename(data)
         sync(home)
-    return restored_to
+    return last_change
 
 
 def _copy(backup: BaseBackup, target: Path, progress: Callable[[int, int], None]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from sso.backup.base_backup import create_base_backup
+from sso.backup.base_backup import create_base_backup, open_base_backup
 from sso.backup.create import create_backup
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.passphrase import passphrase_option, read_passphrase
@@ -70,6 +70,7 @@ def _write_base(settings: Settings, folder: Path, passphrase: str | None) -> Non
     progress.done()
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     keys = "with" if manifest.has_keys else "WITHOUT"
-    click.echo(f"{folder}: {size / 1e6:.1f} MB, PostgreSQL {manifest.postgres}, {keys} keys")
+    segment = open_base_backup(folder).first_segment
+    click.echo(f"{folder}: {size / 1e6:.1f} MB, PostgreSQL {manifest.postgres}, {keys} keys, WAL from {segment} on")
     if settings.wal_archive is None:
         click.echo("SSO_WAL_ARCHIVE is not set: it can be restored to this moment only, not to later ones", err=True)

@@ -94,9 +94,9 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
     async def work(services: Services) -> None:
         if await services.oauth.clients.get(client_id):
             raise CommandFailure(f"there is already a client {client_id}")
-        any_http = not services.settings.https
+        allow_http = not services.settings.https
         for uri in options["uris"]:
-            if not is_redirect_uri(uri, options["hosts"], options["uris"], any_http=any_http):
+            if not is_redirect_uri(uri, options["hosts"], options["uris"], allow_http=allow_http):
                 raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
         await Applier(services.database, services.hasher, services.keyring, command_line_actor()).apply(document)
 

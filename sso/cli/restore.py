@@ -92,10 +92,13 @@ def _restore_base(
     wal = find_wal(backup, settings.wal_archive, until)
     click.echo(f"restoring into {settings.data_dir}, with WAL from {wal or 'the base backup only'}", err=True)
     copying, replaying = Progress("copying the base backup"), Progress("replaying changes")
-    last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show)
+
+    def write_keys() -> None:
+        if secrets is not None:
+            restore.restore_keys(settings, secrets)
+
+    last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show, write_keys)
     replaying.done()
-    if secrets is not None:
-        restore.restore_keys(settings, secrets)
     moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
     click.echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
     click.echo("make a new base backup when the service runs: the archive continues from here", err=True)

@@ -44,7 +44,7 @@ class Parameters:
                 values.setdefault(_decode(name), []).append(_decode(value))
         return cls(values)
 
-    def only(self, name: str) -> bytes | None:
+    def single_value(self, name: str) -> bytes | None:
         """Returns the value of the parameter, or None if it is missing, empty or repeated."""
         values = self.values.get(name.encode(), ())
         return values[0] or None if len(values) == 1 else None
@@ -57,7 +57,7 @@ class Parameters:
 
     def text(self, name: str, max_length: int = MAX_STATE) -> str | None:
         """Returns the value as text, or None if the parameter is missing, empty or repeated."""
-        raw = self.only(name)
+        raw = self.single_value(name)
         if raw is None:
             return None
         try:
@@ -72,7 +72,7 @@ class Parameters:
 
     def ascii_text(self, name: str) -> str:
         """Returns the value as text, or "" if the parameter is missing, empty, repeated or not ASCII."""
-        raw = self.only(name)
+        raw = self.single_value(name)
         return raw.decode() if raw and raw.isascii() else ""
 
 
@@ -89,7 +89,7 @@ def validate(
     for name in UNSUPPORTED:
         if parameters.has(name):
             raise AuthorizationError(f"{name}_not_supported", f"{name} is not supported")
-    state = parameters.only("state")
+    state = parameters.single_value("state")
     if state is not None and len(state) > MAX_STATE:
         raise AuthorizationError("invalid_request", f"state: expected at most {MAX_STATE} bytes")
     _check_response_type(parameters, client)
@@ -132,8 +132,8 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
 
 def _nonce(parameters: Parameters, client: Client) -> str | None:
     nonce = parameters.text("nonce")
-    # The nonce is part of every ID token, which must not be too long for an id_token_hint: JSON encodes a control
-    # character as six characters.
+    # Every ID token contains the nonce, and a client must be able to send the token back as id_token_hint, so it must
+    # not become too long. JSON encodes a control character as six characters.
     if nonce is not None and (len(nonce.encode()) > MAX_NONCE or CONTROL_CHARACTER.search(nonce)):
         raise AuthorizationError(
             "invalid_request", f"nonce: expected at most {MAX_NONCE} bytes, without control characters"
@@ -175,7 +175,7 @@ def _max_age(parameters: Parameters) -> int | None:
 
 
 def _login_hint(parameters: Parameters) -> str:
-    """Returns "" for a value that cannot be a login: the parameter is only a hint, so it is never an error."""
+    """Returns "" for a value that cannot be a login. An invalid value is not an error, because it is only a hint."""
     try:
         return parameters.text("login_hint", MAX_LOGIN_HINT) or ""
     except AuthorizationError:
@@ -183,9 +183,8 @@ def _login_hint(parameters: Parameters) -> str:
 
 
 def ui_locales(parameters: Parameters | None) -> str:
-    """Returns the requested languages that are well-formed. The parameter is only a preference, so it is never an
-    error."""
-    raw = parameters.only("ui_locales") if parameters else None
+    """Returns the well-formed languages of ui_locales. It is only a preference, so an invalid value is not an error."""
+    raw = parameters.single_value("ui_locales") if parameters else None
     return " ".join(in_ui_locales(raw.decode("ascii", "replace"))) if raw else ""
 
 

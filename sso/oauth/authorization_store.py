@@ -129,10 +129,10 @@ _STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locale
 
 
 class AuthorizationStore:
-    def __init__(self, database: Database, lifetime_s: int, *, any_http: bool) -> None:
+    def __init__(self, database: Database, lifetime_s: int, *, allow_http: bool) -> None:
         self._database = database
         self._lifetime_s = lifetime_s
-        self._any_http = any_http
+        self._allow_http = allow_http
         self._find = Batch(database, _FIND)
         self._save = SkipLockedBatch(database, _SAVE)
         self._issue_code = SkipLockedBatch(database, _ISSUE_CODE)
@@ -173,7 +173,7 @@ class AuthorizationStore:
     def _request_from_row(self, row: Row) -> AuthorizationRequest:
         client = Client.from_row(row)
         redirect = match_redirect_uri(
-            row["redirect_uri"], client.redirect_hosts, client.redirect_uris, any_http=self._any_http
+            row["redirect_uri"], client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http
         )
         if isinstance(redirect, str):
             raise InvalidRedirectUri(redirect)

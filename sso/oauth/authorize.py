@@ -42,17 +42,17 @@ Outcome = RedirectTo | ShowSignIn | AskConsent
 
 class Authorize:
     def __init__(
-        self, clients: ClientStore, authorizations: AuthorizationStore, token_issuer: TokenIssuer, *, any_http: bool
+        self, clients: ClientStore, authorizations: AuthorizationStore, token_issuer: TokenIssuer, *, allow_http: bool
     ) -> None:
         self._clients = clients
         self._authorizations = authorizations
         self._token_issuer = token_issuer
-        self._any_http = any_http
+        self._allow_http = allow_http
 
     async def find_client(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
-        """Returns the client and its redirect, or raises InvalidRedirectUri.
+        """Returns the client and its redirect URI, or raises InvalidRedirectUri.
 
-        Until both are known, no error may be sent by a redirect (RFC 6749 section 4.1.2.1).
+        Errors are sent to the redirect URI only when both are known to be valid (RFC 6749 section 4.1.2.1).
         """
         if parameters is None:
             raise InvalidRedirectUri("the query has too many parameters")
@@ -65,7 +65,7 @@ class Authorize:
             raise InvalidRedirectUri("there is no client with this client_id")
         if client.disabled:
             raise InvalidRedirectUri("the client is disabled")
-        redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
+        redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)
         if isinstance(redirect, str):
             raise InvalidRedirectUri(redirect)
         return client, redirect
@@ -80,6 +80,7 @@ class Authorize:
         return validate(parameters, client, redirect, subject_of)
 
     async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
+        """Starts the authorization. Raises AuthorizationError if prompt=none forbids a page that is needed."""
         no_prompt = "none" in request.prompts
         if session is None or not _satisfies(session, request, datetime.now(UTC)):
             if no_prompt:
@@ -113,7 +114,7 @@ class Authorize:
         return await self._finish(pending.request, session, pending, consented=False)
 
     async def decide(self, pending: PendingAuthorization, session: Session, decision: str) -> Outcome:
-        """Continues after the user has answered: "allow", "other" (account), or anything else to deny."""
+        """Continues after the user's decision: "allow", or "other" to use another account. Any other value denies."""
         if decision == "other":
             await self._authorizations.require_new_login(pending.id)
             return ShowSignIn(pending)
@@ -152,8 +153,10 @@ def error_url(redirect: Redirect, error: AuthorizationError | DatabaseError, sta
 
 
 def accepts(pending: PendingAuthorization, session: Session) -> bool:
-    """Returns whether the session satisfies the request; otherwise (prompt=login, max_age, id_token_hint) the user must
-    sign in again."""
+    """Returns whether the session satisfies prompt=login, max_age and id_token_hint of the request.
+
+    If not, the user must sign in again.
+    """
     is_recent = pending.login_after is None or session.created >= pending.login_after
     return is_recent and _is_requested_user(pending.request, session)
 

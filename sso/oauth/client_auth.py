@@ -17,9 +17,9 @@ BASIC = re.compile(r"[Bb][Aa][Ss][Ii][Cc] +([A-Za-z0-9+/]+={0,2}) *", re.ASCII)
 
 @dataclass(frozen=True)
 class ClientCredentials:
-    """The credentials of a request, for at most one authentication method.
+    """The client credentials of a request. At most one authentication method is used.
 
-    ``client_id`` is the one in the request, "" if it has none.
+    ``client_id`` is "" if the request names no client.
     """
 
     client_id: str = ""
@@ -82,7 +82,7 @@ def authenticate_client(
 
     A public client has no secret: it authenticates by its client_id alone, and the result is "". ``secrets`` are
     pairs of a secret and its encrypted form. A strict client may use the ``strict_methods`` only, an oidc client all
-    methods. Secrets are compared in constant time, as bytes, because text may be outside ASCII.
+    methods. Secrets are compared in constant time; as bytes, because ``compare_digest`` accepts only ASCII text.
     """
     if client.disabled or credentials.client_id not in ("", client.client_id):
         return None
@@ -105,5 +105,5 @@ def authenticate_client(
 
 
 def sha1_bearer(redirect_uri: str, client_secret: str) -> bytes:
-    """§4.2: the hash of redirect_uri immediately followed by client_secret."""
+    """Returns the bearer that authenticates a client (§4.2): the SHA-1 of redirect_uri followed by client_secret."""
     return hashlib.sha1(f"{redirect_uri}{client_secret}".encode()).hexdigest().encode()  # noqa: S324 - the spec's

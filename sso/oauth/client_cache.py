@@ -16,9 +16,9 @@ from sso.oauth.redirect_uris import is_redirect_uri
 
 
 class ClientCache:
-    def __init__(self, store: ClientStore, *, any_http: bool) -> None:
+    def __init__(self, store: ClientStore, *, allow_http: bool) -> None:
         self._store = store
-        self._any_http = any_http
+        self._allow_http = allow_http
         self._clients: dict[str, Client] = {}
 
     def authenticate_cached(self, credentials: ClientCredentials, redirect_uri: str) -> tuple[Client, str] | None:
@@ -49,4 +49,4 @@ class ClientCache:
         return authenticate_client(client, self._store.secrets(client), credentials, redirect_uri)
 
     def has_redirect_uri(self, client: Client, redirect_uri: str) -> bool:
-        return is_redirect_uri(redirect_uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http)
+        return is_redirect_uri(redirect_uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)

@@ -77,7 +77,7 @@ class ClientStore:
     async def rotate_secret(self, client_id: str) -> str | None:
         """Adds a new secret and returns it. Returns None if the client does not exist.
 
-        The newest of the present secrets stays valid beside the new one; an older one is removed.
+        The newest of the previous secrets stays valid beside the new one; an older one is removed.
         """
         new_secret = secret_token()
         exists = await self._database.transaction(self._keep_newest_secret, client_id, [new_secret])
@@ -98,7 +98,7 @@ class ClientStore:
     async def set_disabled(self, client_id: str, disabled: bool) -> bool:
         """Disables or enables the client. Returns False if it does not exist.
 
-        Disabling revokes everything that the client was granted; enabling it again does not restore it.
+        Disabling revokes all grants of the client; enabling it again does not restore them.
         """
         return await self._database.transaction(_set_disabled, client_id, disabled)
 
@@ -125,7 +125,7 @@ async def revoke_grants(tx: Runner, client_id: str) -> None:
 
 
 async def revoke_grants_at_removed_uris(tx: Runner, old: Client, new: Client) -> None:
-    """Revokes what was granted at redirect URIs that no longer belong to the client.
+    """Revokes the grants, codes and pending authorizations whose redirect URI no longer belongs to the client.
 
     The caller holds the client's row ``FOR UPDATE``, so no code or grant is created concurrently.
     """
@@ -139,9 +139,10 @@ async def revoke_grants_at_removed_uris(tx: Runner, old: Client, new: Client) ->
 def _still_has(uri: str, old: Client, new: Client) -> bool:
     if is_redirect_uri(uri, new.redirect_hosts, new.redirect_uris):
         return True
-    # A URI that the old client could not have with TLS was accepted only because the service itself has no TLS.
-    needs_any_http = not is_redirect_uri(uri, old.redirect_hosts, old.redirect_uris)
-    return needs_any_http and is_redirect_uri(uri, new.redirect_hosts, new.redirect_uris, any_http=True)
+    # A URI that did not belong to the old client either was accepted because this service runs without TLS and so
+    # allows http for every host. Check it by that rule.
+    needs_allow_http = not is_redirect_uri(uri, old.redirect_hosts, old.redirect_uris)
+    return needs_allow_http and is_redirect_uri(uri, new.redirect_hosts, new.redirect_uris, allow_http=True)
 
 
 def secret_purpose(client_id: str, column: str = "secret_sealed") -> str:

@@ -1,4 +1,4 @@
-"""Authorizations as login flows: how the sign-in pages continue one."""
+"""The login flow of an authorization: what the sign-in pages show for it, and where they continue afterwards."""
 
 import re
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class SiteLoginFlow:
         """Does nothing: a client is not notified of the progress of a sign-in."""
 
     async def complete(self, session: Session) -> str:
-        """Returns the URL of the client, or the path of the authorization if the user must be asked something first."""
+        """Returns the URL of the client, or the path of the authorization if the user must still answer a question."""
         try:
             outcome = await self.authorize.resume(self.pending, session)
         except AuthorizationError as error:
@@ -85,8 +85,8 @@ class SiteLoginFlows:
 def form_targets(request: AuthorizationRequest) -> tuple[str, ...]:
     """Returns the origins that the form-action of a page with a form must allow.
 
-    Browsers apply it to the redirects that follow as well: to the redirect URI, and from there perhaps to another host
-    of the client.
+    Browsers apply form-action to the redirects after the form as well: to the redirect URI and, if the client redirects
+    again, to another of its hosts.
     """
     hosts = request.client.redirect_hosts
     other_origins = (host if host.startswith("http://") else f"https://{host}" for host in hosts)

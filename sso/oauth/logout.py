@@ -35,14 +35,14 @@ class LogoutRequest:
 
 
 class Logout:
-    def __init__(self, clients: ClientStore, token_issuer: TokenIssuer, *, any_http: bool) -> None:
+    def __init__(self, clients: ClientStore, token_issuer: TokenIssuer, *, allow_http: bool) -> None:
         self._clients = clients
         self._token_issuer = token_issuer
-        self._any_http = any_http
+        self._allow_http = allow_http
 
     async def validate(self, parameters: Parameters | None) -> LogoutRequest:
         """Raises InvalidRedirectUri if post_logout_redirect_uri does not belong to the client."""
-        if parameters is None or len(parameters.only("state") or b"") > MAX_STATE:
+        if parameters is None or len(parameters.single_value("state") or b"") > MAX_STATE:
             raise InvalidRequest(f"expected fewer parameters, and a state of at most {MAX_STATE} bytes")
         for name in sorted(parameters.repeated(PARAMETERS)):
             raise InvalidRequest(f"{name} must not appear more than once")
@@ -53,7 +53,7 @@ class Logout:
             sub=hint.sub if hint and client else None,
             client_title=client.title if client else "",
             redirect=self._match_redirect(uri, client) if uri else None,
-            state=parameters.only("state"),
+            state=parameters.single_value("state"),
         )
 
     async def _find_client(self, client_id: str, hint: IdTokenHint | None) -> Client | None:
@@ -70,7 +70,7 @@ class Logout:
                 "post_logout_redirect_uri needs the client_id or id_token_hint of an enabled client"
             )
         redirect = match_post_logout_redirect_uri(
-            uri, client.redirect_hosts, client.redirect_uris, any_http=self._any_http
+            uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http
         )
         if redirect is None:
             raise InvalidRedirectUri("post_logout_redirect_uri does not belong to the client")

@@ -13,6 +13,7 @@ CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Tokens and responses list scopes in this order.
 SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
+# strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
 Profile = Literal["strict", "oidc"]
 
 
@@ -23,16 +24,16 @@ class Client:
     redirect_hosts: tuple[str, ...]
     redirect_uris: tuple[str, ...]
     profile: Profile
-    id_alg: str
-    consent: bool
+    id_alg: str  # the algorithm of its ID tokens, "" for that of the main keys
+    consent: bool  # whether users must consent to the scopes
     first_party: bool
     disabled: bool
-    secret_sealed: str | None = field(repr=False)
-    second_sealed: str | None = field(repr=False)
+    secret_sealed: str | None = field(repr=False)  # the newest secret, encrypted
+    second_sealed: str | None = field(repr=False)  # the one before it, during a rotation
 
     @property
     def is_public(self) -> bool:
-        """Whether it is a public client (RFC 6749 section 2.1): it has no secret, and PKCE protects its codes."""
+        """Whether it is a public client (RFC 6749 section 2.1), which has no secret. PKCE protects its codes."""
         return self.profile == "oidc" and self.secret_sealed is None
 
     @property
@@ -61,7 +62,7 @@ class AuthorizationRequest:
     prompts: frozenset[str] = frozenset()
     max_age: int | None = None
     login_hint: str = ""
-    sub: str | None = None
+    sub: str | None = None  # the user of id_token_hint, who must be the one that signs in
     ui_locales: str = ""
 
 
@@ -73,7 +74,7 @@ class PendingAuthorization:
     request: AuthorizationRequest
     created: datetime
     expires: datetime
-    login_after: datetime | None
+    login_after: datetime | None  # only a session that began later is accepted
 
 
 class IssuedTokens(NamedTuple):

@@ -45,7 +45,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             validated = authorize.validate(parameters, client, redirect)
             outcome = await authorize.begin(validated, await session_within_rate())
         except (AuthorizationError, DatabaseError) as error:
-            return _redirect_302(error_url(redirect, error, parameters.only("state")))
+            return _redirect_302(error_url(redirect, error, parameters.single_value("state")))
         if isinstance(outcome, ShowSignIn):
             # The form is shown at once; a redirect to the sign-in page would cost another round trip.
             return await show_login_form(SiteLoginFlow(outcome.pending, authorize))

@@ -30,7 +30,7 @@ _URI = re.compile(
 
 @dataclass(frozen=True)
 class Redirect:
-    """A redirect URI that belongs to a client. Only the functions below create one."""
+    """A validated redirect URI of a client. Only the functions below create one."""
 
     uri: str
     origin: str
@@ -46,13 +46,13 @@ class Redirect:
 
 
 def match_redirect_uri(
-    uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, any_http: bool = False
+    uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, allow_http: bool = False
 ) -> Redirect | str:
     """Returns the redirect if the URI belongs to the client, otherwise the reason why it does not.
 
     ``hosts`` are the client's hosts, written ``http://host`` if the host may be used without TLS. ``uris`` are its
-    exact redirect URIs; if there are none, any URI at one of the hosts is accepted. ``any_http`` accepts http for every
-    host: it is set if this service itself is used without TLS.
+    exact redirect URIs; if there are none, any URI at one of the hosts is accepted. ``allow_http`` accepts http for
+    every host: it is set if this service itself is used without TLS.
     """
     if len(uri) > MAX_URI_LENGTH or (match := _URI.fullmatch(uri)) is None:
         return NOT_ABSOLUTE
@@ -64,7 +64,7 @@ def match_redirect_uri(
     insecure_host = f"http://{host}"
     if hosts and host not in hosts and insecure_host not in hosts:
         return "redirect_uri: the host is not one of the client's redirect_hosts"
-    if scheme == "http" and not (any_http or host in LOOPBACK or insecure_host in hosts):
+    if scheme == "http" and not (allow_http or host in LOOPBACK or insecure_host in hosts):
         return "redirect_uri: expected https"
     if uris:
         if uri not in uris and not any(_equal_except_port(uri, listed) for listed in uris):
@@ -74,13 +74,13 @@ def match_redirect_uri(
     return Redirect(uri, f"{scheme}://{host}" + (f":{port}" if port else ""))
 
 
-def is_redirect_uri(uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, any_http: bool = False) -> bool:
+def is_redirect_uri(uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, allow_http: bool = False) -> bool:
     """Returns whether the URI belongs to the client. The arguments are those of :func:`match_redirect_uri`."""
-    return isinstance(match_redirect_uri(uri, hosts, uris, any_http=any_http), Redirect)
+    return isinstance(match_redirect_uri(uri, hosts, uris, allow_http=allow_http), Redirect)
 
 
 def match_post_logout_redirect_uri(
-    uri: str, hosts: Sequence[str], uris: Sequence[str], *, any_http: bool
+    uri: str, hosts: Sequence[str], uris: Sequence[str], *, allow_http: bool
 ) -> Redirect | None:
     """Returns the redirect after a logout if its origin is one of the client's, otherwise None.
 
@@ -91,7 +91,7 @@ def match_post_logout_redirect_uri(
         if parsed is None or not uris:
             return None
         hosts = [parsed["host"].lower()]  # the origins of the listed URIs decide below
-    redirect = match_redirect_uri(uri, hosts, any_http=any_http)
+    redirect = match_redirect_uri(uri, hosts, allow_http=allow_http)
     if isinstance(redirect, str):
         return None
     return redirect if not uris or any(_origin(listed) == redirect.origin for listed in uris) else None

@@ -1,4 +1,4 @@
-"""POST /proxy/oauth/token/revoke: by §4.2, and for oidc clients also by RFC 7009."""
+"""POST /proxy/oauth/token/revoke: revocation as §4.2 defines it, and for oidc clients also as RFC 7009 does."""
 
 from sso.oauth.client_auth import ClientCredentials, authenticate_client
 from sso.oauth.client_store import ClientStore

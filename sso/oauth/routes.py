@@ -16,7 +16,7 @@ from sso.web.request_model import RequestModel
 from sso.web.response import reply
 
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-# As short as that of the key set: a new algorithm is published before the first token is signed with it.
+# The document lists the algorithms of the published keys, so it is cached no longer than the key set.
 PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
 
 

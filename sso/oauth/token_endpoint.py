@@ -18,7 +18,7 @@ class TokenEndpoint:
     def respond(self, request: TokenRequest, credentials: ClientCredentials) -> Awaitable[dict[str, Any]]:
         """Returns the awaitable token response.
 
-        A request need not name its client: then the client is that of the code or of the refresh token.
+        If a request does not name its client, the client is that of the code or of the refresh token.
         """
         match request.grant_type:
             case "authorization_code":

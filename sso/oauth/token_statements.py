@@ -1,7 +1,7 @@
 """The SQL of the token store.
 
-What may happen only once happens in one statement. The same statement checks that the user and the client may still get
-tokens, so that no token is issued after the right to it has ended.
+Redeeming a code and rotating a refresh token are one statement each, so concurrent requests cannot both succeed. The
+same statement checks that the user and the client may still get tokens.
 """
 
 from sso.db.batch.statement import BatchStatement
@@ -177,7 +177,8 @@ FIND_ACCESS_TOKEN = BatchStatement(
     WHERE a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled""",  # noqa: S608 - constants only
     columns={"digest": "bytea"},
 )
-FIND_VALID_ACCESS_TOKEN = BatchStatement(
+# For a user JWT that was exchanged for an access token; its verification also checks that the user is not disabled.
+CHECK_ACCESS_TOKEN = BatchStatement(
     """SELECT item.n, c.first_party FROM {items}
     JOIN oauth_access_tokens a ON a.digest = item.digest AND a.expires > now() JOIN oauth_grants g ON g.id = a.grant_id
     JOIN oauth_clients c ON c.client_id = g.client_id AND NOT c.disabled

@@ -10,10 +10,10 @@ from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.oauth.model import AccessToken, Client, IssuedTokens
 from sso.oauth.token_statements import (
+    CHECK_ACCESS_TOKEN,
     COUNT_FAILURE,
     FIND_ACCESS_TOKEN,
     FIND_CODE,
-    FIND_VALID_ACCESS_TOKEN,
     REDEEM,
     REVOKE_ACCESS_TOKEN,
     REVOKE_GRANT,
@@ -69,7 +69,7 @@ class TokenStore:
         self._redeem = Batch(database, REDEEM)
         self._rotate = Batch(database, ROTATE)
         self._find_access_token = Batch(database, FIND_ACCESS_TOKEN)
-        self._find_valid_access_token = Batch(database, FIND_VALID_ACCESS_TOKEN)
+        self._check_access_token = Batch(database, CHECK_ACCESS_TOKEN)
 
     async def find_code(self, code: str, client_id: str) -> StoredCode | None:
         """Returns the code with the client ``client_id``, or with the client of the code if ``client_id`` is "".
@@ -106,8 +106,8 @@ class TokenStore:
         """Redeems the code once. Returns None if it cannot be redeemed, or if the client has changed.
 
         The caller has authenticated ``client`` with ``matched_secret`` and checked that ``redirect_uri`` belongs to it;
-        ``challenge`` is the one of the verifier in the request. The statement confirms that the client is still the
-        same in these points, and that the code was issued to it with this redirect URI and challenge.
+        ``challenge`` is the one of the verifier in the request. The statement confirms that nothing of
+        this has changed in the client's row, and that the code was issued with this redirect URI and challenge.
         """
         lifetimes = self._lifetimes
         row = await self._redeem(
@@ -128,7 +128,7 @@ class TokenStore:
         return IssuedTokens.from_row(row) if row else None
 
     async def revoke_grant_of_code(self, code: str) -> str | None:
-        """Revokes the grant and all tokens that the code was redeemed for. Returns the grant's id, None if none."""
+        """Revokes the grant that the code was redeemed for, with its tokens. Returns its id, None if there is none."""
         grant_id: str | None = await self._database.value(REVOKE_GRANT_OF_CODE, digest=digest(code))
         return grant_id
 
@@ -143,7 +143,7 @@ class TokenStore:
     ) -> RotationResult | None:
         """Replaces the grant's current refresh token by a new one. Returns None if the client does not exist.
 
-        Of several concurrent calls with the same token one succeeds. ``matched_secret`` is the result of
+        If several calls present the same token concurrently, one of them succeeds. ``matched_secret`` is the result of
         authenticating ``client``; the statement confirms that the client has not changed since.
         """
         lifetimes = self._lifetimes
@@ -177,13 +177,13 @@ class TokenStore:
         await self._database.value(REVOKE_ACCESS_TOKEN, digest=digest(access_token), client_id=client_id)
 
     async def find_access_token(self, access_token: str) -> AccessToken | None:
-        """Returns None if the token is not valid. It is read from the database each time: a revocation acts at once."""
+        """Returns None if the token is not valid. Reads the database each time, so that a revocation acts at once."""
         row = await self._find_access_token(digest=digest(access_token))
         return AccessToken.from_row(row) if row else None
 
     async def is_access_token_valid(self, digest: bytes, *, first_party: bool) -> bool:
-        """Returns whether the access token with this digest is valid; with ``first_party``, of a first-party client."""
-        row = await self._find_valid_access_token(digest=digest)
+        """Returns whether the access token is valid and, with ``first_party``, belongs to a first-party client."""
+        row = await self._check_access_token(digest=digest)
         return row is not None and (row["first_party"] or not first_party)
 
 

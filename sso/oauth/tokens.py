@@ -82,7 +82,7 @@ class TokenIssuer:
         }
 
     def exchanged_id_token(self, user_id: str, now: int, exp: int) -> str:
-        """Returns an ID token for a user JWT. No client is involved, so this service is its audience and azp."""
+        """Returns the ID token that a user JWT is exchanged for. It has no client, so aud and azp name this service."""
         claims = {
             "typ": ID_TOKEN,
             "iss": self._issuer,

@@ -50,13 +50,13 @@ def build_token_store(settings: Settings, database: Database) -> TokenStore:
 def build_oauth(
     settings: Settings, database: Database, keyring: Keyring, keys: KeySet, jwts: UserJwts, token_store: TokenStore
 ) -> OAuth:
-    any_http = not settings.https
+    allow_http = not settings.https
     clients = ClientStore(database, keyring)
-    client_cache = ClientCache(clients, any_http=any_http)
+    client_cache = ClientCache(clients, allow_http=allow_http)
     signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
     token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s)
-    authorizations = AuthorizationStore(database, settings.oauth_session_s, any_http=any_http)
-    authorize = Authorize(clients, authorizations, token_issuer, any_http=any_http)
+    authorizations = AuthorizationStore(database, settings.oauth_session_s, allow_http=allow_http)
+    authorize = Authorize(clients, authorizations, token_issuer, allow_http=allow_http)
     return OAuth(
         clients=clients,
         token_store=token_store,
@@ -69,6 +69,6 @@ def build_oauth(
         ),
         revocation=Revocation(clients, token_store, token_issuer),
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s),
-        logout=Logout(clients, token_issuer, any_http=any_http),
+        logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
     )

@@ -1,7 +1,7 @@
-"""The subject of each permission endpoint, and the credentials that may replace the device factor there (§4.1, §4.5).
+"""The credentials that each permission endpoint accepts in place of the device factor (§4.1, §4.5).
 
-The rule of an endpoint names the field of the body with the application that a request is about; other fields do not
-count.
+They depend on the subject of the endpoint. If a credential is valid for one application only, the rule of the endpoint
+says which field of the body names the application of the request.
 """
 
 from collections.abc import Mapping
@@ -28,21 +28,24 @@ class EndpointRule:
     application_field: tuple[str, ...] = ()  # the path of the application id in the body
     harmless_get: bool = False  # the action get changes nothing and shows no other users
 
-    def replaces_factor(self, *, service: bool, key_reads: bool) -> bool:
-        """Whether a service JWT, or an access key in a get, replaces a missing factor.
+    def replaces_factor(self, *, has_service_jwt: bool, is_access_key_get: bool) -> bool:
+        """Whether the credentials of a request replace a missing factor: a service JWT, or an access key in a get.
 
-        `Authorizer` checks that they are valid for the application of the request.
+        `Authorizer` checks later that they are valid for the application of the request.
         """
         match self.subject:
             case Subject.PROJECT:
                 return False
             case Subject.APPLICATION | Subject.CALLER:
-                return service
+                return has_service_jwt
             case Subject.USER_DATA:
-                return service or key_reads
+                return has_service_jwt or is_access_key_get
 
     def application_of(self, fields: dict[str, Any], service_id: int) -> int:
-        """The application that a request is about, or 0. ``service_id`` is that of the service JWT, 0 without one."""
+        """The application that a request is about; 0 if it names none.
+
+        ``service_id`` is the application of the service JWT, 0 without one. meta/data uses it if the body names none.
+        """
         if not self.application_field:
             return 0
         value: Any = fields

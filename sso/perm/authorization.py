@@ -15,7 +15,7 @@ from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 @dataclass(frozen=True)
 class CallerRights:
-    """The rights of the caller, for requests that are about one application (the target) and for others."""
+    """The rights of the caller. They include those at the target, the application that the request is about."""
 
     granted: Rights
     target_facts: LoadedFacts | None = None  # of the caller; None if the request has no target or it does not exist
@@ -34,7 +34,7 @@ class CallerRights:
         return self.target_facts
 
     def refusal(self, operation: Operation) -> Forbidden:
-        """The error for an operation that the caller may not do, the same whether or not its object exists."""
+        """The error for an operation that the caller may not do. It is the same whether or not the object exists."""
         return Forbidden(missing_rights(operation))
 
     def allow(self, operation: Operation, **target: Any) -> bool:
@@ -52,7 +52,7 @@ class CallerRights:
             raise self.refusal(operation)
 
     def require_on_target(self, operation: Operation, *, allow_removed: bool = False) -> LoadedFacts:
-        """Require an operation on the target application, which must not be removed, nor its project."""
+        """Require an operation on the target application. The application and its project must not be removed."""
         if self.target_facts is None and not self.is_root:
             raise self.refusal(operation)
         target = self.target
@@ -71,9 +71,9 @@ class Authorizer:
 
         Raises Forbidden if the caller's credentials are not valid for the target.
         """
-        # The address may be vouched for by an application only. Then it counts at that application, not at the central
-        # one, where it would activate conditions of roles over the whole service.
-        addresses: dict[int, Address | None] = {CENTRAL_APPLICATION_ID: caller.own_address}
+        # An address that an application signed counts at that application only. At the central application it could
+        # make conditions of roles hold that give rights over the whole service.
+        addresses: dict[int, Address | None] = {CENTRAL_APPLICATION_ID: caller.connection_address}
         if application_id is not None:
             addresses[application_id] = caller.address
         loaded = await self.facts.load_many(caller.user_id, addresses)
@@ -89,13 +89,16 @@ class Authorizer:
 
 
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
-    """The refusal to read or write these sections of a user's record; no sections mean that any of them would do."""
+    """The error for a caller without ``right`` on these sections of a user's record.
+
+    Without ``sections``, the text says that the right on any section is sufficient.
+    """
     words = dict.fromkeys(word for section, word in META_NAMES.items() if not sections or section in sections)
     return Forbidden(f"{right} of {', '.join(words) if sections else join_alternatives(list(words))} is required")
 
 
 def _check_credentials(caller: Caller, application_id: int | None, target: LoadedFacts | None) -> None:
-    """A service JWT or an access key replaces the factor only at the applications that it is valid for."""
+    """Raise Forbidden if a service JWT or an access key that replaces the factor is not valid for the application."""
     if caller.key is not None and caller.key.application_id != application_id:
         raise Forbidden("an access key is valid for its own application only")
     if caller.has_factor or caller.key_replaces_factor:

@@ -17,7 +17,7 @@ from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.stores.audit import AuditActor
 
-EXPIRED_FOR_S = 30 * 86400  # where an expired user JWT is accepted, it may have expired this long ago
+EXPIRED_FOR_S = 30 * 86400  # how long ago a user JWT may have expired, at endpoints that accept expired ones
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,9 @@ class PresentedCredentials:
     factor: str | None = None
     service_jwt: str = ""
     jwt: str = ""  # from the body
-    vouched_by: str = ""  # the id of the access key that signed ``address``; empty for the address of the connection
+    address_signed_by: str = (
+        ""  # the id of the access key that signed ``address``; empty for the address of the connection
+    )
 
     @classmethod
     def collect(
@@ -53,25 +55,27 @@ class PresentedCredentials:
 
 @dataclass(frozen=True)
 class Caller:
-    user_id: str  # empty for an access key or service JWT without a user, where that is allowed
+    user_id: str  # empty if the request has only an access key or a service JWT
     address: Address
     service_id: int | None = None  # the application of a service JWT
     key: AccessKey | None = None
     now: int = 0
     has_factor: bool = False  # the device factor was proved; otherwise a service JWT or an access key replaces it
     key_replaces_factor: bool = False
-    is_site: bool = False  # the token has no factor: a web site got it in exchange for an access token
-    vouched_by: str = ""  # the id of the access key with which an application vouches for the address of its client
+    is_site: bool = False  # the user JWT has no factor: a web site got it in exchange for an access token
+    address_signed_by: str = (
+        ""  # the id of the access key that signed ``address``; empty for the address of the connection
+    )
 
     @property
     def actor(self) -> AuditActor:
-        key_id = self.key.id if self.key else self.vouched_by or None
+        key_id = self.key.id if self.key else self.address_signed_by or None
         return AuditActor(self.user_id, self.service_id, str(self.address), key_id)
 
     @property
-    def own_address(self) -> Address | None:
-        """None if an application vouches for the address: such an address counts at that application only."""
-        return None if self.vouched_by else self.address
+    def connection_address(self) -> Address | None:
+        """None if an application signed the address: a signed address counts at that application only."""
+        return None if self.address_signed_by else self.address
 
 
 class CallerAuthenticator:
@@ -86,14 +90,16 @@ class CallerAuthenticator:
     ) -> Caller:
         """The caller, if the credentials suffice for this endpoint. `Authorizer` checks them against the application.
 
-        At meta/data, a service JWT waives the expiry of the user JWT, an access key does so for the action get, and
-        either of them alone may read roles.
+        At meta/data, the user JWT may have expired if the request has a service JWT, or if it is a get with an access
+        key. A get of roles needs no user JWT at all then.
         """
         now = int(time.time())
         service_id = await self._service_id(credentials)
         key = await self._access_key(credentials) if rule.subject is Subject.USER_DATA else None
-        key_reads = key is not None and fields.get("action") == "get"
-        factor_replaced = rule.replaces_factor(service=service_id is not None, key_reads=key_reads)
+        is_access_key_get = key is not None and fields.get("action") == "get"
+        factor_replaced = rule.replaces_factor(
+            has_service_jwt=service_id is not None, is_access_key_get=is_access_key_get
+        )
         token = credentials.jwt if key else credentials.bearer or credentials.jwt
         if not token:
             if factor_replaced and rule.subject is Subject.USER_DATA and _reads_roles(fields):
@@ -103,8 +109,8 @@ class CallerAuthenticator:
                     service_id,
                     key,
                     now,
-                    key_replaces_factor=key_reads,
-                    vouched_by=credentials.vouched_by,
+                    key_replaces_factor=is_access_key_get,
+                    address_signed_by=credentials.address_signed_by,
                 )
             raise _missing_jwt(credentials)
         max_expired_s = EXPIRED_FOR_S if factor_replaced and rule.subject is Subject.USER_DATA else 0
@@ -127,9 +133,9 @@ class CallerAuthenticator:
             key,
             now,
             has_proved_factor,
-            key_reads,
+            is_access_key_get,
             is_site,
-            credentials.vouched_by,
+            credentials.address_signed_by,
         )
 
     async def _service_id(self, credentials: PresentedCredentials) -> int | None:
@@ -170,7 +176,9 @@ def _missing_factor(credentials: PresentedCredentials) -> Unauthorized:
     if credentials.factor is not None:
         return Unauthorized("invalid token: Factor is not the one that the JWT was issued for")
     if credentials.service_jwt or not looks_like_jwt(credentials.bearer):
-        return Unauthorized("invalid token: the header Factor is required, nothing replaces it for this request")
+        return Unauthorized(
+            "invalid token: the header Factor is required, and no other credential replaces it for this request"
+        )
     return Unauthorized("invalid token: the header Factor is required")
 
 

@@ -1,7 +1,7 @@
-"""The check of every write that gives or takes rights in a project: a caller gives only rights that the caller holds.
+"""Checks writes that give or take away rights in a project: callers may do so only with rights that they hold.
 
-It compares the project before and after the write, inside the transaction of the write, so it is the same for all
-endpoints. Writes of the operator (``sso apply``, the command line) are not checked.
+The check compares the project before and after the write, inside the transaction of the write, so all endpoints share
+it. Writes of the operator (``sso apply``, the command line) are not checked.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -75,7 +75,7 @@ class Delegation:
     administered: Administration = Administration.NONE
     held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
     grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles by application
-    # Members with roles that the caller does not hold, each with whether the project lets the member in.
+    # The members with a role that the caller does not hold, and whether each of them has access to the project.
     foreign_access: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
@@ -87,7 +87,7 @@ class Delegation:
         if (await lock_project(tx, project_id))["removed"]:
             raise Forbidden("removed")
         central = await read_application(tx, CENTRAL_APPLICATION_ID)
-        facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.own_address)
+        facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
         assert central is not None
         assert facts is not None
         rights = Rights(compute_permissions(central, facts, caller.now))
@@ -112,7 +112,7 @@ class Delegation:
     async def _grantable(self, application_id: int) -> frozenset[str]:
         """Roles of an application that the caller may grant to groups, and revoke from them."""
         application = await read_application(self.tx, application_id)
-        facts = await read_facts(self.tx, self.caller.user_id, application_id, self.caller.own_address)
+        facts = await read_facts(self.tx, self.caller.user_id, application_id, self.caller.connection_address)
         if application is None or facts is None:
             return frozenset()
         secret = secret_rights(application.schema, facts.own, self.caller.now)

@@ -132,7 +132,7 @@ async def _credentials(addresses: SignedAddresses, rule: EndpointRule, fields: d
     resolved = await addresses.resolve(credentials.address, _claimed_address(), signature, (application_id,))
     if signature is None or resolved == credentials.address:
         return credentials
-    return replace(credentials, address=resolved, vouched_by=signing_key_id(signature))
+    return replace(credentials, address=resolved, address_signed_by=signing_key_id(signature))
 
 
 def _claimed_address() -> str | None:

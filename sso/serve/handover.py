@@ -149,8 +149,12 @@ def _ask(path: Path) -> RunningService | None:
     listeners = [socket.socket(fileno=fd) for fd in fds]
     if not data:
         return None  # refused: the service runs under another account
-    message = json.loads(data)
-    return RunningService(message["pid"], dict(zip(map(parse_bind, message["binds"]), listeners, strict=True)))
+    try:
+        message = json.loads(data)
+        return RunningService(message["pid"], dict(zip(map(parse_bind, message["binds"]), listeners, strict=True)))
+    except (ValueError, KeyError, TypeError):  # another version of the program
+        _log.warning("handover.failed", reason=f"the message from {path} cannot be read")
+        return None
 
 
 def _connect(connection: socket.socket, path: Path) -> None:

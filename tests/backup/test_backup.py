@@ -13,6 +13,7 @@ import pytest
 
 from sso.backup.postgres_tools import _without_password
 from sso.db.migrate import HEAD
+from tests.faults import open_folder
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres, execute
@@ -42,6 +43,12 @@ def backup(server: Server, passphrase: str, tmp_path_factory: pytest.TempPathFac
     new_user(server, login="ann@example.com", totp_secret=TOTP)
     server.sso("backup", str(path), "--passphrase-file", passphrase)
     return path
+
+
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    with open_folder() as folder:
+        yield folder
 
 
 def sso(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -114,22 +121,23 @@ def test_backup_under_load_is_one_consistent_snapshot(
     assert counts["tokens"] <= 2 * len(done)
 
 
-def test_backup_of_the_embedded_database_is_restored_by_an_embedded_database(passphrase: str, tmp_path: Path) -> None:
-    tmp_path.chmod(0o711)
-    first, second = {"SSO_DATA_DIR": str(tmp_path / "first")}, {"SSO_DATA_DIR": str(tmp_path / "second")}
-    document = tmp_path / "document.json"
+def test_backup_of_the_embedded_database_is_restored_by_an_embedded_database(
+    passphrase: str, open_directory: Path
+) -> None:
+    first, second = {"SSO_DATA_DIR": str(open_directory / "first")}, {"SSO_DATA_DIR": str(open_directory / "second")}
+    document = open_directory / "document.json"
     document.write_text('{"users": [{"login": "bob@example.com", "password": "secret-of-bob"}]}')
-    assert sso(tmp_path, "apply", str(document), **first).returncode == 0
-    (tmp_path / "first" / "keys").mkdir()
-    (tmp_path / "first" / "keys" / "7.pem").write_text("a public key\n")
-    path = str(tmp_path / "embedded.backup")
-    assert sso(tmp_path, "backup", path, "--passphrase-file", passphrase, **first).returncode == 0
-    restored = sso(tmp_path, "restore", path, "--passphrase-file", passphrase, **second)
+    assert sso(open_directory, "apply", str(document), **first).returncode == 0
+    (open_directory / "first" / "keys").mkdir()
+    (open_directory / "first" / "keys" / "7.pem").write_text("a public key\n")
+    path = str(open_directory / "embedded.backup")
+    assert sso(open_directory, "backup", path, "--passphrase-file", passphrase, **first).returncode == 0
+    restored = sso(open_directory, "restore", path, "--passphrase-file", passphrase, **second)
     assert restored.returncode == 0, restored.stderr
     for name in ("secret.key", "keys/7.pem"):
-        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
-    assert (tmp_path / "second" / "secret.key").stat().st_mode & 0o777 == 0o600
-    with running(tmp_path, **QUICK, **second) as server:
+        assert (open_directory / "second" / name).read_bytes() == (open_directory / "first" / name).read_bytes()
+    assert (open_directory / "second" / "secret.key").stat().st_mode & 0o777 == 0o600
+    with running(open_directory, **QUICK, **second) as server:
         answer = httpx.post(
             f"{server.base_url}/proxy/api/login", json={"login": "bob@example.com", "password": "secret-of-bob"}
         )

@@ -1,7 +1,10 @@
 """Point-in-time recovery of the embedded database: WAL archive, base backup and restore, with real servers."""
 
 import datetime
+import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ import pytest
 from tests.backup.test_backup import sso
 from tests.faults import apply, open_folder
 from tests.kit.postgres import execute
-from tests.kit.server import QUICK, Server, running, until
+from tests.kit.server import QUICK, Server, clean_environment, running, until
 
 PASSWORD = "a long password"
 pytestmark = pytest.mark.timeout(300)
@@ -136,6 +139,29 @@ def test_moment_outside_of_the_backup_and_the_archive_is_refused(recorded: Recor
         assert (code, message in errors) == (2, True), errors
 
 
+def test_killed_restore_can_be_repeated(recorded: Recorded) -> None:
+    data_dir = recorded.folder / "killed"
+    settings = {"SSO_DATA_DIR": str(data_dir), "SSO_WAL_ARCHIVE": str(recorded.archive)}
+    options = ["--base", str(recorded.base), "--passphrase-file", str(recorded.passphrase)]
+    options += ["--until", recorded.after_a]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sso", "restore", *options], env=clean_environment(**settings), stderr=subprocess.DEVNULL
+    )
+    replaying = data_dir / "postgres/data.restored/postmaster.pid"
+    assert until(lambda: replaying.exists() or process.poll() is not None, 60)
+    process.kill()
+    assert process.wait() == -9
+    refused = sso(recorded.folder, "serve", SSO_DATA_DIR=str(data_dir), SSO_BIND="127.0.0.1:0")
+    assert (refused.returncode, "was interrupted: run `sso restore --base` again" in refused.stderr) == (1, True)
+
+    def restored() -> bool:  # the PostgreSQL of the killed command may take a moment to stop
+        code, _, errors = recorded.restore(data_dir, "--until", recorded.after_a)
+        assert code == 0 or "is running" in errors, errors
+        return code == 0
+
+    assert until(restored, 30)
+
+
 def test_restore_never_replaces_a_database(recorded: Recorded) -> None:
     code, _, errors = recorded.restore(recorded.folder / "data")
     assert (code, "restore into an empty data directory" in errors) == (1, True), errors
@@ -237,6 +263,17 @@ def test_unusable_archive_is_refused(settings: dict[str, str], message: str, tmp
     assert done.returncode == 1
     assert "sso: SSO_WAL_ARCHIVE: " in done.stderr
     assert message in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only for root, whose PostgreSQL runs under another account")
+def test_archive_that_postgres_cannot_reach_is_refused() -> None:
+    with open_folder() as folder:
+        (folder / "closed/wal").mkdir(parents=True)
+        (folder / "closed").chmod(0o700)
+        settings = {"SSO_WAL_ARCHIVE": str(folder / "closed/wal"), "SSO_DATA_DIR": str(folder / "data")}
+        done = sso(folder, "serve", **settings, SSO_BIND="127.0.0.1:0")
+        assert (done.returncode, "cannot reach" in done.stderr) == (1, True), done.stderr
 
 
 def test_base_backup_of_an_external_database_is_refused(tmp_path: Path) -> None:

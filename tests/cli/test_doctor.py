@@ -125,7 +125,7 @@ def test_missing_or_damaged_master_key_fails(installed: Settings, dsn: str) -> N
     assert "damaged" in failures(installed, dsn)["master key"].detail
     installed.key_file.write_text(MasterKey.generate().text())
     failed = failures(installed, dsn)["signing key"]
-    assert "not here" in failed.detail
+    assert "is missing" in failed.detail
     assert "restore the master key" in failed.advice
     installed.key_file.write_text(was)
     assert failures(installed, dsn) == {}

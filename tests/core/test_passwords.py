@@ -57,9 +57,9 @@ async def test_check_of_an_unknown_user_takes_as_long_as_of_a_known_one() -> Non
     async def fastest(hashed: str | None, password: str) -> float:
         durations = []
         for _ in range(7):
-            started = time.perf_counter()
+            started = time.process_time()  # CPU time of this process: other programs do not count
             await hasher.matches(hashed, password)
-            durations.append(time.perf_counter() - started)
+            durations.append(time.process_time() - started)
         return min(durations)
 
     wrong, unknown = await fastest(known, "wrong"), await fastest(None, "wrong")

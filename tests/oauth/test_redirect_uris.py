@@ -178,8 +178,8 @@ def test_http_is_allowed_for_a_host_that_is_listed_with_http() -> None:
 
 
 def test_http_is_allowed_for_every_host_if_the_service_has_no_tls() -> None:
-    assert is_redirect_uri("http://game.example.com/cb", HOSTS, any_http=True)
-    assert not is_redirect_uri("http://evil.com/cb", HOSTS, any_http=True)
+    assert is_redirect_uri("http://game.example.com/cb", HOSTS, allow_http=True)
+    assert not is_redirect_uri("http://evil.com/cb", HOSTS, allow_http=True)
 
 
 def test_idn_host_matches_as_a_label_only() -> None:
@@ -240,10 +240,10 @@ def test_accepted_uri_always_has_the_host_as_authority(tail: str) -> None:
 
 
 def test_post_logout_redirect_uri_must_have_an_origin_of_the_client() -> None:
-    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, [], any_http=False)
-    assert match_post_logout_redirect_uri("https://evil.com/bye", HOSTS, [], any_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, [], allow_http=False)
+    assert match_post_logout_redirect_uri("https://evil.com/bye", HOSTS, [], allow_http=False) is None
     uris = ["https://game.example.com:8443/cb"]
-    assert match_post_logout_redirect_uri("https://game.example.com:8443/bye", [], uris, any_http=False)
-    assert match_post_logout_redirect_uri("https://game.example.com/bye", [], uris, any_http=False) is None
-    assert match_post_logout_redirect_uri("https://evil.com/bye", [], uris, any_http=False) is None
-    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, uris, any_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com:8443/bye", [], uris, allow_http=False)
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", [], uris, allow_http=False) is None
+    assert match_post_logout_redirect_uri("https://evil.com/bye", [], uris, allow_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, uris, allow_http=False) is None

@@ -25,7 +25,7 @@ from urllib.parse import quote
 from sso.db.embedded.files import EmbeddedError, Lock, check_owner, postgres_account
 from sso.db.embedded.paths import postgres_directory
 from sso.db.embedded.start import ensure_running, find_running, pause
-from sso.db.embedded.wal_archive import check_usable, store_archive, stored_archive
+from sso.db.embedded.wal_archive import check_exists, check_writable, store_archive, stored_archive
 
 __all__ = ["Embedded", "EmbeddedError", "join", "set_wal_archive"]
 
@@ -84,10 +84,12 @@ def set_wal_archive(data_dir: Path, archive: Path | None) -> bool:
     Raises EmbeddedError if the archive cannot be used, or if PostgreSQL is already running with another one.
     """
     with _plain_errors():
+        if archive is not None:
+            check_exists(archive)  # before a data directory is created
         home = postgres_directory(data_dir)
         check_owner(home)
         if archive is not None:
-            check_usable(archive, postgres_account(home))
+            check_writable(archive, postgres_account(home))
         stored = stored_archive(home)
         if archive == stored:
             return False

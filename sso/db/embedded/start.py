@@ -130,8 +130,7 @@ def start(home: Path, running: Lock) -> int:
     binaries = find_binaries(account)
     data = home / "data"
     if not data.exists():
-        if (home / "data.upgraded").exists():
-            raise EmbeddedError(f"an upgrade of {data} was interrupted: run `sso upgrade-db` again")
+        _check_not_interrupted(home)
         create_data(home, account, binaries, running)
     check_version(data, binaries)
     socket_dir = socket_directory(home, account)
@@ -163,6 +162,16 @@ def start(home: Path, running: Lock) -> int:
     if done.returncode:
         raise EmbeddedError(f"the keeper of PostgreSQL did not start: {failure_reason(home, log_start)}")
     return log_start
+
+
+def _check_not_interrupted(home: Path) -> None:
+    """An upgrade or a restore may have been killed: do not start with an empty database instead."""
+    if (home / "data.upgraded").exists():
+        raise EmbeddedError(f"an upgrade of {home / 'data'} was interrupted: run `sso upgrade-db` again")
+    if (home / "data.restored").exists():
+        raise EmbeddedError(
+            f"a restore into {home} was interrupted: run `sso restore --base` again, or remove {home / 'data.restored'}"
+        )
 
 
 def create_data(home: Path, account: Account, binaries: Binaries, running: Lock) -> None:

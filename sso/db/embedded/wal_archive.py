@@ -67,12 +67,16 @@ def _quoted(folder: Path) -> str:
     return shlex.quote(str(folder)).replace("%", "%%")  # PostgreSQL replaces %f and %p
 
 
-def check_usable(archive: Path, account: Account) -> None:
-    """Raises EmbeddedError if PostgreSQL could not write to the archive."""
+def check_exists(archive: Path) -> None:
+    """Raises EmbeddedError if the path is not that of a folder."""
     if not (archive.is_absolute() and str(archive).isprintable()):
         raise EmbeddedError("SSO_WAL_ARCHIVE: must be an absolute path such as /backups/wal")
     if not archive.is_dir():
         raise EmbeddedError(f"SSO_WAL_ARCHIVE: {archive} is not a directory: create it")
+
+
+def check_writable(archive: Path, account: Account) -> None:
+    """Raises EmbeddedError if PostgreSQL could not write to the archive."""
     if os.geteuid() == 0 and not reachable(archive, account):
         raise EmbeddedError(
             f"SSO_WAL_ARCHIVE: the account of PostgreSQL (uid {account.uid}) cannot reach {archive}: "

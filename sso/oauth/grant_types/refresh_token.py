@@ -35,13 +35,13 @@ class RefreshTokenGrant:
         access_token, redirect_uri = secret_token(), request.redirect_uri
         result = await self._rotate(client, credentials, presented, redirect_uri, redirect_uri, access_token)
         if result is not None and _must_retry(result, client, redirect_uri):
-            # The bearer is a hash of the redirect URI, which a request of an oidc client may leave out.
+            # The bearer is a hash with the redirect URI. If an oidc client has not sent it, it is that of the grant.
             hashed_uri = redirect_uri or result.grant_redirect_uri or ""
             result = await self._rotate(result.client, credentials, presented, redirect_uri, hashed_uri, access_token)
         if result is None:
             raise _invalid_refresh_token("strict")
         if result.issued is None:
-            raise await self._refusal(result, request, credentials, presented)
+            raise await self._error(result, request, credentials, presented)
         return await self._token_issuer.token_response(result.issued, access_token)
 
     async def _rotate(
@@ -62,7 +62,7 @@ class RefreshTokenGrant:
             self._clients.put(result.client)
         return result
 
-    async def _refusal(
+    async def _error(
         self,
         result: RotationResult,
         request: TokenRequest,
@@ -80,16 +80,16 @@ class RefreshTokenGrant:
                 log.warning("oauth.refresh_not_authenticated", client=client.client_id, grant=presented.grant_id[:8])
             return InvalidClient(credentials.scheme)
         if result.grant_exists and result.grant_valid:
-            # The token is an old one of the grant: either the client or a thief has used it before.
+            # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])
             if client.profile == "oidc":
                 await self._token_store.revoke_grant(presented.grant_id, client.client_id)
         return _invalid_refresh_token(client.profile)
 
     async def _profile(self, request: TokenRequest, credentials: ClientCredentials) -> Profile:
-        """Returns the profile of the client that the request names, which decides about the error code.
+        """Returns the profile of the client that the request names; the error code depends on it.
 
-        The request must authenticate that client. A request that names no client is treated as that of a strict one.
+        Raises InvalidClient if the client's authentication fails. Returns "strict" if the request names no client.
         """
         if not credentials.client_id:
             return "strict"
@@ -102,8 +102,8 @@ class RefreshTokenGrant:
 def _must_retry(result: RotationResult, client: Client, redirect_uri: str) -> bool:
     """Returns whether a second attempt may succeed.
 
-    It may if another request rotated the token meanwhile (this one may be a retry within the leeway), if the cached
-    client was out of date, or if the redirect URI that the bearer was made with is known only now.
+    It may if a concurrent request rotated the token first (this one may be a retry within the leeway), if the cached
+    client was out of date, or if the redirect URI for the bearer is known only now.
     """
     if result.lost_race:
         return True

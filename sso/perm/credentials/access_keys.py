@@ -1,4 +1,4 @@
-"""Authentication by access keys of applications: keys that are presented, and keys that signed something."""
+"""Authentication by access keys of applications: a request presents the key, or a signature made with it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row
-from sso.perm.stores.access_keys import access_key_place
+from sso.perm.stores.access_keys import access_key_purpose
 
 # A key of a removed application, or of an application in a removed project, is not valid.
 _VALID_ONLY = """JOIN applications a ON a.application_id = k.application_id AND NOT a.removed
@@ -57,7 +57,7 @@ class AccessKeys:
         if row is None:
             return None
         await self._record_use(row)
-        secret = self._keyring.decrypt(access_key_place(row["id"]), row["hash_sealed"])
+        secret = self._keyring.decrypt(access_key_purpose(row["id"]), row["hash_sealed"])
         return AccessKey(row["id"], row["application_id"]), secret
 
     async def _record_use(self, row: Row) -> None:

@@ -80,13 +80,13 @@ class ApplicationKeys:
         return [{"id": key_id, "data": pem} for key_id, pem in pems.items()]
 
     async def _active_applications(self, application_ids: Collection[int]) -> frozenset[int]:
-        """The given applications without removed ones and those in removed projects."""
+        """Those of the applications that are not removed and not in a removed project."""
         rows = await self._database.rows(_ACTIVE_APPLICATIONS, ids=list(application_ids)) if application_ids else ()
         return frozenset(row["application_id"] for row in rows)
 
 
 def _load_usable(pem: str) -> PublicKey | None:
-    """The key, or None if it was stored when the limits were wider than today."""
+    """The key, or None if it exceeds the limits of today: it may have been stored when they were wider."""
     try:
         return load_public(pem)
     except UnusableKey:

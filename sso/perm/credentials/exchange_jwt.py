@@ -21,8 +21,8 @@ class ExchangeJwt:
     async def renew(self, access_key: str, jwt: str, factor: str, address: Address) -> str:
         """A new JWT for the access key's application, for the same user and device as the old JWT.
 
-        The old JWT may have expired up to `EXPIRED_FOR_S` ago. The new one keeps its limits, and ends within the
-        maximum time from the original sign-in.
+        The old JWT may have expired up to `EXPIRED_FOR_S` ago. The new one keeps its restrictions, and expires
+        no later than the maximum time after the original sign-in.
         """
         if not access_key:
             raise Unauthorized("invalid token: an access key is required (Authorization: Bearer <access key>)")

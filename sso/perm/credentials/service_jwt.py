@@ -59,7 +59,7 @@ class ServiceJwts:
         verify = partial(self._verifier.verify, token, lambda _: key, time.time())
         claims = await self._verifications.run(client, key, verify)
         if claims["exp"] - claims["iat"] > MAX_LIFETIME_S:
-            raise InvalidToken("too long a life")
+            raise InvalidToken("lifetime too long")
         if await self._database.value(_IS_ACTIVE, application_id=application_id) is None:
             raise InvalidToken("removed application")
         return application_id

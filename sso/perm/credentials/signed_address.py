@@ -30,7 +30,7 @@ class SignedAddresses:
         try:
             address = parse_address(claimed.strip())
         except ValueError:
-            raise Forbidden("Ip is no address") from None
+            raise Forbidden("Ip: expected an IP address") from None
         if signature is None:
             if address != peer:
                 raise Forbidden("Ip is not signed")
@@ -40,7 +40,7 @@ class SignedAddresses:
         return address
 
     async def _verify(self, address: str, signature: str) -> int:
-        """The id of the application whose key signed the address, in the spelling of the request."""
+        """The id of the application whose key signed the address. The signature covers its spelling in the request."""
         parts = SIGNATURE.fullmatch(signature.strip())
         if parts is None or abs(int(parts[2]) - time.time()) > MAX_CLOCK_SKEW_S:
             raise Forbidden("Signature is not valid")

@@ -28,7 +28,7 @@ from sso.perm.stores.applications import (
 )
 from sso.perm.stores.locks import lock_application, lock_projects, share_lock_applications
 
-# Clients send these back as get returned them, or other endpoints change them: a save ignores them silently.
+# A save ignores these fields silently: clients send them back as a get returned them.
 READ_ONLY = frozenset(("application_id", "removed", "created", "version", "updated_at"))
 FIELDS = READ_ONLY | {"name", "description", "project_id", "settings", "service_meta"}
 OPTIONS = frozenset(("full",))
@@ -66,7 +66,7 @@ class ApplicationEndpoint:
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         if "service_meta" in changes:
             rights.require_on_target(Operation.APPLICATION_SERVICE_META)
-        # The right to change service_meta does not include keys: a holder of the key can act as the application.
+        # The right to change service_meta does not include its keys, because a key can sign for the application.
         if changes.keys() != {"service_meta"} or changes["service_meta"].keys() & {"public_key", "private_key"}:
             rights.require_on_target(Operation.APPLICATION_SAVE)
         if _is_move(rights, changes):

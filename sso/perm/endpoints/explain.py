@@ -26,7 +26,7 @@ def explain_json(
         return {}
     sections = options.sections
     if "roles" not in sections or (isinstance(explain, str) and "private_data" not in sections):
-        # A chain names roles and their sources.
+        # An explanation names roles and how the user came by them.
         raise missing_sections(
             "canRead", {"roles", "private_data"} - sections if isinstance(explain, str) else {"roles"}
         )

@@ -1,4 +1,4 @@
-"""Projects by the names in requests, for the endpoints that are about a project."""
+"""Finds the project that a request names by its id or an alias."""
 
 from sso.core.errors import NotFound
 from sso.db.database import Database

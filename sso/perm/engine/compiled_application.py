@@ -1,8 +1,8 @@
 """An application's schema and roles, compiled once per version.
 
-A compiled application depends on nothing but the application's id and version, so workers cache it by these. Roles that
-do not apply to a user cost nothing in an evaluation: a role without a condition is looked up by its assignment, a role
-with a condition is found through an index.
+A compiled application depends on nothing but the application's id and version, so workers cache it by these. An
+evaluation does not visit roles that do not apply to the user: a role without a condition is looked up by its
+assignment, a role with a condition is found through an index.
 """
 
 from collections.abc import Iterable, Mapping

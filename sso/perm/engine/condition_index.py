@@ -87,15 +87,15 @@ def _count_uses(condition: Mapping[str, Any], uses: dict[Key, int]) -> bool:
 def _required_keys(condition: Mapping[str, Any], uses: Mapping[Key, int]) -> Keys | None:
     """The rarest set of keys of which a user must have one. Returns None if the condition requires no key."""
     rarest: Keys | None = None
-    asks_for_something = False
+    has_requirement = False
     for member, value in condition.items():
         if member == "everyone" and value is False:
             continue  # the same as absent
-        asks_for_something = True
+        has_requirement = True
         for keys in _alternatives(member, value, uses):
             if rarest is None or sum(map(uses.__getitem__, keys)) < sum(map(uses.__getitem__, rarest)):
                 rarest = keys
-    return rarest if asks_for_something else []
+    return rarest if has_requirement else []
 
 
 def _alternatives(member: str, value: Any, uses: Mapping[Key, int]) -> Iterator[Keys]:

@@ -1,6 +1,6 @@
 """Conditions of roles and groups (§2.7), and whether a condition holds for a user.
 
-The members of one object combine with AND. A condition that asks for nothing (``{}``, ``and: []``, ``or: []``) holds
+The members of one object combine with AND. A condition without requirements (``{}``, ``and: []``, ``or: []``) holds
 for no user, so that an editing mistake cannot grant access.
 """
 

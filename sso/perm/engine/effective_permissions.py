@@ -24,10 +24,10 @@ class EffectivePermissions:
     held_roles: HeldRoles
     rules: Mapping[str, tuple[RuleSource, ...]]  # the sources of each rule, by path
     projects: tuple[ProjectAccess, ...]
-    # Public paths that come from the user's own data and that the schema does not declare as public only.
-    # list_short never shows them under their short name.
+    # Public paths in the user's own data that could be mistaken for private rules, because the schema does not declare
+    # them as public, or declares them as private too. list_short never shows them under their short name.
     self_written_paths: frozenset[str] = frozenset()
-    # Public paths that a role or the schema gives and that are declared as private rules as well.
+    # Public paths from a role or the schema that are declared as private rules too.
     ambiguous_paths: frozenset[str] = frozenset()
 
     @property

@@ -2,8 +2,8 @@
 
 A user holds a role that is assigned, that is a default role, whose condition holds, or that the project of the
 application grants to one of the user's groups. A role with a condition takes effect only while its condition holds,
-however the user came by it; only on a default role the condition is ignored. A revoke removes any role but a default
-one.
+however the user came by it; the condition of a default role is ignored. A revoke removes every role except default
+roles.
 """
 
 from collections.abc import Mapping

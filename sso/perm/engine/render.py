@@ -43,17 +43,17 @@ DEFAULT_OPTIONS = Options()
 
 
 def render(
-    kind: str,
+    list_type: str,
     application: CompiledApplication,
     facts: PermissionFacts,
     effective: EffectivePermissions,
     options: Options = DEFAULT_OPTIONS,
 ) -> Any:
-    """``data`` of a response of this type: the rendering, or an object that holds it and what the options ask for."""
-    if kind == "tree":
+    """The member ``data`` of a response: the permissions, or an object with them and the parts that options ask for."""
+    if list_type == "tree":
         rendering: Any = as_tree(application.schema, facts.own, options.sections)
     else:
-        rendering = _LISTS[kind](effective, options)
+        rendering = _LISTS[list_type](effective, options)
     if not options.with_roles and not options.with_apps_data:
         return rendering
     data: dict[str, Any] = {"rules": rendering}
@@ -75,7 +75,7 @@ def as_list(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS)
 
 
 def as_list_short(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
-    """Without sections: the same path in public and private data is one entry, unless `short_name` says otherwise."""
+    """The list without sections: a path in public and private data is one entry, except where `short_name` says so."""
     entries: dict[str, tuple[tuple[RuleSource, ...], ...]] = {}
     for path in sorted(effective.rules):  # private_data comes first, also where parameters merge
         if section_of(path) in options.sections:
@@ -102,7 +102,7 @@ _LISTS: Mapping[str, Callable[[EffectivePermissions, Options], list[str]]] = {
 
 
 def as_tree(schema: Schema, own: OwnRecord, sections: frozenset[str] = ALL_SECTIONS) -> dict[str, Any]:
-    """The user's stored record over the application's schema: what a save writes and what it returns.
+    """The application's schema with the overrides of the user's stored record, as a save returns it.
 
     Roles are not merged in and project access is not shown. Entries and roles that have ended are included, each with
     its ``expired``.

@@ -1,6 +1,7 @@
 """Checks of a condition object (§2.7).
 
-Unlike other records a condition has no ignored fields: without a misspelt member it would hold for more users.
+An unknown member is an error here, and not ignored as in other records: a condition without its misspelt member would
+hold for more users.
 """
 
 from sso.core.net import parse_network

@@ -1,4 +1,4 @@
-"""Records of requests as pydantic models: the fields that were given, and warnings about unknown ones.
+"""Reads the records of requests with pydantic models: the fields that were sent, and warnings about unknown ones.
 
 Errors are described in our own words; pydantic's messages never reach a client.
 """

@@ -49,7 +49,7 @@ class RuleReader:
         """The rules of a section, ready to store."""
         tree = read_object(value, where)
         if is_rule(tree):
-            raise InvalidInput(f"{where}: contains rules and sections, it is no rule itself")
+            raise InvalidInput(f"{where}: must contain rules and sections, and must not be a rule itself")
         self._nodes_left = MAX_RULES
         return self._read_nodes(tree, where, 1)
 

@@ -87,7 +87,7 @@ def _check_secret(secret: Mapping[str, Any], where: str) -> None:
     """Check the values of the rules that the service itself reads. Other rules may have any value."""
     for path in _SECRET_SECTIONS:
         if is_rule(_node(secret, path)):
-            raise InvalidInput(f"{where}.{path}: contains rules, it is no rule itself")
+            raise InvalidInput(f"{where}.{path}: must contain rules, and must not be a rule itself")
     for path in (*(f"application.{name}" for name in APPLICATION_RULES), *(f"meta.{name}" for name in META_DEFAULTS)):
         node = _node(secret, path)
         if node and not is_rule(node):

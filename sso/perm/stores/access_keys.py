@@ -1,4 +1,4 @@
-"""Access keys of applications in the database: at most two each; the value is shown once, when a key is created."""
+"""Access keys of applications in the database. An application has at most two; a value is shown only at creation."""
 
 from typing import Any
 
@@ -35,8 +35,8 @@ _LOCK_BY_DIGEST = Statement("SELECT id, application_id, comment FROM access_keys
 _SET_COMMENT = Statement("UPDATE access_keys SET comment = :comment, modified = now() WHERE id = :id")
 
 
-def access_key_place(key_id: str) -> str:
-    """The place that the encrypted value of a key is bound to."""
+def access_key_purpose(key_id: str) -> str:
+    """The purpose that the encryption of a key's value is bound to."""
     return column_purpose("access_keys.hash_sealed", key_id)
 
 
@@ -70,7 +70,7 @@ async def add_access_key(
         id=key_id,
         application_id=application_id,
         digest=digest(secret),
-        hash_sealed=keyring.encrypt(access_key_place(key_id), secret),
+        hash_sealed=keyring.encrypt(access_key_purpose(key_id), secret),
         comment=comment,
     )
     key = {**access_key_json(row), "hash": secret}

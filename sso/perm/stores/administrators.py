@@ -98,18 +98,18 @@ async def administration_by_project(
     if application_id != CENTRAL_APPLICATION_ID or not roles:
         return {}
     rows = await tx.rows(_WITH_ROLES, names=list(roles))
-    return await _administered(tx, [row["project_id"] for row in rows], now)
+    return await _read_administration(tx, [row["project_id"] for row in rows], now)
 
 
 async def require_administrators(tx: Runner, before: Mapping[str, Administration], now: int) -> None:
     """Raise PermissionConflict if a project lost its last administrator, or its last permanent one."""
-    after = await _administered(tx, before, now) if before else {}
+    after = await _read_administration(tx, before, now) if before else {}
     # A project without an entry in ``after`` was removed.
     if any(after.get(project_id, administered) < administered for project_id, administered in before.items()):
         raise PermissionConflict("a project would have no administrator with access to it")
 
 
-async def _administered(tx: Runner, project_ids: Collection[str], now: int) -> dict[str, Administration]:
+async def _read_administration(tx: Runner, project_ids: Collection[str], now: int) -> dict[str, Administration]:
     central = await read_application(tx, CENTRAL_APPLICATION_ID)
     assert central is not None
     generic = [name for name, role in central.roles.items() if role.rules_by_level[PROJECT_LEVEL]]

@@ -115,7 +115,7 @@ async def save_application(
     if project_id != old["project_id"]:
         await _leave_project(tx, actor, old, f"application.save {application_id}")
         await _audit_move(tx, actor, old, row)
-        # The managers of the old project may know the keys.
+        # Managers of the old project may know the keys, so they must not stay valid.
         await delete_access_keys(tx, actor, application_id, old["project_id"])
         await _end_signing_keys(tx, actor, old)
     await _store_keys(tx, keyring, application_id, meta)
@@ -143,7 +143,7 @@ async def _leave_project(tx: Transaction, actor: AuditActor, old: Row, cause: st
 
 
 async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) -> None:
-    """An entry in the project that the application leaves; the one that it joins has the entry of the save."""
+    """Write an entry in the project that the application leaves; the entry of the save is in the project it joins."""
     if old["project_id"] is not None:
         before, after = ({name: row[name] for name in ("name", "project_id")} for row in (old, new))
         scope = {"project_id": old["project_id"], "application_id": old["application_id"]}
@@ -151,8 +151,10 @@ async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) ->
 
 
 async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> None:
-    """A service JWT is valid for all applications of a project, so keys from the old project must not be valid in the
-    new one."""
+    """Delete the keys of an application that moves to another project.
+
+    A service JWT is valid for all applications of a project, so a key from the old project must not be valid there.
+    """
     application_id = old["application_id"]
     scope = {"project_id": old["project_id"], "application_id": application_id}
     await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=None)
@@ -172,7 +174,7 @@ def application_name_conflicts() -> Iterator[None]:
 def private_key(keyring: Keyring, row: Row) -> str:
     """The private key that is stored for the application; empty if there is none."""
     sealed = row["private_key_sealed"]
-    return keyring.decrypt(_key_place(row["application_id"]), sealed) if sealed else ""
+    return keyring.decrypt(_private_key_purpose(row["application_id"]), sealed) if sealed else ""
 
 
 def application_json(row: Any) -> dict[str, Any]:
@@ -199,13 +201,13 @@ async def _store_keys(tx: Transaction, keyring: Keyring, application_id: int, me
     """Store the private key encrypted, and a usable public key among the keys that are published and trusted."""
     if "private_key" in meta:
         key = meta["private_key"]
-        sealed = keyring.encrypt(_key_place(application_id), key) if key else None
+        sealed = keyring.encrypt(_private_key_purpose(application_id), key) if key else None
         await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=sealed)
     if "public_key" in meta:
         await replace_service_meta_key(tx, application_id, meta["public_key"])
 
 
-def _key_place(application_id: int) -> str:
+def _private_key_purpose(application_id: int) -> str:
     return column_purpose("applications.private_key_sealed", application_id)
 
 
@@ -217,7 +219,7 @@ async def _audit(
     new: Any,
     meta: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """An entry says that a private key was set, without its value."""
+    """Write an entry. If a private key was set, the entry says so without the value."""
     after = _audited(new)
     if "private_key" in meta:
         after["service_meta"] = {**after["service_meta"], "private_key": ""}

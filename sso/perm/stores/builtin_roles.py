@@ -1,7 +1,7 @@
 """The built-in central application (id 1): root rules, generic rules, roles; and the defaults of every schema.
 
-Root rules are rights over the whole service. Generic rules matter only where a membership gives them: over a project,
-or one of its applications, services or groups.
+Root rules are rights over the whole service. Generic rules are rights over a project, or over one of its
+applications, services or groups; memberships of projects give them.
 """
 
 from collections.abc import Mapping

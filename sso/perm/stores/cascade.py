@@ -1,4 +1,4 @@
-"""Removes what refers to a deleted or changed role, application or group: assignments, memberships, grants.
+"""Removes the assignments, memberships and grants that refer to a deleted or changed role, application or group.
 
 Each removal is written to the audit trail of its project, together with its cause.
 """

@@ -1,4 +1,4 @@
-"""The secret by which an application may see login e-mails (``with_email``)."""
+"""The secret with which an application may ask for the e-mail address of a login (``with_email``)."""
 
 import hmac
 
@@ -24,9 +24,9 @@ async def get_or_create_email_secret(
     if row is None:
         return None
     if row["email_secret_sealed"] is not None:
-        return keyring.decrypt(_place(application_id), row["email_secret_sealed"])
+        return keyring.decrypt(_purpose(application_id), row["email_secret_sealed"])
     secret = secret_token()
-    await tx.value(_WRITE, application_id=application_id, sealed=keyring.encrypt(_place(application_id), secret))
+    await tx.value(_WRITE, application_id=application_id, sealed=keyring.encrypt(_purpose(application_id), secret))
     await audit.write(
         tx,
         actor,
@@ -44,8 +44,8 @@ async def email_secret_matches(runner: Runner, keyring: Keyring, application_id:
     sealed = await runner.value(_READ, application_id=application_id)
     if sealed is None:
         return False
-    return hmac.compare_digest(keyring.decrypt(_place(application_id), sealed).encode(), secret.encode())
+    return hmac.compare_digest(keyring.decrypt(_purpose(application_id), sealed).encode(), secret.encode())
 
 
-def _place(application_id: int) -> str:
+def _purpose(application_id: int) -> str:
     return column_purpose("applications.email_secret_sealed", application_id)

@@ -1,8 +1,8 @@
 """Loads the facts about a user at an application that the engine needs; concurrent requests share a statement.
 
 Facts are read in each request. Only the compiled schema and roles of an application are cached, under the
-application's revision, which is read together with the facts. So a change is valid for every request that starts after
-the change was confirmed, on every worker, without notifications between workers.
+application's revision, which is read together with the facts. So every request that starts after the commit of a
+change sees it, on every worker, without notifications between workers.
 """
 
 from collections import OrderedDict

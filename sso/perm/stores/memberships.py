@@ -13,7 +13,7 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import member_roles, read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
-from sso.perm.stores.user_limits import count_holders, require_limits
+from sso.perm.stores.user_limits import lock_limited_roles, require_limits
 
 _MEMBERS = Statement(
     """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
@@ -78,12 +78,12 @@ async def save_membership(
 async def _replace_members(
     tx: Transaction, project_id: str, old_users: list[dict[str, Any]], roles: list[MemberRole]
 ) -> None:
-    """New members must exist. Users who are members already may stay, even if they were deleted."""
+    """Replace all members. New members must exist; present members may stay even if the user was deleted."""
     new_users = {role.user_id for role in roles} - {user["user_id"] for user in old_users}
     unknown = await tx.value(_FIRST_UNKNOWN_USER, user_ids=sorted(new_users)) if new_users else None
     if unknown is not None:
         raise InvalidInput(f"users: there is no user {unknown}")
-    limited_roles = await count_holders(tx, {role.role for role in roles})
+    limited_roles = await lock_limited_roles(tx, {role.role for role in roles})
     await tx.value(_CLEAR_MEMBERS, id=project_id)
     await tx.value(
         _PUT_MEMBERS,

@@ -19,13 +19,13 @@ from sso.perm.stores.facts import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
 from sso.perm.stores.timestamps import rfc3339
-from sso.perm.stores.user_limits import count_holders, require_limits
+from sso.perm.stores.user_limits import lock_limited_roles, require_limits
 
-MAX_REMOVED_PROJECTS = 100  # of one author: the names of each stay taken
+MAX_REMOVED_PROJECTS = 100  # of one author; a removed project keeps its names
 
 _GET = Statement("SELECT * FROM projects WHERE id = :id")
-# project_names also holds the id that a changed title would have, so that titles stay unique; the join to the aliases
-# tells such a row from a name of the project.
+# project_names also holds the id that would be derived from a changed title, so that titles stay unique. A project
+# cannot be found by such a name: `resolve_project_id` compares the name with the id and the aliases.
 _BY_NAME = Statement(
     "SELECT p.id, p.aliases FROM project_names n JOIN projects p ON p.id = n.project_id WHERE n.name = :key"
 )
@@ -110,7 +110,7 @@ async def create_project(
     assert row is not None
     names = sorted({project_id, *map(project_key, fields.get("aliases", ()))})
     await tx.value(_ADD_NAMES, names=names, id=project_id)
-    limited_roles = await count_holders(tx, [ADMIN_ROLE])
+    limited_roles = await lock_limited_roles(tx, [ADMIN_ROLE])
     for user_id in dict.fromkeys(filter(None, admins)):
         await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
     await require_limits(tx, limited_roles)

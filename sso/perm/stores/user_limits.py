@@ -1,4 +1,4 @@
-"""``user_limit`` of generic roles: the most users that may have a role, by assignment or membership."""
+"""``user_limit`` of generic roles: the maximum number of users with a role, by assignment or by membership."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -23,10 +23,11 @@ class LimitedRole(NamedTuple):
     holders: int
 
 
-async def count_holders(tx: Transaction, names: Iterable[str]) -> list[LimitedRole]:
+async def lock_limited_roles(tx: Transaction, names: Iterable[str]) -> list[LimitedRole]:
     """The roles among ``names`` that have a limit, each with its number of users.
 
-    The counts change only through this transaction. The central application must be locked, at least for sharing.
+    They are locked: only this transaction can change the numbers until it ends. The caller holds at least a share lock
+    on the central application.
     """
     limited_roles = []
     for row in await tx.rows(_LIMITED, application_id=CENTRAL_APPLICATION_ID, names=list(names)):
@@ -37,7 +38,7 @@ async def count_holders(tx: Transaction, names: Iterable[str]) -> list[LimitedRo
 
 
 async def require_limits(tx: Transaction, limited_roles: Iterable[LimitedRole]) -> None:
-    """Raise PermissionConflict if a role got users beyond its limit since `count_holders`."""
+    """Raise PermissionConflict if a role got users beyond its limit since `lock_limited_roles`."""
     for role in limited_roles:
         holders = await role_store.count_holders(tx, CENTRAL_APPLICATION_ID, role.name)
         if holders > max(role.user_limit, role.holders):

@@ -109,6 +109,9 @@ class Http1Server:
         context = self._context
         context.draining = True
         connections.cancel_scope.deadline = trio.current_time() + context.limits.drain_s
+        if self._hypercorn_only:
+            # Hypercorn cannot tell connections whose first request is about to arrive from idle ones.
+            await trio.sleep(context.limits.first_request_s)
         await context.hypercorn.drain()
         self._close_idle(include_new=False)
         # A client that has just connected is about to send a request; it would fail if the connection closed now.

@@ -31,7 +31,7 @@ def test_unauthorized_response_names_the_missing_or_wrong_credential(
     assert refusal_reason(studio, bearer(expired)) == "invalid token: the JWT has expired"
     service = key.sign(studio.server, app)
     assert refusal_reason(studio, bearer(ann.jwt, None, service), "project", action="get", data={"id": "x"}) == (
-        "invalid token: the header Factor is required, nothing replaces it for this request"
+        "invalid token: the header Factor is required, and no other credential replaces it for this request"
     )
     assert refusal_reason(studio, bearer(ann.jwt, None, "a.b.c")) == "invalid token: the service JWT is not valid"
     for token in (f"{ann.jwt[:-8]}AAAAAAAA", "a.b.c", user_jwt(studio.server, "999999999")):

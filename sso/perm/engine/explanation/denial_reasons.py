@@ -1,4 +1,7 @@
-"""Reasons why a user does not hold a rule, the nearest first: each has a word for programs and a text for people."""
+"""The reasons why a user does not hold a rule: each has a word for programs and a text for people.
+
+The first reason is the nearest: the one with the least left to change until the user holds the rule.
+"""
 
 from collections.abc import Iterator
 from typing import Any
