@@ -1,8 +1,8 @@
 """Settings. No other module reads the environment.
 
 Every setting is an environment variable ``SSO_*``, or an entry of the same name in a TOML file; the environment takes
-precedence. An invalid or unknown setting ends the program with one line that names it. docs/operations.rst describes
-each setting.
+precedence. An invalid or unknown setting ends the program with one line that names it. This file has more than
+300 lines because every setting has its description.
 """
 
 import os
@@ -261,6 +261,11 @@ class Settings(BaseModel):
     @property
     def key_file(self) -> Path:
         return self.data_dir / "secret.key"
+
+
+def allows_colour(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a terminal may be written to in colours; see https://no-color.org."""
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:

@@ -16,7 +16,8 @@ from sso.core.net import contains
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value
-from sso.services import keyring, open_services
+from sso.keys.master_key import open_keyring
+from sso.services import open_services
 from sso.web.client_address import peer_address
 from sso.web.forwarding_monitor import ADVICE
 
@@ -112,7 +113,7 @@ def _keys(settings: Settings, dsn: str) -> Iterator[Finding]:
         yield Finding("master key", not in_use, detail, from_backup)
         return
     try:
-        yield Finding("master key", True, f"{keyring(settings).keys[0].id} is in use")
+        yield Finding("master key", True, f"{open_keyring(settings).keys[0].id} is in use")
     except EncryptionError as error:
         yield Finding("master key", False, str(error), f"correct it, or {from_backup}")
         return

@@ -19,7 +19,7 @@ from sso.accounts.smtp import Delivery
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.config import Settings
-from sso.core.encryption import EncryptionError, Keyring
+from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
@@ -28,6 +28,7 @@ from sso.db.notifications import Notifications
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
+from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
@@ -68,20 +69,10 @@ class Services:
 SERVICE_NAME = "Sign-on"
 
 
-def keyring(settings: Settings) -> Keyring:
-    """Returns the master keys of the settings, or of the key file, which is created if it does not exist."""
-    if settings.secret_key is not None:
-        try:
-            return Keyring.from_text(settings.secret_key.get_secret_value())
-        except EncryptionError as error:
-            raise EncryptionError(f"SSO_SECRET_KEY: {error}") from None
-    return Keyring.open_or_create(settings.key_file)
-
-
 @asynccontextmanager
 async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | None = None) -> AsyncIterator[Services]:
     """Connects to the database and yields the services."""
-    ring = keyring(settings)
+    ring = open_keyring(settings)
     async with Database.open(dsn, settings.database_pool, settings.slow_statement_ms, telemetry) as database:
         yield build(settings, database, ring)
 

@@ -12,7 +12,7 @@ import trio
 from sso.app import build_app
 from sso.config import Settings
 from sso.core.background import keep_running
-from sso.core.keys import ALGORITHMS, CHEAP
+from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.urls import parse_header_list
 from sso.db import cleanup
 from sso.db.errors import DatabaseError
@@ -134,7 +134,7 @@ async def _wait_for_database(services: Services) -> None:
     logged = False
     while True:
         try:
-            await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
+            await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
             await seed_central_application(services.database)
         except DatabaseError as error:
             if not logged:

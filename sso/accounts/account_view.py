@@ -17,7 +17,7 @@ from sso.accounts.sessions import Session, SessionEntry, SessionStore
 from sso.accounts.signed_in_games import SignedInGame, SignedInGames
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater
-from sso.core.language import Text, either
+from sso.core.language import Text, plural
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, set_cookie
 from sso.web.csrf import check_csrf, csrf_token
@@ -217,7 +217,7 @@ def _ago(time: datetime) -> Text:
     if minutes < 1:
         return _("just now")
     if minutes < 60:
-        return either("%(count)s minute ago", "%(count)s minutes ago", minutes)
+        return plural("%(count)s minute ago", "%(count)s minutes ago", minutes)
     if minutes < 1440:
-        return either("%(count)s hour ago", "%(count)s hours ago", minutes // 60)
-    return either("%(count)s day ago", "%(count)s days ago", minutes // 1440)
+        return plural("%(count)s hour ago", "%(count)s hours ago", minutes // 60)
+    return plural("%(count)s day ago", "%(count)s days ago", minutes // 1440)

@@ -4,7 +4,7 @@ A known device is not a credential. Its failed attempts are counted separately, 
 cannot lock the owner out. A browser is recognized by a cookie that has a MAC for each account, a game client by the
 ``factor`` with which it has logged in.
 
-Devices that have not logged in since everything of the user was last revoked (as by a new password) share one counter,
+Devices that have not logged in since the user's last revocation (for example by a new password) share one counter,
 because an attacker with the old password may have collected any number of them.
 """
 

@@ -15,7 +15,7 @@ from sso.accounts.second_factor import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater
-from sso.core.language import Text, either
+from sso.core.language import Text, plural
 from sso.web import language
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
@@ -33,7 +33,7 @@ BLOCKED = _("Too many wrong codes were entered, so this account no longer accept
 def retry_message(error: RetryLater) -> Text:
     if isinstance(error, LoginBusy):
         return _("Too many people are signing in right now. Please try again in a moment.")
-    return either(
+    return plural(
         "Too many attempts. Please wait a second and try again.",
         "Too many attempts. Please wait %(count)s seconds and try again.",
         error.retry_after,

@@ -1,7 +1,7 @@
 """Limits login attempts per account and per client network. The counters are in the database, shared by all workers.
 
 A failed attempt is counted after the password was checked, and its result is disclosed only if no counter was blocked
-at that moment. So of a hundred concurrent guesses no more are answered than the limits allow, and a hundred concurrent
+at that moment. So a hundred concurrent guesses learn no more results than the limits allow, and a hundred concurrent
 correct logins do not hinder each other.
 """
 

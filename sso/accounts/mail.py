@@ -18,7 +18,7 @@ MAX_TRIES = 8
 _PUT = Statement(
     """INSERT INTO outbox (id, recipient, subject, body_sealed) VALUES (:id, :recipient, :subject, :body_sealed)"""
 )
-# Claims a message until `next_try`: two senders never take the same one, and that of a killed sender is retried.
+# Claims a message until `next_try`: two senders never take the same one. The message of a killed sender is retried.
 _CLAIM = Statement(
     """UPDATE outbox
     SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => 30 * 2 ^ least(tries, 8))

@@ -65,7 +65,7 @@ def stored_login(login: str) -> str:
 
 @dataclass(frozen=True)
 class LoginOptions:
-    """What a login returns, for the login operation and for game sessions."""
+    """The options of a login, for the login operation and for game sessions: what it returns, and for which client."""
 
     address: Address  # of the client that started the login
     factor: str = ""

@@ -12,7 +12,7 @@ from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import MAX_ATTEMPTS, SecondFactorAttempts, claim_block_notice
 from sso.accounts.users import UserStore
 from sso.core.encryption import Keyring, column_purpose
-from sso.core.language import Text, reading
+from sso.core.language import Text, in_language
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -94,8 +94,8 @@ class SecondFactors:
                 await self._outbox.put(
                     tx,
                     user.login,
-                    Text("Your sign-in code for %(service)s", service=self._service_name).shown(),
-                    Text(MAIL, code=code, minutes=CODE_S // 60).shown(),
+                    Text("Your sign-in code for %(service)s", service=self._service_name).translated(),
+                    Text(MAIL, code=code, minutes=CODE_S // 60).translated(),
                 )
 
         await self._database.transaction(work)
@@ -129,9 +129,9 @@ class SecondFactors:
 
     async def _notify_of_block(self, user: User) -> None:
         """Mails the user once that a factor is blocked."""
-        with reading(user.lang):
-            subject = Text("Two-step sign-in for %(service)s is blocked", service=self._service_name).shown()
-            body = Text(BLOCKED_MAIL, count=MAX_ATTEMPTS).shown()
+        with in_language(user.lang):
+            subject = Text("Two-step sign-in for %(service)s is blocked", service=self._service_name).translated()
+            body = Text(BLOCKED_MAIL, count=MAX_ATTEMPTS).translated()
 
         async def work(tx: Transaction) -> None:
             if await claim_block_notice(tx, user.user_id):

@@ -1,14 +1,14 @@
 """Turning second factors on and off. A change revokes all sessions and tokens of the user and is announced by mail.
 
-A change contains the ``valid_from`` of the user on which it is based and has no effect if that has changed since: of
-several concurrent changes one succeeds.
+A change contains the ``valid_from`` of the user on which it is based, and has no effect if that has changed since. So
+only one of several concurrent changes succeeds.
 """
 
 from sso.accounts.mail import Outbox
 from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import clear_attempts
 from sso.accounts.users import get_user, revoke_everything
-from sso.core.language import Text, reading
+from sso.core.language import Text, in_language
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -63,9 +63,9 @@ class SecondFactorChanges:
     async def _change(
         self, user: User, factor: str, change: Text, statement: Statement, **values: object
     ) -> User | None:
-        with reading(user.lang):
-            subject = Text(SUBJECT, service=self._service_name).shown()
-            body = Text(BODY, change=change.shown()).shown()
+        with in_language(user.lang):
+            subject = Text(SUBJECT, service=self._service_name).translated()
+            body = Text(BODY, change=change.translated()).translated()
 
         async def work(tx: Transaction) -> User | None:
             if await tx.value(statement, user_id=user.user_id, **values) is None:

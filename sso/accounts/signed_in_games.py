@@ -10,7 +10,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
-EXPIRED_JWT_S = 30 * 86400  # an expired user JWT still identifies its user for this long, where that is allowed
+EXPIRED_JWT_S = 30 * 86400  # some endpoints accept a user JWT that has expired this long ago
 
 # Sign-ins of one application from one address are one entry.
 _LIST = Statement(

@@ -2,18 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import bindparam, select
-
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.tables import users
 from sso.db.transaction import Runner, Transaction
 
-_GET = Statement(select(users).where(users.c.user_id == bindparam("user_id")))
+_GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
     "SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id", columns={"user_id": "text"}
 )

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
 from sso.core import keys as material
 from sso.core.encryption import Keyring
@@ -24,7 +25,6 @@ from sso.perm.stores.applications import (
     read_application_row,
 )
 from sso.perm.stores.email_secret import get_or_create_email_secret
-from sso.services import Services
 
 APP_ID = click.argument("app_id", type=APPLICATION_ID)
 
@@ -50,36 +50,40 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--project", "project_id", help="Only applications of this project.")
+@list_options
 @click.pass_context
-def list_applications(ctx: click.Context, project_id: str | None) -> None:
+def list_applications(ctx: click.Context, project_id: str | None, form: Format | None) -> None:
     """List the applications: id, name, project, and "removed" if that is so."""
 
-    async def work(services: Services) -> list[Row]:
+    async def work(services: CommandServices) -> list[Row]:
         return await services.database.rows(_LIST, project_id=project_id)
 
-    for row in with_services(ctx, work):
-        marks = ["removed"] if row["removed"] else []
-        click.echo("\t".join([str(row["application_id"]), row["name"], row["project_id"] or "-", *marks]))
+    def line(record: Record) -> list[object]:
+        marks = ["removed"] if record["removed"] else []
+        return [record["application_id"], record["name"], record["project_id"] or "-", *marks]
+
+    print_list(form, [dict(row) for row in with_services(ctx, work)], line)
 
 
 @command.command()
 @APP_ID
+@json_option
 @click.pass_context
-def show(ctx: click.Context, app_id: int) -> None:
-    """Show an application as JSON, with its public keys and its access keys (without their values)."""
+def show(ctx: click.Context, app_id: int, form: Format | None) -> None:
+    """Show an application with its public keys and its access keys (without their values)."""
 
-    async def work(services: Services) -> dict[str, Any]:
+    async def work(services: CommandServices) -> dict[str, Any]:
         row = await _require_application(services.database, app_id)
         names = ("application_id", "name", "description", "project_id", "removed", "settings", "service_meta")
         return {
             **{name: row[name] for name in names},
             "schema_version": row["version"],
             "private_key": "held" if row["private_key_sealed"] else "none",
-            "public_keys": await services.permissions.application_keys.published(app_id),
+            "public_keys": await services.complete.permissions.application_keys.published(app_id),
             "access_keys": await list_access_keys(services.database, app_id),
         }
 
-    click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
+    print_record(form, with_services(ctx, work))
 
 
 @command.command()
@@ -91,7 +95,7 @@ def create(ctx: click.Context, name: str, project_id: str | None, description: s
     """Create an application with the name NAME and print its id."""
     fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
 
-    async def work(services: Services) -> Row:
+    async def work(services: CommandServices) -> Row:
         with application_name_conflicts():
             return await services.database.transaction(
                 create_application, command_line_actor(), services.keyring, fields, None
@@ -111,9 +115,9 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
     "service_token", app_id, aud (the base URL), iat, exp.
     """
 
-    async def work(services: Services) -> str:
+    async def work(services: CommandServices) -> str:
         row = await _require_application(services.database, app_id)
-        perm = services.permissions
+        perm = services.complete.permissions
         pem = _stored_private_key(services.keyring, row)
         kid = material.key_id(material.load_private(pem).public_key())
         if await perm.application_keys.find(app_id, kid) is None:
@@ -134,7 +138,7 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
     Logins without an application use the secret of the central application, 1.
     """
 
-    async def work(services: Services) -> str | None:
+    async def work(services: CommandServices) -> str | None:
         await _require_application(services.database, app_id)
         return await services.database.transaction(
             get_or_create_email_secret, command_line_actor(), services.keyring, app_id
@@ -165,7 +169,7 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
     except UnusableKey as error:
         raise CommandFailure(f"{file}: {error}") from None
 
-    async def work(services: Services) -> str:
+    async def work(services: CommandServices) -> str:
         async def add(tx: Transaction) -> str:
             row = await _require_application(tx, app_id)
             kid = await add_custom_key(tx, app_id, pem)
@@ -179,16 +183,18 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
 
 @key.command("list")
 @APP_ID
+@list_options
 @click.pass_context
-def list_keys(ctx: click.Context, app_id: int) -> None:
+def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
     """List the trusted keys: kid and algorithm."""
 
-    async def work(services: Services) -> list[dict[str, str]]:
+    async def work(services: CommandServices) -> list[dict[str, str]]:
         await _require_application(services.database, app_id)
-        return await services.permissions.application_keys.published(app_id)
+        return await services.complete.permissions.application_keys.published(app_id)
 
-    for item in with_services(ctx, work):
-        click.echo(f"{item['id']}\t{material.algorithm_of(material.load_public(item['data']))}")
+    keys = with_services(ctx, work)
+    algorithms = [material.algorithm_of(material.load_public(item["data"])) for item in keys]
+    print_list(form, [{"kid": item["id"], "algorithm": name} for item, name in zip(keys, algorithms, strict=True)])
 
 
 @key.command("remove")
@@ -198,7 +204,7 @@ def list_keys(ctx: click.Context, app_id: int) -> None:
 def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
     """Stop trusting a key that was added with `sso app key add`."""
 
-    async def work(services: Services) -> bool:
+    async def work(services: CommandServices) -> bool:
         async def remove(tx: Transaction) -> bool:
             row = await _require_application(tx, app_id)
             removed = await delete_custom_key(tx, app_id, kid)

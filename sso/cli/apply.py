@@ -5,9 +5,8 @@ from pathlib import Path
 
 import click
 
-from sso.cli.context import CommandFailure, command_line_actor, with_services
-from sso.services import Services
-from sso.state.apply import Applier
+from sso.cli.context import CommandFailure, with_services
+from sso.cli.services import CommandServices
 from sso.state.document import DocumentError, parse
 from sso.state.summary import ApplyCounts
 from sso.web.body import InvalidBody, parse_body
@@ -39,10 +38,9 @@ def command(ctx: click.Context, file: Path) -> None:
     except (InvalidBody, DocumentError) as error:
         raise CommandFailure(f"{file}: {error}") from None
 
-    async def apply(services: Services) -> ApplyCounts:
-        applier = Applier(services.database, services.hasher, services.keyring, command_line_actor())
+    async def apply(services: CommandServices) -> ApplyCounts:
         try:
-            return await applier.apply(document, _progress)
+            return await services.applier.apply(document, _progress)
         except DocumentError as error:
             raise CommandFailure(f"{file}: {error}") from None
 

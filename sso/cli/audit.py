@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 import click
-import orjson
 
 from sso.cli.context import CommandFailure, with_services
+from sso.cli.output import Record, on_terminal, print_lines, print_list
+from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.perm.input.audit import MAX_PAGE
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.projects import resolve_project_id
-from sso.services import Services
 
 
 @click.command()
@@ -50,7 +50,7 @@ def command(
       sso audit --project red_dawn --operation role.save --since 2030-12-31
     """
 
-    async def work(services: Services) -> list[dict[str, Any]]:
+    async def work(services: CommandServices) -> list[dict[str, Any]]:
         return await _entries(
             services,
             AuditFilter(
@@ -63,11 +63,14 @@ def command(
             most,
         )
 
-    for entry in with_services(ctx, work):
-        click.echo(orjson.dumps(entry) if as_json else format_entry(entry))
+    entries = with_services(ctx, work)
+    if as_json or on_terminal():
+        print_list("json" if as_json else None, entries if as_json else [_listed(entry) for entry in entries])
+    else:
+        print_lines(format_entry(entry) for entry in entries)
 
 
-async def _entries(services: Services, criteria: AuditFilter, most: int) -> list[dict[str, Any]]:
+async def _entries(services: CommandServices, criteria: AuditFilter, most: int) -> list[dict[str, Any]]:
     """Reads the entries page by page."""
     entries: list[dict[str, Any]] = []
     while len(entries) < most:
@@ -79,14 +82,25 @@ async def _entries(services: Services, criteria: AuditFilter, most: int) -> list
     return entries
 
 
-async def _user_id(services: Services, name: str) -> str:
+async def _user_id(services: CommandServices, name: str) -> str:
     user = await services.users.find(name)
     if user is None:
         raise CommandFailure(f"there is no user {name}")
     return user.user_id
 
 
-def format_entry(entry: dict[str, Any]) -> str:
+def _listed(entry: dict[str, Any]) -> Record:
+    return {
+        "time": entry["at"],
+        "operation": entry["operation"],
+        "target": entry["target"],
+        "by": _actor(entry),
+        "from": entry["address"],
+        "changed": list(_changed_fields(entry["before"], entry["after"])),
+    }
+
+
+def _actor(entry: dict[str, Any]) -> str:
     actor = f"user {entry['user_id']}" if entry["user_id"] else "command line"
     if entry["operator"]:
         actor += f" ({entry['operator']})"
@@ -94,9 +108,13 @@ def format_entry(entry: dict[str, Any]) -> str:
         actor += f" through application {entry['service_id']}"
     if entry["key_id"] is not None:
         actor += f" with access key {entry['key_id']}"
+    return actor
+
+
+def format_entry(entry: dict[str, Any]) -> str:
     origin = f" from {entry['address']}" if entry["address"] else ""
     changed = ", ".join(_changed_fields(entry["before"], entry["after"]))
-    return f"{entry['at']}  {entry['operation']}  {entry['target']}  by {actor}{origin}" + (
+    return f"{entry['at']}  {entry['operation']}  {entry['target']}  by {_actor(entry)}{origin}" + (
         f"  ({changed})" if changed else ""
     )
 

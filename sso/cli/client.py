@@ -4,16 +4,14 @@ import sys
 from typing import Any, TypeVar
 
 import click
-import orjson
 
-from sso.cli.context import CommandFailure, command_line_actor, with_services, write_audit_entry
+from sso.cli.context import CommandFailure, with_services, write_audit_entry
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.services import CommandServices
 from sso.core.ids import secret_token
-from sso.core.keys import CHEAP
+from sso.core.keys import CHEAP_ALGORITHMS
 from sso.oauth.model import Client
 from sso.oauth.redirect_uris import is_redirect_uri
-from sso.services import Services
-from sso.state.apply import Applier
-from sso.state.document import DocumentError, parse
 
 T = TypeVar("T")
 
@@ -55,7 +53,7 @@ def command() -> None:
 )
 @click.option(
     "--id-alg",
-    type=click.Choice(CHEAP),
+    type=click.Choice(CHEAP_ALGORITHMS),
     help="ID token signing algorithm (default: the main key's, RS256 at first).",
 )
 @click.option(
@@ -86,52 +84,55 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
         "consent": options["consent"],
         "first_party": options["first_party"],
     }
+    from sso.state.document import DocumentError, parse
+
     try:
         document = parse({"clients": [fields | ({"client_secret": secret} if secret else {})]})
     except DocumentError as error:
         raise CommandFailure(str(error).removeprefix("clients[0].")) from None
 
-    async def work(services: Services) -> None:
-        if await services.oauth.clients.get(client_id):
+    async def work(services: CommandServices) -> None:
+        if await services.clients.get(client_id):
             raise CommandFailure(f"there is already a client {client_id}")
         allow_http = not services.settings.https
         for uri in options["uris"]:
             if not is_redirect_uri(uri, options["hosts"], options["uris"], allow_http=allow_http):
                 raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
-        await Applier(services.database, services.hasher, services.keyring, command_line_actor()).apply(document)
+        await services.applier.apply(document)
 
-    with_services(ctx, work)
+    with_services(ctx, work, with_permissions=False)
     click.echo(f"client_id {client_id}")
     if secret and not options["secret_stdin"]:
         click.echo(f"client_secret {secret}")
 
 
 @command.command("list")
+@list_options
 @click.pass_context
-def list_clients(ctx: click.Context) -> None:
+def list_clients(ctx: click.Context, form: Format | None) -> None:
     """List the clients: id, name, profile, hosts, and flags such as disabled."""
 
-    async def work(services: Services) -> list[Client]:
-        return await services.oauth.clients.list()
+    async def work(services: CommandServices) -> list[Client]:
+        return await services.clients.list()
 
-    for client in with_services(ctx, work):
-        hosts = ",".join(client.redirect_hosts or client.redirect_uris)
-        click.echo("\t".join([client.client_id, client.name, client.profile, hosts, ",".join(_flags(client))]))
+    clients = with_services(ctx, work, with_permissions=False)
+    print_list(form, [_listed(client) for client in clients])
 
 
 @command.command()
 @CLIENT_ID
+@json_option
 @click.pass_context
-def show(ctx: click.Context, client_id: str) -> None:
-    """Show a client as JSON, without its secrets."""
+def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
+    """Show a client, without its secrets."""
 
-    async def work(services: Services) -> Client | None:
-        return await services.oauth.clients.get(client_id)
+    async def work(services: CommandServices) -> Client | None:
+        return await services.clients.get(client_id)
 
-    client = _require(with_services(ctx, work), client_id)
+    client = _require(with_services(ctx, work, with_permissions=False), client_id)
     shown = {name: getattr(client, name) for name in client.__dataclass_fields__ if not name.endswith("_sealed")}
     shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
-    click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2))
+    print_record(form, shown)
 
 
 @command.command("rotate-secret")
@@ -143,23 +144,23 @@ def show(ctx: click.Context, client_id: str) -> None:
 def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
     """Create and print a new secret. The old one stays valid until this is run with --finish."""
 
-    async def rotate(services: Services) -> str | None:
-        client = _require(await services.oauth.clients.get(client_id), client_id)
+    async def rotate(services: CommandServices) -> str | None:
+        client = _require(await services.clients.get(client_id), client_id)
         if client.is_public:
             raise CommandFailure(f"{client_id} is a public client: it has no secret")
         await write_audit_entry(services, "client.rotate_secret", client_id, {"client_secret": "new"})
-        return await services.oauth.clients.rotate_secret(client_id)
+        return await services.clients.rotate_secret(client_id)
 
-    async def end_old(services: Services) -> bool:
-        _require(await services.oauth.clients.get(client_id), client_id)
+    async def end_old(services: CommandServices) -> bool:
+        _require(await services.clients.get(client_id), client_id)
         await write_audit_entry(services, "client.finish_rotation", client_id, {"client_secret": "only the newest"})
-        return await services.oauth.clients.finish_rotation(client_id)
+        return await services.clients.finish_rotation(client_id)
 
     if finish:
-        _require(True if with_services(ctx, end_old) else None, client_id)
+        _require(True if with_services(ctx, end_old, with_permissions=False) else None, client_id)
         click.echo(f"only the newest secret of {client_id} is valid")
     else:
-        click.echo(f"client_secret {_require(with_services(ctx, rotate), client_id)}")
+        click.echo(f"client_secret {_require(with_services(ctx, rotate, with_permissions=False), client_id)}")
 
 
 @command.command()
@@ -181,14 +182,14 @@ def enable(ctx: click.Context, client_id: str) -> None:
 
 
 def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None:
-    async def work(services: Services) -> bool:
-        _require(await services.oauth.clients.get(client_id), client_id)
+    async def work(services: CommandServices) -> bool:
+        _require(await services.clients.get(client_id), client_id)
         await write_audit_entry(
             services, "client.disable" if disabled else "client.enable", client_id, {"disabled": disabled}
         )
-        return await services.oauth.clients.set_disabled(client_id, disabled)
+        return await services.clients.set_disabled(client_id, disabled)
 
-    _require(True if with_services(ctx, work) else None, client_id)
+    _require(True if with_services(ctx, work, with_permissions=False) else None, client_id)
 
 
 def _require(value: T | None, client_id: str) -> T:
@@ -198,9 +199,15 @@ def _require(value: T | None, client_id: str) -> T:
     return value
 
 
-def _flags(client: Client) -> list[str]:
-    names = ("disabled", "consent", "first_party")
-    return [name for name in names if getattr(client, name)] + (["public"] if client.is_public else [])
+def _listed(client: Client) -> Record:
+    flags = [name for name in ("disabled", "consent", "first_party") if getattr(client, name)]
+    return {
+        "client_id": client.client_id,
+        "name": client.name,
+        "profile": client.profile,
+        "hosts": list(client.redirect_hosts or client.redirect_uris),
+        "flags": [*flags, *(["public"] if client.is_public else [])],
+    }
 
 
 def _secret(from_stdin: bool) -> str:

@@ -25,7 +25,7 @@ from sso.serve.listeners import BindError
 from sso.serve.privileges import drop_privileges
 
 if TYPE_CHECKING:
-    from sso.services import Services
+    from sso.cli.services import CommandServices
 
 T = TypeVar("T")
 
@@ -113,18 +113,27 @@ def _migrate(dsn: str) -> None:
         ) from None
 
 
-def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]") -> T:
-    """Opens the services, runs ``work`` with them and returns its result."""
+def with_services(
+    ctx: click.Context, work: "Callable[[CommandServices], Awaitable[T]]", *, with_permissions: bool = True
+) -> T:
+    """Opens the database, runs ``work`` with the services and returns its result.
+
+    ``with_permissions`` is for commands that use the permission model: its built-in roles are created if they are
+    missing, since this may be the first command on a new database.
+    """
     settings = settings_of(ctx)
 
     async def run(dsn: str) -> T:
-        from sso.perm.stores.seed import seed_central_application
-        from sso.services import open_services
+        from sso.cli.services import CommandServices
+        from sso.db.database import Database
 
-        async with open_services(settings, dsn) as services:
+        async with Database.open(dsn, settings.database_pool) as database:
             try:
-                await seed_central_application(services.database)  # this may be the first command on a new database
-                return await work(services)
+                if with_permissions:
+                    from sso.perm.stores.seed import seed_central_application
+
+                    await seed_central_application(database)
+                return await work(CommandServices(settings, database, command_line_actor()))
             except FAILURES as error:
                 failure = error
         raise failure  # outside the nursery, which would wrap it in an ExceptionGroup
@@ -133,7 +142,7 @@ def with_services(ctx: click.Context, work: "Callable[[Services], Awaitable[T]]"
         return trio.run(run, dsn)
 
 
-async def write_audit_entry(services: "Services", operation: str, target: str, after: Any) -> None:
+async def write_audit_entry(services: "CommandServices", operation: str, target: str, after: Any) -> None:
     """Writes an audit entry for a change that follows in its own transaction.
 
     The entry is written first, so that no change goes without an entry; a failed change leaves an entry, too.

@@ -1,14 +1,19 @@
 """sso doctor"""
 
 import click
+import orjson
 
 from sso.cli.context import CommandFailure, running_database, settings_of
-from sso.doctor import check
+from sso.cli.output import print_lines, styled
+from sso.doctor import Finding, check
+
+COLOURS = {"ok": "green", "note": "yellow", "FAIL": "red"}
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per check and line.")
 @click.pass_context
-def command(ctx: click.Context) -> None:
+def command(ctx: click.Context, as_json: bool) -> None:
     """Check the installation and recommend fixes: database, migrations, keys, clock, file modes, addresses.
 
     A line begins with "ok", with "note" (worth knowing) or with "FAIL"; after any FAIL the exit code is 1.
@@ -17,10 +22,18 @@ def command(ctx: click.Context) -> None:
     failed = 0
     with running_database(settings) as dsn:
         for finding in check(settings, dsn):
-            mark = "ok  " if finding.good else "note" if finding.warning else "FAIL"
-            click.echo(f"{mark}  {finding.name}: {finding.detail}")
-            if not finding.good:
-                click.echo(f"      {finding.advice}")
-                failed += not finding.warning
+            if as_json:
+                click.echo(orjson.dumps(finding))
+            else:
+                _print(finding)
+            failed += not finding.good and not finding.warning
     if failed:
         raise CommandFailure(f"{failed} check{'s' if failed > 1 else ''} failed")
+
+
+def _print(finding: Finding) -> None:
+    mark = "ok" if finding.good else "note" if finding.warning else "FAIL"
+    click.echo(styled(f"{mark:<4}  ", fg=COLOURS[mark]), nl=False)
+    print_lines([f"{finding.name}: {finding.detail}"])
+    if not finding.good:
+        print_lines([f"      {finding.advice}"])

@@ -4,7 +4,7 @@ import click
 import orjson
 
 from sso.cli.context import with_services
-from sso.services import Services
+from sso.cli.services import CommandServices
 from sso.state.export import export
 
 
@@ -20,7 +20,7 @@ def command(ctx: click.Context) -> None:
       sso export > state.json
     """
 
-    async def read(services: Services) -> bytes:
+    async def read(services: CommandServices) -> bytes:
         return orjson.dumps(await export(services.database), option=orjson.OPT_INDENT_2)
 
     click.echo(with_services(ctx, read))

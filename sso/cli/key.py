@@ -5,13 +5,13 @@ import sys
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.output import Format, list_options, print_list
+from sso.cli.services import CommandServices
 from sso.config import Settings
 from sso.core.encryption import MasterKey
-from sso.core.keys import ALGORITHMS, CHEAP
-from sso.keys.reseal import Reseal
+from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.keys.rotation import LEAD_S, LastKey
 from sso.keys.store import StoredKey
-from sso.services import Services
 
 PROGRESS_EVERY = 10_000  # values between progress lines if the output is not a terminal
 
@@ -26,18 +26,22 @@ def command() -> None:
 
 
 @command.command("list")
+@list_options
 @click.pass_context
-def list_keys(ctx: click.Context) -> None:
+def list_keys(ctx: click.Context, form: Format | None) -> None:
     """List the signing keys: kid, algorithm and state."""
 
-    async def work(services: Services) -> list[StoredKey]:
-        await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP)
+    async def work(services: CommandServices) -> list[StoredKey]:
+        await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
         return await services.key_store.all()
 
-    keys = with_services(ctx, work)
+    keys = with_services(ctx, work, with_permissions=False)
     signing = {_key_series(key): key.kid for key in keys if key.published and key.starts_in <= 0}
-    for key in keys:
-        click.echo("\t".join([key.kid, key.algorithm, _state(key, signing=signing.get(_key_series(key)) == key.kid)]))
+    states = [_state(key, signing=signing.get(_key_series(key)) == key.kid) for key in keys]
+    print_list(
+        form,
+        [{"kid": key.kid, "algorithm": key.algorithm, "state": state} for key, state in zip(keys, states, strict=True)],
+    )
 
 
 @command.command()
@@ -58,14 +62,14 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     key there are two side keys, for ES256 and EdDSA. They sign refresh tokens, and ID tokens of clients with that
     id_alg.
     """
-    if side and algorithm not in CHEAP:
-        raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP)}")
+    if side and algorithm not in CHEAP_ALGORITHMS:
+        raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP_ALGORITHMS)}")
 
-    async def work(services: Services) -> str:
+    async def work(services: CommandServices) -> str:
         await write_audit_entry(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
         return await services.key_rotation.rotate(algorithm, _longest_token(services.settings), side=side)
 
-    click.echo(f"{with_services(ctx, work)} is published and signs in {LEAD_S} seconds")
+    click.echo(f"{with_services(ctx, work, with_permissions=False)} is published and signs in {LEAD_S} seconds")
 
 
 @command.command()
@@ -74,7 +78,7 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
 def retire(ctx: click.Context, kid: str) -> None:
     """Retire a signing key at once, for example because it leaked. Every token that it signed becomes invalid."""
 
-    async def work(services: Services) -> bool:
+    async def work(services: CommandServices) -> bool:
         if kid not in {key.kid for key in await services.key_store.all()}:
             return False
         await write_audit_entry(services, "signing_key.retire", kid, {"retired": True})
@@ -85,7 +89,7 @@ def retire(ctx: click.Context, kid: str) -> None:
                 "this is the key that signs: create another one first, with `sso key rotate [--side]`"
             ) from None
 
-    if not with_services(ctx, work):
+    if not with_services(ctx, work, with_permissions=False):
         raise CommandFailure(f"there is no key {kid} in use")
     click.echo(f"{kid} is retired")
 
@@ -110,7 +114,9 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     If the key is in SSO_SECRET_KEY: set it to "new,old", restart the service, run this command, then set it to "new".
     """
 
-    async def work(services: Services) -> str:
+    async def work(services: CommandServices) -> str:
+        from sso.keys.reseal import Reseal
+
         resealing = Reseal(services.database, services.keyring)
         first = services.keyring.keys[0].id
         remaining = await resealing.count_outdated()
@@ -121,11 +127,11 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
             services.keyring.keep_only_first()
             return "only the newest master key is kept"
         if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
-            services.keyring.add_first(MasterKey.generate(), instead_of=first)
+            services.keyring.add_first(MasterKey.generate(), expected_first_id=first)
         await write_audit_entry(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
         return f"{await resealing.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
 
-    click.echo(with_services(ctx, work))
+    click.echo(with_services(ctx, work, with_permissions=False))
 
 
 def _progress(done: int) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import orjson
 
 from sso.accounts.model import User
 from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.output import print_json, print_lines
 from sso.cli.perm_format import format_explanation
+from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
 from sso.db.transaction import Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES
@@ -20,7 +21,6 @@ from sso.perm.stores.facts import LoadedFacts
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
-from sso.services import Services
 
 USER = click.argument("user")
 APP = click.option(
@@ -49,23 +49,23 @@ def command() -> None:
 @click.option(
     "--type", "kind", type=click.Choice(LIST_TYPES), default="list_short", show_default=True, help="Output format."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str) -> None:
+def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, as_json: bool) -> None:
     """List the permissions of a user at an application: one rule or role per line, or the tree as JSON.
 
     Conditions on the client's address count as not met, because there is no request.
     """
 
-    async def work(services: Services) -> Any:
+    async def work(services: CommandServices) -> Any:
         loaded = await _load_facts(services, await _require_user(services, user), app_id)
         return loaded.render(kind, int(time.time()))
 
     shown = with_services(ctx, work)
-    if kind == "tree":
-        click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2))
+    if kind == "tree" or as_json:
+        print_json(shown)
     else:
-        for line in shown:
-            click.echo(line)
+        print_lines(shown)
 
 
 @command.command()
@@ -85,17 +85,16 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
       sso perm explain ann@example.com can_create_projects
     """
 
-    async def work(services: Services) -> tuple[User, dict[str, Any]]:
+    async def work(services: CommandServices) -> tuple[User, dict[str, Any]]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
         return account, loaded.explain(rule, int(time.time()))
 
     account, explanation = with_services(ctx, work)
     if as_json:
-        click.echo(orjson.dumps(explanation, option=orjson.OPT_INDENT_2))
+        print_json(explanation)
     else:
-        for line in format_explanation(account.login, explanation):
-            click.echo(line)
+        print_lines(format_explanation(account.login, explanation))
 
 
 @command.command()
@@ -136,7 +135,7 @@ def revoke(ctx: click.Context, user: str, role: str, app_id: int) -> None:
 def _change(ctx: click.Context, user: str, app_id: int, change: Change) -> tuple[User, bool]:
     """Changes the assigned roles with the same checks as the API."""
 
-    async def work(services: Services) -> tuple[User, bool]:
+    async def work(services: CommandServices) -> tuple[User, bool]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
         if loaded.is_removed:
@@ -166,15 +165,15 @@ def _role_name(role: str) -> str:
         raise click.UsageError(error.message) from None
 
 
-async def _require_user(services: Services, name: str) -> User:
+async def _require_user(services: CommandServices, name: str) -> User:
     user = await services.users.find(name)
     if user is None:
         raise CommandFailure(f"there is no user {name}")
     return user
 
 
-async def _load_facts(services: Services, user: User, app_id: int) -> LoadedFacts:
-    loaded = await services.permissions.facts.load(user.user_id, app_id, None)
+async def _load_facts(services: CommandServices, user: User, app_id: int) -> LoadedFacts:
+    loaded = await services.facts.load(user.user_id, app_id, None)
     if loaded is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
     return loaded

@@ -3,14 +3,14 @@
 from typing import Any
 
 import click
-import orjson
 
 from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.services import CommandServices
 from sso.db.statement import Statement
 from sso.db.transaction import Row
 from sso.perm.stores.memberships import read_membership
 from sso.perm.stores.projects import project_json, read_project, remove_project, resolve_project_id
-from sso.services import Services
 
 PROJECT = click.argument("project")
 
@@ -32,47 +32,55 @@ def command() -> None:
 
 
 @command.command("list")
+@list_options
 @click.pass_context
-def list_projects(ctx: click.Context) -> None:
+def list_projects(ctx: click.Context, form: Format | None) -> None:
     """List the projects: id, title, number of applications, groups and members."""
 
-    async def work(services: Services) -> list[Row]:
+    async def work(services: CommandServices) -> list[Row]:
         return await services.database.rows(_LIST)
 
-    for row in with_services(ctx, work):
-        counts = [f"{name} {row[name]}" for name in ("applications", "groups", "members")]
-        marks = ["removed"] if row["removed"] else []
-        click.echo("\t".join([row["id"], row["title"], ", ".join(counts), *marks]))
+    def line(record: Record) -> list[object]:
+        counts = [f"{name} {record[name]}" for name in ("applications", "groups", "members")]
+        marks = ["removed"] if record["removed"] else []
+        return [record["id"], record["title"], ", ".join(counts), *marks]
+
+    print_list(form, [dict(row) for row in with_services(ctx, work)], line)
 
 
 @command.command()
 @PROJECT
+@json_option
 @click.pass_context
-def show(ctx: click.Context, project: str) -> None:
-    """Show a project as JSON."""
+def show(ctx: click.Context, project: str, form: Format | None) -> None:
+    """Show a project."""
 
-    async def work(services: Services) -> dict[str, Any]:
+    async def work(services: CommandServices) -> dict[str, Any]:
         return project_json(await _require_project(services, project))
 
-    click.echo(orjson.dumps(with_services(ctx, work), option=orjson.OPT_INDENT_2))
+    print_record(form, with_services(ctx, work))
 
 
 @command.command()
 @PROJECT
+@list_options
 @click.pass_context
-def members(ctx: click.Context, project: str) -> None:
+def members(ctx: click.Context, project: str, form: Format | None) -> None:
     """List the members of a project: user id, login and roles."""
 
-    async def work(services: Services) -> list[tuple[str, str, list[str]]]:
+    async def work(services: CommandServices) -> list[Record]:
         row = await _require_project(services, project)
-        members = []
+        members: list[Record] = []
         for member in (await read_membership(services.database, row["id"]))["users"]:
             user = await services.users.get(member["user_id"])
-            members.append((member["user_id"], user.login if user else "-", _roles(member["roles"])))
+            login = user.login if user else None
+            members.append({"user_id": member["user_id"], "login": login, "roles": _roles(member["roles"])})
         return members
 
-    for user_id, login, roles in with_services(ctx, work):
-        click.echo("\t".join([user_id, login, ", ".join(roles)]))
+    def line(record: Record) -> list[object]:
+        return [record["user_id"], record["login"] or "-", ", ".join(record["roles"])]
+
+    print_list(form, with_services(ctx, work), line)
 
 
 @command.command()
@@ -87,7 +95,7 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
     if not yes:
         click.confirm(f"Remove the project {project}?", abort=True)
 
-    async def work(services: Services) -> str:
+    async def work(services: CommandServices) -> str:
         row = await _require_project(services, project)
         if row["removed"]:
             raise CommandFailure(f"{row['id']} is already removed")
@@ -97,7 +105,7 @@ def remove(ctx: click.Context, project: str, yes: bool) -> None:
     click.echo(f"{with_services(ctx, work)} is removed")
 
 
-async def _require_project(services: Services, name: str) -> Row:
+async def _require_project(services: CommandServices, name: str) -> Row:
     row = await read_project(services.database, await resolve_project_id(services.database, name))
     if row is None:
         raise CommandFailure(f"there is no project {name}; `sso project list` shows them")

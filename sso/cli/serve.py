@@ -119,11 +119,11 @@ def _import_worker() -> None:
 
 
 def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners: ServiceListeners) -> int:
-    from sso.services import keyring
+    from sso.keys.master_key import open_keyring
     from sso.worker import run_worker
 
     slots = WorkerSlots()
-    keyring(settings)  # creates the master key if there is none; an invalid one is reported before anything starts
+    open_keyring(settings)  # creates the master key if there is none; an invalid one is reported before anything starts
 
     def workers(current: Settings) -> ChildRole:
         def run(ready: ReadyPipe, number: int) -> None:

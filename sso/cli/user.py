@@ -5,16 +5,14 @@ import sys
 from collections.abc import Awaitable, Callable
 
 import click
-import orjson
 
 from sso.accounts.model import User
 from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.users import exportable_fields
-from sso.cli.context import CommandFailure, command_line_actor, utf8_argument, with_services, write_audit_entry
+from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.services import CommandServices
 from sso.core.passwords import MAX_PASSWORD_LENGTH
-from sso.services import Services
-from sso.state.apply import Applier
-from sso.state.document import DocumentError, parse
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
@@ -46,15 +44,17 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
     """
     password, generated = _password(password_stdin, confirm=True)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
+    from sso.state.document import DocumentError, parse
+
     try:
         document = parse({"users": [fields | ({"user_id": user_id} if user_id else {})]})
     except DocumentError as error:
         raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
-    async def work(services: Services) -> User | None:
+    async def work(services: CommandServices) -> User | None:
         if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
             raise CommandFailure("there is already a user with this login or user id")
-        await Applier(services.database, services.hasher, services.keyring, command_line_actor()).apply(document)
+        await services.applier.apply(document)
         return await services.users.get_by_login(login)
 
     user = with_services(ctx, work)
@@ -75,26 +75,27 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
     "--most", type=click.IntRange(0, MAX_LISTED_USERS), default=100, show_default=True, help="Maximum number of users."
 )
 @click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Number of users to skip.")
+@list_options
 @click.pass_context
-def list_users(ctx: click.Context, search: str, most: int, skip: int) -> None:
+def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Format | None) -> None:
     """List the users: id, login, nickname, and flags (disabled, second factors)."""
 
-    async def work(services: Services) -> list[User]:
+    async def work(services: CommandServices) -> list[User]:
         return await services.users.list(search, most, skip)
 
-    for user in with_services(ctx, work):
-        marks = [*(["disabled"] if user.disabled else []), *user.second_factors]
-        click.echo("\t".join([user.user_id, user.login, user.nick, ",".join(marks)]))
+    users = with_services(ctx, work, with_permissions=False)
+    print_list(form, [_listed(user) for user in users])
 
 
 @command.command()
 @ID_OR_LOGIN
+@json_option
 @click.pass_context
-def show(ctx: click.Context, id_or_login: str) -> None:
-    """Show a user as JSON."""
+def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
+    """Show a user."""
     blocked: list[str] = []
 
-    async def work(services: Services, user: User) -> None:
+    async def work(services: CommandServices, user: User) -> None:
         blocked.extend(sorted(await SecondFactorAttempts(services.database).blocked(user.user_id)))
 
     user = _with_user(ctx, id_or_login, work)
@@ -105,7 +106,7 @@ def show(ctx: click.Context, id_or_login: str) -> None:
     }
     if blocked:
         more["blocked_factors"] = blocked
-    click.echo(orjson.dumps(exportable_fields(user) | more, option=orjson.OPT_INDENT_2))
+    print_record(form, exportable_fields(user) | more)
 
 
 @command.command()
@@ -134,7 +135,7 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
     """Set a new password. All sessions and tokens end at once."""
     password, generated = _password(password_stdin, confirm=True)
 
-    async def work(services: Services, user: User) -> None:
+    async def work(services: CommandServices, user: User) -> None:
         password_hash = await services.hasher.hash(password)
         await write_audit_entry(services, "user.set_password", user.user_id, {"password": password_hash})
         await services.users.set_password(user.user_id, password_hash)
@@ -151,7 +152,7 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
 def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
     """Remove all second factors of a user who lost them. All sessions and tokens end, and the user gets a mail."""
 
-    async def work(services: Services, user: User) -> None:
+    async def work(services: CommandServices, user: User) -> None:
         await write_audit_entry(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
         await services.second_factor_changes.reset(user)
 
@@ -165,7 +166,7 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
 def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
     """Accept codes again after the second factors were blocked by 20 wrong codes in a row."""
 
-    async def work(services: Services, user: User) -> None:
+    async def work(services: CommandServices, user: User) -> None:
         await write_audit_entry(services, "user.unblock_2fa", user.user_id, {"blocked": False})
         await clear_attempts(services.database, user.user_id)
 
@@ -179,7 +180,7 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
 def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     """End all sessions and tokens of a user at once. The password stays valid."""
 
-    async def work(services: Services, user: User) -> None:
+    async def work(services: CommandServices, user: User) -> None:
         await write_audit_entry(services, "user.end_sessions", user.user_id, {"signed_in": False})
         await services.users.revoke_all(user.user_id)
 
@@ -187,8 +188,13 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     click.echo(f"{user.login} is signed out everywhere")
 
 
+def _listed(user: User) -> Record:
+    flags = [*(["disabled"] if user.disabled else []), *user.second_factors]
+    return {"user_id": user.user_id, "login": user.login, "nick": user.nick, "flags": flags}
+
+
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> User:
-    async def work(services: Services, user: User) -> None:
+    async def work(services: CommandServices, user: User) -> None:
         await write_audit_entry(
             services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled}
         )
@@ -197,15 +203,17 @@ def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Us
     return _with_user(ctx, id_or_login, work)
 
 
-def _with_user(ctx: click.Context, id_or_login: str, action: Callable[[Services, User], Awaitable[None]]) -> User:
-    async def work(services: Services) -> User:
+def _with_user(
+    ctx: click.Context, id_or_login: str, action: Callable[[CommandServices, User], Awaitable[None]]
+) -> User:
+    async def work(services: CommandServices) -> User:
         user = await services.users.find(id_or_login)
         if user is None:
             raise CommandFailure(f"there is no user {id_or_login}")
         await action(services, user)
         return user
 
-    return with_services(ctx, work)
+    return with_services(ctx, work, with_permissions=False)
 
 
 def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:

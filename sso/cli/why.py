@@ -3,28 +3,32 @@
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services
-from sso.gsid.violations import ViolationRecord
-from sso.services import Services
+from sso.cli.output import print_json, print_lines
+from sso.cli.services import CommandServices
+from sso.gsid.violations import ViolationRecord, find_violation
 
 
 @click.command()
 @click.argument("record_id", metavar="ID", callback=utf8_argument)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def command(ctx: click.Context, record_id: str) -> None:
+def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
     """Show why a request about a game session was refused.
 
     ID is the value of `error` in the client's 403 response. The record shows which check failed, with the expected and
     the actual value (for secrets and keys only the beginning of a digest). Records are kept for a week.
     """
 
-    async def work(services: Services) -> ViolationRecord | None:
-        return await services.game_login.violations.find(record_id)
+    async def work(services: CommandServices) -> ViolationRecord | None:
+        return await find_violation(services.database, record_id)
 
-    record = with_services(ctx, work)
+    record = with_services(ctx, work, with_permissions=False)
     if record is None:
         raise CommandFailure(f"there is no record {record_id}, or it is older than a week")
-    for name, value in lines(record):
-        click.echo(f"{name:<10}{value}")
+    if as_json:
+        print_json(record)
+    else:
+        print_lines(f"{name:<10}{value}" for name, value in lines(record))
 
 
 def lines(record: ViolationRecord) -> list[tuple[str, str]]:

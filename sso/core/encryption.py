@@ -83,7 +83,7 @@ class Keyring:
         return cls.from_file(path)
 
     def encrypt(self, purpose: str, secret: str) -> str:
-        self._reload_if_changed()  # an old key may be dropped soon, and with it what it has encrypted
+        self._reload_if_changed()  # an old key may be removed soon; its values could not be decrypted afterwards
         key = self.keys[0]
         nonce = os.urandom(NONCE_BYTES)
         box = nonce + key.cipher.encrypt(nonce, secret.encode(), purpose.encode())
@@ -103,7 +103,10 @@ class Keyring:
             ) from None
 
     def mac(self, purpose: str, text: str) -> bytes:
-        """Returns an HMAC-SHA256 with a key derived from the first master key, for values too short for a digest."""
+        """Returns an HMAC-SHA256 with a key derived from the first master key.
+
+        It is for values so short that they could be guessed from a plain digest.
+        """
         self._reload_if_changed()
         return self.keys[0].mac(purpose, text)
 
@@ -131,14 +134,14 @@ class Keyring:
             self._file_version = _file_version(self.source)
             self.keys = tuple(_read_key_file(self.source))
 
-    def add_first(self, key: MasterKey, *, instead_of: str = "") -> None:
+    def add_first(self, key: MasterKey, *, expected_first_id: str = "") -> None:
         """Adds a new first key to the file. The other keys stay, for the values that they have encrypted.
 
-        ``instead_of`` is the expected id of the current first key: EncryptionError if another process has changed it.
+        Raises EncryptionError if ``expected_first_id`` is given and another process has changed the first key.
         """
         with self._file_lock():
             self.reload()
-            if instead_of and self.keys[0].id != instead_of:
+            if expected_first_id and self.keys[0].id != expected_first_id:
                 raise EncryptionError("the master key was changed by another process: try again")
             self._rewrite([key, *self.keys])
 

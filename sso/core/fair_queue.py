@@ -1,8 +1,9 @@
-"""A bounded queue for expensive work: callers take turns by lane, so that no lane delays the others for long.
+"""A bounded fair queue for expensive work: callers take turns by lane, so that no lane delays the others for long.
 
 A caller names its lanes, for example its network and its account. Its turn comes after the turns of the callers that
-wait in the same lanes, and before the second turn of any other lane: of a thousand callers in one lane, all but one or
-two are behind the first caller of another lane. When the queue is full, the caller with the latest turn is refused.
+wait in the same lanes, and before the second turn of any other lane. If a thousand callers wait in one lane, the first
+caller of another lane waits for one or two of them only. When the queue is full, the caller with the latest turn is
+refused.
 """
 
 import bisect
@@ -14,7 +15,7 @@ import trio
 
 
 class QueueFull(Exception):
-    """There is no place left for this caller."""
+    """The queue is full and refuses this caller."""
 
 
 class _Waiter:
@@ -47,7 +48,7 @@ class FairQueue:
 
     @asynccontextmanager
     async def slot(self, *lanes: Hashable) -> AsyncIterator[None]:
-        """Raises QueueFull. A caller that is cancelled while it waits leaves its place to the others."""
+        """Holds a slot within the block. Raises QueueFull if the caller is refused."""
         await self._enter(lanes)
         try:
             yield

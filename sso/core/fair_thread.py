@@ -4,7 +4,7 @@ The work holds the interpreter most of the time. One thread does it piece by pie
 Each client has at most one piece in the thread's queue: its others wait for that one, so no client delays another
 client by more than one piece of work.
 
-A :class:`~sso.core.fair_queue.FairQueue` in front of the thread would not do: it admits the next caller on the event
+A :class:`~sso.core.fair_queue.FairQueue` in front of the thread would be slower: it admits the next caller on the event
 loop, so the thread would be idle for a round of the loop after each piece. Here the thread goes from one client's piece
 to the next client's without the event loop.
 """
@@ -50,6 +50,6 @@ class FairThread:
 
 
 def _network(client: Address) -> Hashable:
-    """Returns an IPv4 address, or the /48 of an IPv6 address: one site commonly has all of it."""
+    """Returns the network that counts as one client here: an IPv4 address, or an IPv6 /48 (commonly one site)."""
     network, site = client_networks(client)
     return site or network

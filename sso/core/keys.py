@@ -39,11 +39,11 @@ GENERATE: dict[str, Callable[[], PrivateKey]] = {
     "EdDSA": ed25519.Ed25519PrivateKey.generate,
 }
 ALGORITHMS = tuple(GENERATE)
-CHEAP = ("ES256", "EdDSA")  # signing takes a tenth of the time of RS256; not every client can verify them
+CHEAP_ALGORITHMS = ("ES256", "EdDSA")  # signing takes a tenth of the time of RS256; not every client can verify them
 
 
 class UnusableKey(ValueError):
-    """The key is not accepted; the message names the reason."""
+    """The key is not accepted; the message gives the reason."""
 
 
 def algorithm_of(key: PublicKey) -> str:

@@ -14,10 +14,10 @@ MAX_WAITING = 200
 
 
 class Hasher:
-    """A caller takes a slot of ``queue`` before its attempt is counted, so no burst can run ahead of the counter of
-    failures, and the number of waiting callers is bounded.
+    """Hashes and checks passwords. A caller first takes a slot of ``queue``, then counts its login attempt.
 
-    There are more slots than CPUs, because an attempt also waits for the database while it holds its slot.
+    So at most as many attempts as there are slots can run before their failures are counted, and the number of waiting
+    callers is bounded. There are more slots than CPUs, because an attempt also waits for the database in its slot.
     """
 
     def __init__(self, time_cost: int, memory_kib: int, max_waiting: int = MAX_WAITING) -> None:
@@ -27,7 +27,7 @@ class Hasher:
 
     @cached_property
     def _dummy_hash(self) -> str:
-        """A hash that matches no password: checking an unknown user takes as long as checking a known one."""
+        """A hash that matches no password. It is checked for unknown users, so that they take as long as known ones."""
         return self._argon2.hash(secrets.token_urlsafe(32))
 
     def prepare(self) -> None:
@@ -38,8 +38,10 @@ class Hasher:
         return await self._threads.run(self._argon2.hash, password)
 
     async def matches(self, hashed: str | None, password: str) -> bool:
-        """Returns whether the password is right. ``hashed`` is None if there is no user or no password: that takes as
-        long and returns False. Call it in a slot of the queue."""
+        """Returns whether the password is right. Call it in a slot of the queue.
+
+        ``hashed`` is None if the user does not exist or has no password. The call then takes as long and returns False.
+        """
         if len(password) > MAX_PASSWORD_LENGTH:
             password = ""
         is_match = await self._threads.run(self._verify, hashed or self._dummy_hash, password)

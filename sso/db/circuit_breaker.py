@@ -6,7 +6,7 @@ PAUSE_S = 0.25  # between two probes
 
 
 class CircuitBreaker:
-    """Opens when a call fails and nothing was answered since that call began: a slow statement alone does not open it.
+    """Opens when a call fails and no call was answered since it began, so that one slow statement does not open it.
 
     ``record_success`` closes it.
     """
@@ -20,8 +20,10 @@ class CircuitBreaker:
         return self._next_probe is not None
 
     def allows_call(self, probe_s: float) -> bool:
-        """Returns False while the breaker is open, except to one call at a time, the probe, which may take
-        ``probe_s``."""
+        """Returns False while the breaker is open, except for one call at a time: the probe.
+
+        The next probe is allowed after this one has had ``probe_s`` to succeed.
+        """
         now = trio.current_time()
         if self._next_probe is None:
             return True

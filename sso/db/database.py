@@ -4,9 +4,9 @@ There are three ways to run SQL. :meth:`Database.transaction` runs a function of
 runs in its own transaction (:meth:`Database.rows` and its shorter forms). Concurrent calls of one operation share a
 statement with :class:`sso.db.batch.statement_batch.Batch`. Each of them enters the asyncio loop once.
 
-Every call is shielded from cancellation and has a deadline instead, so a cancelled caller never wonders whether its
+Every call is shielded from cancellation and has a deadline instead, so cancellation never leaves it unknown whether a
 statement was committed. A request begins with a single statement, so its client learns within two seconds that the
-database is unavailable. Transactions have longer, since they wait for each other's locks.
+database is unavailable. Transactions have more time, because they wait for each other's locks.
 """
 
 import asyncio

@@ -13,8 +13,8 @@ async def isolate_failing_rows(
 ) -> None:
     """Runs ``statement`` with all rows. If it fails, runs it with each half, down to single rows.
 
-    Calls ``on_failure`` for every single row that fails. ``statement`` may run more than once with the same row, so it
-    must be idempotent. A DatabaseError is not the fault of a row and is raised.
+    Calls ``on_failure`` for every single row that fails. ``statement`` may run several times with the same row. A
+    DatabaseError is not the fault of a row and is raised.
     """
     try:
         await statement(rows)

@@ -1,11 +1,13 @@
 """Migrates the schema of the database to the version of this program. A lock makes concurrent starts safe."""
 
 from pathlib import Path
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from sso.db.errors import DatabaseError
 from sso.db.standalone import fetch_value, run_with_connection
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 HEAD = "0016"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
@@ -29,13 +31,12 @@ def migrate(dsn: str) -> bool:
 
 def current(dsn: str) -> str | None:
     """Returns the version of the schema, None for an empty database."""
-    if fetch_value(dsn, "SELECT to_regclass('alembic_version')") is None:
-        return None
-    version: str | None = fetch_value(dsn, "SELECT version_num FROM alembic_version")
+    exists = "SELECT to_regclass('alembic_version')"
+    version: str | None = fetch_value(dsn, exists, "SELECT version_num FROM alembic_version")
     return version
 
 
-def _upgrade(connection: Connection, revision: str = "head") -> None:
+def _upgrade(connection: "Connection", revision: str = "head") -> None:
     # Slow to import, and needed only when there is something to migrate.
     from alembic import command
     from alembic.config import Config

@@ -7,7 +7,7 @@ import orjson
 
 CONNECT_S = 1.5
 
-# PostgreSQL gives up a little before we do, so that the result of a statement that took too long is known.
+# PostgreSQL ends a slow statement shortly before our own deadline, so that its outcome is known.
 SERVER_SETTINGS = {
     "application_name": "sso",
     "timezone": "UTC",
@@ -15,8 +15,8 @@ SERVER_SETTINGS = {
     "statement_timeout": "1800",
     "lock_timeout": "1500",
     "idle_in_transaction_session_timeout": "10000",
-    # Every statement finds its rows by a key. A plan is made once, perhaps while a table is empty, and must still be
-    # right when the table is large: so plans that read whole tables are off.
+    # Every statement finds its rows by a key. A plan is made once, perhaps while a table is empty, and is still used
+    # when the table is large. So plans that read whole tables are disabled.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",

@@ -16,7 +16,7 @@ from sso.db.database import Database
 
 NO_LIMIT = 2**31 - 1
 MAX_BACKOFF_S = 60
-FORGET_BACKOFF_S = 900  # a backoff counter starts again after as long without an event
+FORGET_BACKOFF_S = 900  # a backoff counter starts again from 0 after this time without an event
 
 
 def _blocked_until(count: str, start: str, previous: str) -> str:
@@ -35,8 +35,8 @@ def count_events(events: str) -> str:
 
     ``events`` is a CTE with one row for each counter: ``key``, ``added`` (how many events happened), ``max_events``
     (the number that blocks the counter), ``block_s`` and ``backoff``. A counter counts the events of a minute. It is
-    blocked for ``block_s``, or until the minute ends if that is NULL. With ``backoff`` it counts without end, and each
-    event from ``max_events`` on doubles the time for which it is blocked. Rows are locked in key order to avoid
+    blocked for ``block_s``, or until the minute ends if that is NULL. With ``backoff`` it counts beyond the minute, and
+    each event from ``max_events`` on doubles the time for which it is blocked. Rows are locked in key order to avoid
     deadlocks.
     """
     return f"""INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)

@@ -2,20 +2,22 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
-from sqlalchemy import Connection
 
 from sso.db.driver_errors import raise_translated
 from sso.db.errors import Unavailable
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 T = TypeVar("T")
 CONNECT_S = 10
 
 
-def fetch_value(dsn: str, sql: str) -> Any:
-    """Returns the first value of the first row."""
+def fetch_value(dsn: str, *statements: str) -> Any:
+    """Returns the first value of the first row of the last statement, None if an earlier one returns NULL."""
 
     async def run() -> Any:
         try:
@@ -23,14 +25,19 @@ def fetch_value(dsn: str, sql: str) -> Any:
         except ValueError:  # its text is dropped: it may quote a password
             raise Unavailable("the database URL is not valid") from None
         try:
-            return await connection.fetchval(sql)
+            value = None
+            for sql in statements:
+                value = await connection.fetchval(sql)
+                if value is None:
+                    break
+            return value
         finally:
             await connection.close()
 
     return _run(run())
 
 
-def run_with_connection(dsn: str, function: Callable[[Connection], T]) -> T:
+def run_with_connection(dsn: str, function: "Callable[[Connection], T]") -> T:
     """Calls ``function`` with a SQLAlchemy connection, which Alembic needs."""
     # Slow to import, and needed only when there is something to migrate.
     from sqlalchemy import NullPool

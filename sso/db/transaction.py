@@ -9,7 +9,7 @@ from sso.db.statement_monitor import StatementMonitor
 T = TypeVar("T")
 Row = Any
 
-# Transactions have longer than single statements: they wait for each other's locks.
+# Transactions have more time than single statements, because they wait for each other's locks.
 TRANSACTION_SETTINGS = {"statement_timeout": "4500", "lock_timeout": "3000"}
 _BEGIN = ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in TRANSACTION_SETTINGS.items())])
 

@@ -66,7 +66,7 @@ class GameSessionData:
 
     @property
     def registered_applications(self) -> tuple[int, ...]:
-        """The applications whose servers may act for the session's client: never one that a link filled in."""
+        """The applications whose servers may act for the session's client, without one that a link filled in."""
         return self.application_ids if self.bound_apps is None else application_ids(*self.bound_apps)
 
     @property

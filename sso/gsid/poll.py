@@ -44,8 +44,8 @@ from sso.gsid.session_request import SessionRequest
 RELEASE_TIMEOUT_S = 120.0  # longer than a usual outage of the database
 RELEASE_TIMEOUT_DRAINING_S = 3.0  # shorter than the drain of a server that stops
 RECONNECT_WAIT_S = 2.0
-DELIVERED_RECHECK_S = 0.3  # a delivered login may be in the course of being released; it is read again after this time
-EARLY_TOLERANCE_S = 0.2  # a poll that comes this much too soon is not early: clocks and networks vary
+DELIVERED_RECHECK_S = 0.3  # another worker may be releasing a delivered login; it is read again after this time
+EARLY_TOLERANCE_S = 0.2  # a poll may come this much before its time, because clocks and networks vary
 AUTH = "gsid"  # the claim "auth" of the user JWT
 log = structlog.get_logger()
 
@@ -97,7 +97,7 @@ class PollHandler:
             return await self._retry(poll, outcome) if isinstance(outcome, SessionSnapshot) else outcome
 
     async def release_claim(self, poll: Poll) -> None:
-        """Makes the login available to the next poll, because this one did not, or may not, have delivered it.
+        """Makes the login available to the next poll, because this one has not delivered it, or perhaps not.
 
         Retries while the database is unavailable: until then, a next poll would count as a repeated attempt.
         """

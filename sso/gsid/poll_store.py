@@ -59,7 +59,7 @@ _START = BatchStatement(
     """,
     columns={"gsid": "text", "address": "text", "early_poll_key": "bytea"},
 )
-# A login can be claimed once, by the newest poll; by the same poll again if it does not know whether it succeeded.
+# A login can be claimed once, by the newest poll. The same poll may claim it again if its first claim had no answer.
 # An older poll of the same session may be in the same batch: only the newest one gets the claim.
 _CLAIM = BatchStatement(
     f"""

@@ -62,7 +62,7 @@ class SessionAuthenticator:
         return AuthenticatedSession(session, snapshot, key_digest or early_poll_key)
 
     async def find(self, request: SessionRequest) -> tuple[GameSessionData, SessionSnapshot, str]:
-        """Returns the session and its closing state without any proof, for clients that need none."""
+        """Returns the session, its snapshot and its closing state without any proof, for requests that need none."""
         lookup = await self._look_up(request, AddressKeys.of(request.origin).early_polls)
         session, snapshot = await self._require(request, lookup)
         return session, snapshot, lookup.state

@@ -12,8 +12,8 @@ from sso.db.statement import Statement
 from sso.gsid.model import GameSessionData, LinkValues, SessionSnapshot
 
 NO_VALUES = LinkValues()
-DELETED_AFTER_S = 600  # a row is deleted so long after the latest possible end of its session
-# An ended session is still found for so long, so that its client gets a precise error.
+DELETED_AFTER_S = 600  # a row is deleted this long after the latest possible end of its session
+# An ended session is still found for this time, so that its client gets a precise error.
 RETENTION = "interval '10 minutes'"
 
 # Columns of a row `s` for SessionSnapshot and GameSessionData.

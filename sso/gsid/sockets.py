@@ -81,7 +81,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
                         break
                 nursery.cancel_scope.cancel()
         finally:
-            # The client disconnected; neither did the server close the socket nor does this worker stop.
+            # Only if the client disconnected: not if the server closed the socket, or if this worker stops.
             if client_has_left() and not client.closing:
                 with trio.CancelScope(shield=True), suppress(DatabaseError):
                     await game.socket_store.cancel(client.gsid, client.socket_id)

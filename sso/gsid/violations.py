@@ -14,6 +14,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 from sso.gsid.client_proof import ProofFailure
 from sso.gsid.errors import Violation
 from sso.gsid.rate_limit import MAX_RECORDED_REFUSALS, AddressKeys, GameRateLimiter
@@ -53,9 +54,14 @@ class ViolationRecord:
     address: str
 
 
+async def find_violation(runner: Runner, violation_id: str) -> ViolationRecord | None:
+    """Returns None if the record does not exist or has expired."""
+    row = await runner.row(_READ, id=violation_id)
+    return ViolationRecord(**{name: row[name] for name in ViolationRecord.__dataclass_fields__}) if row else None
+
+
 class Violations:
     def __init__(self, database: Database, rate_limiter: GameRateLimiter, block_s: int) -> None:
-        self._database = database
         self._record = Batch(database, _RECORD)
         self._rate_limiter = rate_limiter
         self._block_s = block_s
@@ -75,11 +81,6 @@ class Violations:
     async def blocked(self, gsid: str, address: Address) -> Violation:
         """Returns the error for a client that is blocked for early polls."""
         return await self._share(AddressKeys.of(address).early_polls, gsid, TOO_EARLY, address)
-
-    async def find(self, violation_id: str) -> ViolationRecord | None:
-        """Returns None if the record does not exist or has expired."""
-        row = await self._database.row(_READ, id=violation_id)
-        return ViolationRecord(**{name: row[name] for name in ViolationRecord.__dataclass_fields__}) if row else None
 
     async def _share(self, key: bytes, gsid: str, failure: ProofFailure, address: object) -> Violation:
         """Uses one record for many refusals, so that they cannot fill the database."""

@@ -1,8 +1,8 @@
 """Makes RS256 signatures in a thread when many are needed at once.
 
 An RS256 signature takes half a millisecond. When one batch of token refreshes needs many, all but the first few are
-made in a thread, on another core, while the event loop continues. Handing one over costs a quarter of that time, so a
-few are made on the spot, and so are all of them if each core already has a worker.
+made in a thread, on another core, while the event loop continues. Passing a call to the thread costs a quarter of
+that time. So the first few are made on the event loop, and so are all of them if each core already has a worker.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from sso.core.jwt import Signer
-from sso.core.keys import CHEAP
+from sso.core.keys import CHEAP_ALGORITHMS
 from sso.core.thread_pool import ThreadPool
 
 INLINE_SIGNATURES = 4  # per iteration of the event loop
@@ -28,7 +28,7 @@ class SigningPool(trio.abc.Instrument):
         self._signed_in_iteration = 0
 
     async def sign(self, signer: Signer, claims: Mapping[str, Any]) -> str:
-        if not self._spare_core or signer.algorithm in CHEAP:
+        if not self._spare_core or signer.algorithm in CHEAP_ALGORITHMS:
             return signer.sign(claims)
         if self._signed_in_iteration is None:
             self._signed_in_iteration = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from sso.core.jwt import MAX_TOKEN
-from sso.core.language import in_ui_locales
+from sso.core.language import parse_ui_locales
 from sso.oauth.errors import AuthorizationError
 from sso.oauth.model import PROMPTS, SCOPES, AuthorizationRequest, Client
 from sso.oauth.redirect_uris import Redirect
@@ -185,7 +185,7 @@ def _login_hint(parameters: Parameters) -> str:
 def ui_locales(parameters: Parameters | None) -> str:
     """Returns the well-formed languages of ui_locales. It is only a preference, so an invalid value is not an error."""
     raw = parameters.single_value("ui_locales") if parameters else None
-    return " ".join(in_ui_locales(raw.decode("ascii", "replace"))) if raw else ""
+    return " ".join(parse_ui_locales(raw.decode("ascii", "replace"))) if raw else ""
 
 
 def _subject(parameters: Parameters, subject_of: Callable[[str], str | None]) -> str | None:

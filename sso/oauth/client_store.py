@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sqlalchemy import select
-
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import secret_token
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.tables import oauth_clients
 from sso.db.transaction import Runner, Transaction
 from sso.oauth.model import CLIENT_ID, Client
 from sso.oauth.redirect_uris import is_redirect_uri
@@ -20,7 +17,7 @@ _FIND = BatchStatement(
     "SELECT item.n, c.* FROM {items} JOIN oauth_clients c ON c.client_id = item.client_id",
     columns={"client_id": "text"},
 )
-_LIST = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
+_LIST = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
 _LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
 _SET_SECRETS = Statement(
     "UPDATE oauth_clients SET secret_sealed = :first, second_sealed = :second WHERE client_id = :client_id"

@@ -21,7 +21,7 @@ _log = structlog.get_logger()
 
 
 class ReadyPipe:
-    """Tells the supervisor that a child process is ready. Only the first call has an effect."""
+    """Reports to the supervisor that a child process is ready. Only the first call has an effect."""
 
     def __init__(self, fd: int) -> None:
         self._fd: int | None = fd

@@ -107,7 +107,7 @@ def _send(connection: socket.socket, listeners: Mapping[Bind, socket.socket], ha
         _log.warning("handover.refused", pid=pid, uid=uid)
         return
     if connection.recv(len(REQUEST)) != REQUEST:
-        return  # it only wanted to know whether a service runs
+        return  # the client only checks whether a service runs
     message = json.dumps({"pid": os.getppid(), "binds": [str(bind) for bind in listeners]})
     handed_over.set()  # first: from now on another process may have the sockets
     socket.send_fds(connection, [message.encode()], [listener.fileno() for listener in listeners.values()])

@@ -53,8 +53,11 @@ class HypercornClientConnection:
         self._remaining = next((int(value) for name, value in headers if name == b"content-length"), None)
 
     def body_sent(self, size: int, last: bool) -> None:
-        """Records bytes passed to the kernel. The response counts as delivered when its content length is reached:
-        the client may disconnect before the last message of the application."""
+        """Records bytes that were passed to the kernel.
+
+        The response counts as delivered when its content length is reached, because the client may disconnect before
+        the last message of the application.
+        """
         if self._remaining is not None:
             self._remaining -= size
         complete = last or self._remaining == 0
@@ -88,7 +91,7 @@ def wrap_app(app: Any, stop: trio.Event) -> Any:
         scope["extensions"][CONNECTION_EXTENSION] = client
 
         async def receive_body() -> Any:
-            connection.want_body()
+            connection.request_more_body()
             return await receive()
 
         async def send_response(message: Any) -> None:

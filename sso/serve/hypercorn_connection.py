@@ -44,7 +44,7 @@ hypercorn_patches.install()
 
 @dataclass(frozen=True)
 class HypercornRules:
-    """What all connections of a worker share."""
+    """The limits and objects that all connections of a worker share."""
 
     limits: ServerLimits
     render_rejection: Callable[[RequestRejected], bytes]
@@ -57,7 +57,7 @@ class HypercornExchange:
     def __init__(self) -> None:
         self.response_started = trio.Event()  # part of the response was written, or none ever will be
         self.finished = trio.Event()  # the next request may be passed on, unless the connection is closed
-        self.body_wanted = trio.Event()  # the application waits for more of the body
+        self.body_requested = trio.Event()  # the application waits for more of the body
         self.reading_body = trio.CancelScope()  # cancelled when the application responds without reading the body
         self.has_unread_body = False
 
@@ -102,7 +102,7 @@ class HypercornConnection(TCPServer):
         except* Exception:
             self._rules.log(_log.warning, "http.connection_failed", exc_info=True)
 
-    # What hypercorn sends
+    # Output of hypercorn
 
     async def protocol_send(self, event: Event) -> None:
         match event:
@@ -123,7 +123,7 @@ class HypercornConnection(TCPServer):
 
     def _end_exchange(self) -> None:
         self._closed = True
-        for event in (self._exchange.response_started, self._exchange.finished, self._exchange.body_wanted):
+        for event in (self._exchange.response_started, self._exchange.finished, self._exchange.body_requested):
             event.set()
         self._exchange.reading_body.cancel()
 
@@ -138,7 +138,7 @@ class HypercornConnection(TCPServer):
                 await self.protocol.handle(Closed())
                 await trio.aclose_forcefully(self.stream)  # the client may still be connected without reading
 
-    # What the client sends
+    # Input from the client
 
     async def _receive(self, max_bytes: int) -> bytes:
         """Returns b"" at the end of the stream."""
@@ -179,13 +179,15 @@ class HypercornConnection(TCPServer):
         return not head.length or await self._pass_on_body(head, exchange)
 
     async def _pass_on_body(self, head: RequestHead, exchange: HypercornExchange) -> bool:
-        """Reads as much of the body as the application asks for. Returns whether another request may follow: False if
-        the client left, or the application responded without reading all of the body."""
+        """Reads as much of the body as the application asks for. Returns whether another request may follow.
+
+        Returns False if the client left, or the application responded without reading all of the body.
+        """
         body = request_body(head.length, self._rules.limits)
         assert body is not None
         deadline = 0.0
         while not body.done:
-            await exchange.body_wanted.wait()
+            await exchange.body_requested.wait()
             if self._closed:
                 await self._discard_input()
                 return False
@@ -202,7 +204,7 @@ class HypercornConnection(TCPServer):
             if not piece:
                 return False
             exchange.reading_body = trio.CancelScope()
-            exchange.body_wanted = trio.Event()
+            exchange.body_requested = trio.Event()
             exchange.has_unread_body = not body.done
             await self.protocol.handle(RawData(piece))
         return True
@@ -216,16 +218,16 @@ class HypercornConnection(TCPServer):
         await self._discard_input()
 
     async def _discard_input(self) -> None:
-        """Reads on until the client stops sending: if the socket closed before that, TCP could discard the response."""
+        """Reads until the client stops sending. If the socket were closed before, TCP could discard the response."""
         remaining = self._rules.limits.max_linger_bytes
         with trio.move_on_after(self._rules.limits.linger_s), suppress(OSError, trio.BrokenResourceError):
             await self.stream.send_eof()
             while remaining > 0 and (data := await self._receive(MAX_READ)):
                 remaining -= len(data)
 
-    def want_body(self) -> None:
-        """The application waits for more of the body."""
-        self._exchange.body_wanted.set()
+    def request_more_body(self) -> None:
+        """Lets the connection read more of the body, because the application waits for it."""
+        self._exchange.body_requested.set()
 
     @property
     def has_unread_body(self) -> bool:

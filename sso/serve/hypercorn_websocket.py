@@ -16,7 +16,7 @@ from wsproto.events import CloseConnection, Message, Ping
 from sso.core.rate_window import RateWindow
 from sso.web.websocket import CLIENT_FLOODED, MAX_MESSAGE_BYTES
 
-MAX_FRAMES, FRAMES_S = 100, 5.0  # frames of any kind, including empty ones, per so many seconds
+MAX_FRAMES, FRAMES_S = 100, 5.0  # frames of any kind, including empty ones, within FRAMES_S seconds
 MAX_BYTES_PER_SECOND = 16 * 1024
 
 

@@ -1,5 +1,4 @@
-"""Keeps the processes of the service running: starts them in order, restarts them, replaces them one by one, and stops
-them in reverse order.
+"""The supervisor: starts the processes of the service in order, restarts and replaces them, and stops them in reverse.
 
 The supervisor forks, so it has no threads and no event loop. It has no signal handlers either: the signals it uses are
 blocked, and `_wait_for_signal`, the only place that waits, takes them one at a time. Everything that has to wait calls

@@ -18,7 +18,7 @@ class AccessLog:
         self._log = structlog.get_logger().bind()  # bound once: the lazy logger would bind again for each line
 
     def record(self, method: str, route: str, status: int, started: float, span: RequestSpan | None = None) -> None:
-        """``route`` is the rule; the path and the query may contain secrets."""
+        """Logs and counts a response. ``route`` is the URL rule; the path and the query may contain secrets."""
         seconds = time.perf_counter() - started
         self._metrics.request(method, route, status, seconds)
         ms = round(seconds * 1e3, 1)

@@ -1,7 +1,7 @@
 """Parses request bodies, JSON or form, with strict rules.
 
-An accepted body can be stored as jsonb and sent back unchanged. Rejected is what PostgreSQL, other JSON parsers or
-Python would fail on or silently alter: deep nesting, duplicate keys, NaN, huge numbers, NUL, lone surrogates.
+An accepted body can be stored as jsonb and sent back unchanged. The parser rejects what PostgreSQL, other JSON parsers
+or Python would refuse or silently alter: deep nesting, duplicate keys, NaN, huge numbers, NUL, lone surrogates.
 Most bodies are small and plain, so a cheap scan of the raw bytes decides whether the slower checks are needed.
 """
 
@@ -138,7 +138,7 @@ def _check_structure(raw: bytes, max_values: int) -> None:
 
 
 def _all_text(fields: dict[str, JSON]) -> bytes:
-    """Returns all keys and strings as UTF-8. The separator keeps the halves of a surrogate pair apart."""
+    """Returns all keys and strings as UTF-8. The separator keeps lone surrogates of two strings from forming a pair."""
     texts: list[str] = []
     pending: list[JSON] = [fields]
     while pending:

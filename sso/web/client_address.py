@@ -1,8 +1,8 @@
 """Determines the address of the client: one resolver for every check, limit and log line.
 
 A forwarding header is only a claim of its sender. It is used only if the connection comes from a trusted proxy, and
-then from right to left: each trusted hop vouches for the one before it, and the first hop that is not trusted is the
-client. If the address would be a guess, UnknownAddress is raised.
+then from right to left: each trusted proxy has appended the address of the hop before it, and the first hop that is not
+trusted is the client. UnknownAddress is raised if the address would be a guess.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a handler can learn about its client's connection. The HTTP server puts these objects into the ASGI scope."""
+"""The connection of the client, as a handler sees it. The HTTP server puts these objects into the ASGI scope."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext

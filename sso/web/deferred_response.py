@@ -15,7 +15,7 @@ Finish = Callable[[Response | Exception], Response]
 class DeferredResponse(Response):
     """Returned by a handler in place of a response; the middleware sets ``finish``, which completes the real one.
 
-    It is a Response only in type, as handlers must return one; it has none of its attributes.
+    It is a Response in type only, because handlers must return one. It has none of the attributes of a Response.
     """
 
     timeout = None  # the handler limits its own waiting
@@ -26,7 +26,7 @@ class DeferredResponse(Response):
         self.finish: Finish = _return_or_raise
 
     def start(self) -> tuple[Awaitable[Response], Finish]:
-        """Returns what to await, and the function to call with its result or its exception.
+        """Returns the awaitable response, and the function to call with its result or its exception.
 
         The caller can then drop this object, to save memory while it waits.
         """

@@ -9,7 +9,15 @@ Texts are marked for translation: in templates ``{{ _("Sign in") }}`` and
 from jinja2 import Environment
 from quart import g
 
-from sso.core.language import SOURCE, Text, first_of, in_accept_language, in_ui_locales, reader, translate
+from sso.core.language import (
+    SOURCE,
+    Text,
+    current_language,
+    first_supported,
+    parse_accept_language,
+    parse_ui_locales,
+    translate,
+)
 from sso.web.request import current_request
 
 _ = Text
@@ -25,25 +33,25 @@ def install(environment: Environment) -> None:
 
 def use_ui_locales(ui_locales: str) -> None:
     """Uses the languages that the client application asks for."""
-    _candidates()["site"] = first_of(in_ui_locales(ui_locales)) or _candidates()["site"]
+    _candidates()["site"] = first_supported(parse_ui_locales(ui_locales)) or _candidates()["site"]
     select_language()
 
 
 def use_user_language(language: str) -> None:
     """Uses the language of the signed-in user, unless the client or the browser asks for another."""
-    _candidates()["user"] = first_of([language])
+    _candidates()["user"] = first_supported([language])
     select_language()
 
 
 def select_language() -> None:
-    """Sets the language of this request from what is known so far. Only pages call it: other requests need none."""
-    reader.set(next(filter(None, _candidates().values()), SOURCE))
+    """Sets the language of this request from the sources that are known so far. Only pages call it."""
+    current_language.set(next(filter(None, _candidates().values()), SOURCE))
 
 
 def _candidates() -> dict[str, str | None]:
     """Returns the known languages by source, in order of preference; they are kept for the request."""
     candidates: dict[str, str | None] | None = g.get("languages")
     if candidates is None:
-        browser = first_of(in_accept_language(current_request().headers.get("Accept-Language", "")))
+        browser = first_supported(parse_accept_language(current_request().headers.get("Accept-Language", "")))
         candidates = g.languages = {"site": None, "browser": browser, "user": None}
     return candidates

@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment
 from quart import Response, current_app
 
-from sso.core.language import reader
+from sso.core.language import current_language
 from sso.web import language, template_cache
 from sso.web.body import InvalidBody
 from sso.web.request import read_body
@@ -36,13 +36,18 @@ async def page(
     this user alone; if given, the rest of the page is cached (``template_cache.py``).
     """
     language.select_language()
-    names = {"lang": reader.get(), "service_name": current_app.config["SERVICE_NAME"], "user": user, **context}
+    names = {
+        "lang": current_language.get(),
+        "service_name": current_app.config["SERVICE_NAME"],
+        "user": user,
+        **context,
+    }
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
     # Not Quart's render_template, which runs context processors in a thread.
     loaded = current_app.jinja_env.get_template(template)
     text = loaded.render(names) if own is None else template_cache.render_cached(loaded, names, own)
     response = Response(text, status, content_type="text/html; charset=utf-8")
-    response.headers.update({"Content-Language": reader.get(), "Vary": "Accept-Language", **(headers or {})})
+    response.headers.update({"Content-Language": current_language.get(), "Vary": "Accept-Language", **(headers or {})})
     if form_targets:
         response.headers["Content-Security-Policy"] = page_policy(form_targets)
     return response

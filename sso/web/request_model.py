@@ -133,7 +133,7 @@ _EXPECTED = {
 
 
 def expectation(detail: ErrorDetails) -> str:
-    """What was expected, in our words."""
+    """Returns what was expected, in our own words."""
     context: dict[str, Any] = detail.get("ctx", {})
     return _EXPECTED.get(detail["type"], "is not valid").format_map(context)
 

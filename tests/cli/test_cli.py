@@ -228,11 +228,11 @@ def test_user_show_accepts_any_text_as_login(login: str, shared: Program) -> Non
 
 
 def test_invalid_master_key_is_reported_with_its_source(shared: Program, tmp_path: Path) -> None:
-    assert shared("user", "list", SSO_SECRET_KEY="hunter2").failed_with("SSO_SECRET_KEY: ")
-    assert "hunter2" not in shared("user", "list", SSO_SECRET_KEY="hunter2").err
+    assert shared("client", "list", SSO_SECRET_KEY="hunter2").failed_with("SSO_SECRET_KEY: ")
+    assert "hunter2" not in shared("client", "list", SSO_SECRET_KEY="hunter2").err
     (tmp_path / "secret.key").write_text(MasterKey.generate().text())
     (tmp_path / "secret.key").chmod(0o644)
-    assert shared("user", "list", SSO_DATA_DIR=str(tmp_path)).failed_with(str(tmp_path / "secret.key"), "chmod 600")
+    assert shared("client", "list", SSO_DATA_DIR=str(tmp_path)).failed_with(str(tmp_path / "secret.key"), "chmod 600")
 
 
 def test_config_option_reads_settings_from_a_file(run: Program, tmp_path: Path) -> None:

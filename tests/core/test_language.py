@@ -5,14 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup, escape
 
-from sso.core.language import LANGUAGES, Text, either, first_of, in_accept_language, in_ui_locales, reader
+from sso.core.language import (
+    LANGUAGES,
+    Text,
+    current_language,
+    first_supported,
+    parse_accept_language,
+    parse_ui_locales,
+    plural,
+)
 
 
 @pytest.fixture
 def german() -> Iterator[None]:
-    before = reader.set("de")
+    before = current_language.set("de")
     yield
-    reader.reset(before)
+    current_language.reset(before)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +45,7 @@ def german() -> Iterator[None]:
     ],
 )
 def test_first_supported_language_of_ui_locales_is_used(ui_locales: str, expected: str | None) -> None:
-    assert first_of(in_ui_locales(ui_locales)) == expected
+    assert first_supported(parse_ui_locales(ui_locales)) == expected
 
 
 @pytest.mark.parametrize(
@@ -62,13 +70,13 @@ def test_first_supported_language_of_ui_locales_is_used(ui_locales: str, expecte
     ],
 )
 def test_accept_language_is_sorted_by_weight_then_by_order(header: str, expected: str | None) -> None:
-    assert first_of(in_accept_language(header)) == expected
+    assert first_supported(parse_accept_language(header)) == expected
 
 
 @given(st.text())
 def test_any_text_gives_a_supported_language_or_none(said: str) -> None:
-    for tags in (in_ui_locales(said), in_accept_language(said)):
-        assert first_of(tags) in (None, *LANGUAGES)
+    for tags in (parse_ui_locales(said), parse_accept_language(said)):
+        assert first_supported(tags) in (None, *LANGUAGES)
 
 
 @pytest.mark.usefixtures("german")
@@ -76,7 +84,7 @@ def test_text_is_english_as_a_string_and_translated_on_a_page() -> None:
     text = Text("Sign in")
     assert text == "Sign in"
     assert escape(text) == "Anmelden"
-    assert text.shown() == "Anmelden"
+    assert text.translated() == "Anmelden"
 
 
 @pytest.mark.usefixtures("german")
@@ -89,7 +97,7 @@ def test_values_are_escaped_and_translated() -> None:
 @pytest.mark.usefixtures("german")
 def test_either_chooses_singular_or_plural() -> None:
     one, several = "%(count)s day ago", "%(count)s days ago"
-    assert [escape(either(one, several, count)) for count in (1, 2)] == ["vor 1 Tag", "vor 2 Tagen"]
+    assert [escape(plural(one, several, count)) for count in (1, 2)] == ["vor 1 Tag", "vor 2 Tagen"]
 
 
 @pytest.mark.usefixtures("german")

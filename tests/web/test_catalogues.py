@@ -14,7 +14,7 @@ from sso.web import language
 
 PACKAGE = Path(sso.__file__).parent
 TEMPLATES = PACKAGE / "web" / "templates"
-CALLS = {"_": 1, "Text": 1, "either": 2}  # functions, and the number of their text arguments
+CALLS = {"_": 1, "Text": 1, "plural": 2}  # functions, and the number of their text arguments
 PARTS = re.compile(r"%\(\w+\)s|<[^>]+>|%")
 translations = pytest.mark.parametrize("name", [name for name in LANGUAGES if name != SOURCE])
 

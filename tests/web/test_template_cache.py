@@ -8,7 +8,7 @@ import pytest
 from jinja2 import Environment, FileSystemLoader, Template
 
 import sso
-from sso.core.language import Text, reader
+from sso.core.language import Text, current_language
 from sso.web import language, pages
 from sso.web.template_cache import MAX_PAGES, _render_pieces, render_cached
 
@@ -30,7 +30,14 @@ def empty_cache() -> None:
 
 
 def names(**more: Any) -> dict[str, Any]:
-    common = {"lang": reader.get(), "service_name": "S", "user": None, "status": 200, "notice": None, "problem": None}
+    common = {
+        "lang": current_language.get(),
+        "service_name": "S",
+        "user": None,
+        "status": 200,
+        "notice": None,
+        "problem": None,
+    }
     return {**common, "csrf": "", "page_title": Text("Sign in"), "action": "/login", "site": "", **more}
 
 
@@ -38,7 +45,7 @@ def names(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("problem", [None, Text("Wrong e-mail or password.")])
 @pytest.mark.parametrize("lang", ["en", "de"])
 def test_cached_page_equals_the_rendered_page(signin: Template, site: str, problem: Text | None, lang: str) -> None:
-    token = reader.set(lang)
+    token = current_language.set(lang)
     try:
         same = names(site=site, problem=problem)
         for csrf, next_path, login in itertools.product(SPECIAL, SPECIAL, SPECIAL):
@@ -46,18 +53,18 @@ def test_cached_page_equals_the_rendered_page(signin: Template, site: str, probl
             assert render_cached(signin, same, own) == signin.render({**same, **own})
         assert _render_pieces.cache_info().misses == 8  # one per combination of empty values
     finally:
-        reader.reset(token)
+        current_language.reset(token)
 
 
 def test_translatable_text_and_plain_string_are_cached_separately(signin: Template) -> None:
-    token = reader.set("de")
+    token = current_language.set("de")
     try:
         own = {"csrf": "x"}
         for title in (Text("Sign in"), "Sign in", Text("Sign in")):
             same = names(page_title=title)
             assert render_cached(signin, same, own) == signin.render({**same, **own})
     finally:
-        reader.reset(token)
+        current_language.reset(token)
 
 
 def test_equal_values_of_different_types_are_cached_separately() -> None:

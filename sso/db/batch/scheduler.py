@@ -1,9 +1,9 @@
 """Decides when the batches of all operations start: one after another, so that waiting batches grow.
 
-Under load, a statement for many items costs little more than one for a few, here as in PostgreSQL. If the batches of
-eight operations all ran at once, each would be small. A lone batch starts at once. Beside a batch that takes long (it
-waits for a lock, a disk or a network, and leaves the CPU idle) the next one starts; while all of them take long, more
-and more start together.
+A statement for many items costs little more than one for a few, both here and in PostgreSQL. If the batches of all
+operations ran at once, each would be small. So a batch starts at once only if no other one runs. If the running batch
+takes long (it waits for a lock, a disk or a network, and leaves the CPU idle), the next one starts beside it. While all
+of them take long, more and more start together.
 """
 
 from collections import deque
@@ -23,9 +23,9 @@ class BatchScheduler:
         self._slow_rounds = 0
 
     async def enter(self) -> float:
-        """Waits until the batch may start, and returns the time for ``leave``.
+        """Waits until the batch may start. Returns its start time, the argument of ``leave``.
 
-        Must not be cancelled, because the caller leads a batch for other callers.
+        Cannot be cancelled, because the caller leads a batch for other callers.
         """
         if not self._queue and self._may_start():
             return self._start()

@@ -8,7 +8,6 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.perm.input.audit import MAX_PAGE
 from sso.perm.stores.audit_values import redact_and_truncate
 from sso.perm.stores.timestamps import rfc3339
 
@@ -102,6 +101,6 @@ async def read(runner: Runner, audit_filter: AuditFilter) -> list[dict[str, Any]
         since=None if audit_filter.since is None else float(audit_filter.since),
         until=None if audit_filter.until is None else float(audit_filter.until),
         before_id=audit_filter.before_id,
-        limit=min(audit_filter.limit, MAX_PAGE),
+        limit=audit_filter.limit,
     )
     return [{**dict(row), "at": rfc3339(row["at"])} for row in rows]

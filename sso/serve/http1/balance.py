@@ -11,7 +11,7 @@ from typing import Protocol
 MAX_WORKERS = 256
 NOT_ACCEPTING = -1  # the count of a worker that accepts no connections
 _COUNT_BYTES = 8
-_LEAD_DIVISOR = 8  # a worker may lead by one eighth of its connections: perfect balance is not worth the waiting
+_LEAD_DIVISOR = 8  # a worker may lead by one eighth of its connections: perfect balance would cost too much waiting
 
 
 class ConnectionCounts(Protocol):

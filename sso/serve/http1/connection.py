@@ -30,7 +30,7 @@ class UpgradeRequested(Exception):
 
 
 class ConnectionState(Enum):
-    """What the connection waits for; it decides what an expired deadline does."""
+    """The event that the connection waits for. It decides what an expired deadline does."""
 
     IDLE = "idle"
     HEAD = "head"
@@ -152,7 +152,7 @@ class Connection:
             self._scope.cancel()
 
     def reject(self, rejection: RequestRejected) -> None:
-        """Ends the connection; the client gets the rejection if no response was started."""
+        """Ends the connection. Sends the rejection first, unless a response was started."""
         self._rejection = rejection
         self._scope.cancel()
 
@@ -172,7 +172,7 @@ class Connection:
         raise ConnectionResetError
 
     async def _close_gracefully(self) -> None:
-        """Sends a rejection, and reads on until the client stops sending: else TCP may discard the response."""
+        """Sends the rejection, if any, and reads until the client stops sending: else TCP may discard the response."""
         context, rejection = self.context, self._rejection
         with suppress(OSError), trio.move_on_after(context.limits.linger_s):
             if rejection:
@@ -222,7 +222,7 @@ class Connection:
                 remaining = remaining[self.sock.send(remaining) :]
 
     def _read_available(self) -> bytes:
-        """Returns bytes that have already arrived: usually so on a new connection, and it saves an epoll call."""
+        """Returns the bytes that have already arrived. A new connection usually has some, which saves an epoll call."""
         try:
             return self.sock.recv(MAX_HEAD_READ)
         except OSError:

@@ -1,6 +1,6 @@
 """The part of a connection that an exchange (one request and its response) uses, as a protocol.
 
-It lets the exchange and the connection import each other's types without a circle.
+The exchange depends on this protocol only, so that ``connection.py`` can import ``exchange.py`` without a cycle.
 """
 
 import socket

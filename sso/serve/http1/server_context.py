@@ -20,7 +20,7 @@ from sso.serve.server_limits import ServerLimits
 
 
 class OpenConnection(HasDeadline, Protocol):
-    """A connection, as far as the server needs to know it."""
+    """The part of a connection that the server uses."""
 
     def close_if_idle(self, *, include_new: bool) -> None: ...
 

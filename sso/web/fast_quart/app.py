@@ -1,7 +1,7 @@
-"""Quart without signals, sessions and host matching and, if the server allows it, without a nursery and two tasks per
-request.
+"""Quart without signals, sessions and host matching.
 
-Nothing here uses what is left out: there are no signal receivers and no teardown functions, and all hooks belong to the
+On a server with FastExchange, a request also needs no nursery and no tasks of its own. The service uses none of the
+omitted parts: there are no signal receivers and no teardown functions, and all hooks belong to the
 application rather than to a blueprint.
 """
 
@@ -46,7 +46,7 @@ class FastHTTPConnection(TrioASGIHTTPConnection):
     async def handle_messages(  # type: ignore[override]
         self, nursery: trio.Nursery, request: Request, receive: ASGIReceiveCallable
     ) -> None:
-        """Waits with receiving a body until the handler reads it."""
+        """Receives a body only when the handler reads it."""
         if any(name in (b"content-length", b"transfer-encoding") for name, _ in self.scope["headers"]):
             body: Any = request.body
             await body.read_requested.wait()

@@ -13,7 +13,7 @@ FixedRules = dict[tuple[str, str], Rule]
 
 
 class HasFixedRules(Protocol):
-    """What a request context needs of its application (fast_quart.app.FastQuart)."""
+    """The part of the application (``FastQuart``) that a request context uses."""
 
     @property
     def fixed_rules(self) -> FixedRules: ...

@@ -51,7 +51,7 @@ class LazyBodyRequest(TrioRequest):
 
 
 class FastBody:
-    """Reads the body from the connection when the handler asks for it; a task fills the body of Quart's own class."""
+    """Reads the body from the connection when the handler asks for it. Quart's own class needs a task for that."""
 
     __slots__ = ("_complete", "_data", "_exchange", "_max_bytes", "_receive", "_size")
 
@@ -169,7 +169,7 @@ class FastRequest(TrioRequest):
 
 class FastHeaders(Headers):
     def get(self, key: str, default: Any = None, type: Any = None) -> Any:  # type: ignore[override]
-        """Returns the default for a missing header without Werkzeug's detour of raising and catching an HTTP error."""
+        """Returns the default for a missing header at once; Werkzeug would raise and catch an HTTP error."""
         lower = key.lower()
         for name, value in self._list:
             if name.lower() == lower:

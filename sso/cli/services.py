@@ -1,0 +1,86 @@
+"""The services that commands use. Each one is imported and built when it is first used, so that commands start fast."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sso.config import Settings
+from sso.core.encryption import Keyring
+from sso.db.database import Database
+from sso.keys.master_key import open_keyring
+from sso.perm.stores.audit import AuditActor
+
+if TYPE_CHECKING:
+    from sso.accounts.second_factor_changes import SecondFactorChanges
+    from sso.accounts.users import UserStore
+    from sso.core.passwords import Hasher
+    from sso.keys.rotation import KeyRotation
+    from sso.keys.store import KeyStore
+    from sso.oauth.client_store import ClientStore
+    from sso.perm.stores.facts import FactsStore
+    from sso.services import Services
+    from sso.state.apply import Applier
+
+
+class CommandServices:
+    def __init__(self, settings: Settings, database: Database, actor: AuditActor) -> None:
+        self.settings = settings
+        self.database = database
+        self.actor = actor  # for audit entries
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        return open_keyring(self.settings)
+
+    @cached_property
+    def users(self) -> "UserStore":
+        from sso.accounts.users import UserStore
+
+        return UserStore(self.database)
+
+    @cached_property
+    def second_factor_changes(self) -> "SecondFactorChanges":
+        return self.complete.second_factor_changes
+
+    @cached_property
+    def hasher(self) -> "Hasher":
+        from sso.core.passwords import Hasher
+
+        return Hasher(self.settings.argon2_time, self.settings.argon2_kib, self.settings.login_queue)
+
+    @cached_property
+    def clients(self) -> "ClientStore":
+        from sso.oauth.client_store import ClientStore
+
+        return ClientStore(self.database, self.keyring)
+
+    @cached_property
+    def facts(self) -> "FactsStore":
+        from sso.perm.stores.facts import FactsStore
+
+        return FactsStore(self.database)
+
+    @cached_property
+    def key_store(self) -> "KeyStore":
+        from sso.keys.store import KeyStore
+
+        return KeyStore(self.database)
+
+    @cached_property
+    def key_rotation(self) -> "KeyRotation":
+        from sso.keys.rotation import KeyRotation
+
+        return KeyRotation(self.database, self.keyring)
+
+    @property
+    def applier(self) -> "Applier":
+        """Applies documents of desired state."""
+        from sso.state.apply import Applier
+
+        return Applier(self.database, self.hasher, self.keyring, self.actor)
+
+    @cached_property
+    def complete(self) -> "Services":
+        """All services, for commands that need one which is not listed here."""
+        from sso.services import build
+
+        return build(self.settings, self.database, self.keyring)

@@ -1,0 +1,40 @@
+"""Commands import only what they need, because imports take most of their time."""
+
+import subprocess
+import sys
+
+import pytest
+
+SLOW = ("quart", "hypercorn", "jinja2", "sqlalchemy", "alembic", "sso.services", "sso.app")
+
+PROGRAM = """
+import atexit, sys
+atexit.register(lambda: print("\\nimported", *sys.modules))
+from sso.cli import main
+main()
+"""
+
+
+def imported_modules(environment: dict[str, str], *arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], env=environment, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.rpartition("\nimported ")[2].split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("client", "list"),
+        ("user", "list"),
+        ("key", "list"),
+        ("project", "list"),
+        ("app", "list"),
+        ("audit",),
+    ],
+)
+def test_command_does_not_import_the_web_framework(environment: dict[str, str], arguments: tuple[str, ...]) -> None:
+    modules = imported_modules(environment, *arguments)
+    assert "sso.cli" in modules
+    assert modules.isdisjoint(SLOW)
