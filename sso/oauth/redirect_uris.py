@@ -107,7 +107,7 @@ def _origin(uri: str) -> str:
 def _equal_except_port(uri: str, listed: str) -> bool:
     """Returns whether both are the same loopback URI apart from the port.
 
-    A native application listens on whichever port is free (RFC 8252 section 7.3).
+    A native application listens on any port that is free (RFC 8252 section 7.3).
     """
     actual, expected = _URI.fullmatch(uri), _URI.fullmatch(listed)
     if actual is None or expected is None or actual["host"].lower() not in LOOPBACK:

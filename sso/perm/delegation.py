@@ -76,7 +76,7 @@ class Delegation:
     held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
     grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles by application
     # The members with a role that the caller does not hold, and whether each of them has access to the project.
-    foreign_access: dict[str, bool] = field(default_factory=dict)
+    access_with_unheld_roles: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     async def begin(
@@ -99,10 +99,10 @@ class Delegation:
 
     async def _read_before(self, applications: Iterable[int]) -> None:
         """Read the state that the write may change. The caller's own rights count as they are before the write."""
-        foreign = self._foreign_members()
-        users = await read_users(self.tx, foreign | possible_administrators(self.central, self.before.members))
+        user_ids = self._members_with_unheld_roles()
+        users = await read_users(self.tx, user_ids | possible_administrators(self.central, self.before.members))
         self.administered = administration(self.central, self.before, users, self.caller.now)
-        self.foreign_access = {user_id: _has_access(self.before, users, user_id) for user_id in foreign}
+        self.access_with_unheld_roles = {user_id: _has_access(self.before, users, user_id) for user_id in user_ids}
         if not self.rights.is_root:
             # The write itself refuses applications of other projects.
             own = (await read_resources(self.tx, self.project_id)).applications
@@ -125,7 +125,7 @@ class Delegation:
         self_written = Rights(self.rights.central, secret).writable_sections(own=True)
         return frozenset(name for name, role in regular.items() if _holds(effective, role, self_written))
 
-    def _foreign_members(self) -> frozenset[str]:
+    def _members_with_unheld_roles(self) -> frozenset[str]:
         """Members with a role that the caller does not hold."""
         if self.rights.is_root:
             return frozenset()
@@ -174,8 +174,9 @@ class Delegation:
     async def _check_access(self, after: ProjectState) -> None:
         if self.before.access_rules == after.access_rules:
             return
-        users = await read_users(self.tx, self.foreign_access)
-        if any(_has_access(after, users, user_id) != had_access for user_id, had_access in self.foreign_access.items()):
+        users = await read_users(self.tx, self.access_with_unheld_roles)
+        before = self.access_with_unheld_roles.items()
+        if any(_has_access(after, users, user_id) != had_access for user_id, had_access in before):
             raise Forbidden(ACCESS_CHANGED)
 
 

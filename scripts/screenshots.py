@@ -1,0 +1,101 @@
+"""Takes the screenshots of the README: ``python scripts/screenshots.py``.
+
+Starts the service and the demo site on free ports with the demo data, opens their pages in headless Chromium and writes
+``docs/screenshots/*.png``. Needs Chromium and the packages of the developers.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "screenshots"
+LOGIN, PASSWORD = "player@example.com", "player-password"
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+DESKTOP, PHONE = {"width": 1000, "height": 640}, {"width": 390, "height": 780}
+
+
+@contextmanager
+def demo() -> Iterator[tuple[str, str]]:
+    """The addresses of the running service and of the demo site."""
+    with tempfile.TemporaryDirectory(prefix="sso-screenshots-") as name:
+        Path(name).chmod(0o711)
+        port = free_port()
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("SSO_")}
+        environment |= {
+            "SSO_BIND": f"127.0.0.1:{free_port()}",
+            "SSO_DATA_DIR": f"{name}/data",
+            "DEMO_SITE_PORT": str(port),
+        }
+        environment["SSO_LOG_LEVEL"] = "error"
+        command = [sys.executable, "-m", "sso", "serve", "--apply", "scripts/demo.json"]
+        service = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        site = subprocess.Popen([sys.executable, "scripts/demo_site.py", str(service.pid)], cwd=ROOT, env=environment)
+        assert service.stdout
+        try:
+            ready = next(filter(None, (re.search(r"ready at (\S+)", line) for line in service.stdout)))
+            yield ready[1], f"http://127.0.0.1:{port}"
+        finally:
+            for process in (site, service):
+                process.terminate()
+                process.wait(30)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def game_link(service: str) -> str:
+    """The link that a game shows to its player."""
+    body = json.dumps({"gapp_id": "10"}).encode()
+    request = urllib.request.Request(
+        f"{service}/proxy/api/gameSession/getGsid", data=body, headers={"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return f"{service}/?gsid={json.load(answer)['gsid']}"
+
+
+def sign_in(page: Page) -> None:
+    page.get_by_label("E-mail").fill(LOGIN)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def take(page: Page, name: str) -> None:
+    page.screenshot(path=FOLDER / f"{name}.png")
+    print(f"{name}.png")
+
+
+def main() -> None:
+    chromium = shutil.which("chromium") or sys.exit("Chromium is needed: apt-get install chromium")
+    FOLDER.mkdir(exist_ok=True)
+    with demo() as (service, site), sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        page = browser.new_page(viewport=DESKTOP, color_scheme="light")
+        page.goto(site)
+        take(page, "site-light")
+        page.goto(game_link(service))
+        take(page, "game-login-light")
+        page = browser.new_page(viewport=PHONE, color_scheme="dark")
+        page.goto(f"{service}/login")
+        sign_in(page)
+        page.goto(f"{service}/account")
+        take(page, "account-dark")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
