@@ -68,8 +68,7 @@ def program(ctx: click.Context, config_file: Path | None) -> None:
     \b
     First steps:
       sso serve
-      sso user add ann@example.com
-      sso perm grant ann@example.com root
+      sso user add ann@example.com --admin
       sso client add shop --host shop.example.com
     """
     ctx.obj = config_file

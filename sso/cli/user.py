@@ -11,6 +11,7 @@ from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_atte
 from sso.accounts.users import exportable_fields
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.root_role import assign_root
 from sso.cli.services import CommandServices
 from sso.core.passwords import MAX_PASSWORD_LENGTH
 
@@ -35,12 +36,25 @@ def command() -> None:
 @click.option("--user-id", help="User id, a decimal number (default: generated).")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.option("--verified", is_flag=True, help="Mark the e-mail address as verified.")
+@click.option("--admin", is_flag=True, help="Make the user an administrator: assign the role root.")
 @click.pass_context
-def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password_stdin: bool, verified: bool) -> None:
+def add(
+    ctx: click.Context,
+    login: str,
+    nick: str,
+    user_id: str | None,
+    password_stdin: bool,
+    verified: bool,
+    admin: bool,
+) -> None:
     """Add a user with the e-mail address LOGIN and print the user id.
 
     The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
     generated and printed.
+
+    \b
+    Example:
+      sso user add ann@example.com --admin
     """
     password, generated = _password(password_stdin, confirm=True)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
@@ -55,7 +69,10 @@ def add(ctx: click.Context, login: str, nick: str, user_id: str | None, password
         if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
             raise CommandFailure("there is already a user with this login or user id")
         await services.applier.apply(document)
-        return await services.users.get_by_login(login)
+        user = await services.users.get_by_login(login)
+        if user and admin:
+            await services.database.transaction(assign_root, services.actor, user.user_id)
+        return user
 
     user = with_services(ctx, work)
     assert user is not None
