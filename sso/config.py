@@ -2,7 +2,7 @@
 
 Every setting is an environment variable ``SSO_*``, or an entry of the same name in a TOML file; the environment takes
 precedence. An invalid or unknown setting ends the program with one line that names it. This file has more than
-300 lines because every setting has its description.
+300 lines because the checks of all settings belong together.
 """
 
 import os

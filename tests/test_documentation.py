@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.rst"))}
 SETTINGS = {f"SSO_{name.upper()}": field for name, field in Settings.model_fields.items()}
 # Settings that are documented as a family: ``SSO_POLL_*``.
-NAME = re.compile(r"SSO_[A-Z0-9_]*[A-Z0-9](?!\*)\b(?!_\*)")
+NAME = re.compile(r"\bSSO_[A-Z0-9_]*[A-Z0-9](?!\*)\b(?!_\*)")
 
 
 def test_every_setting_is_documented() -> None:

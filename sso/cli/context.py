@@ -128,18 +128,28 @@ def with_services(
         from sso.db.database import Database
 
         async with Database.open(dsn, settings.database_pool) as database:
-            try:
-                if with_permissions:
-                    from sso.perm.stores.seed import seed_central_application
+            if with_permissions:
+                from sso.perm.stores.seed import seed_central_application
 
-                    await seed_central_application(database)
-                return await work(CommandServices(settings, database, command_line_actor()))
-            except FAILURES as error:
-                failure = error
-        raise failure  # outside the nursery, which would wrap it in an ExceptionGroup
+                await seed_central_application(database)
+            return await work(CommandServices(settings, database, command_line_actor()))
 
-    with migrated_database(settings) as dsn:
+    with migrated_database(settings) as dsn, plain_failures():
         return trio.run(run, dsn)
+
+
+@contextmanager
+def plain_failures() -> Iterator[None]:
+    """Raises the failure itself if nurseries have wrapped it in exception groups."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if group.split(FAILURES)[1] is not None:
+            raise
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
 
 
 async def write_audit_entry(services: "CommandServices", operation: str, target: str, after: Any) -> None:

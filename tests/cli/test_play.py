@@ -104,7 +104,7 @@ def test_login_with_a_second_factor(server: Server, browser: Browser) -> None:
         browser.get(game.path)
         assert game.shows("the page is open")
         assert "store" in browser.page.text
-        words = game.out.split("these words:\n\n    ")[1].splitlines()[0]
+        words = game.line_after("these words:")
         assert f">{words}<" in browser.page.text
         assert "█" in game.out
         browser.follow(browser.submit("/login", login=login, password=PASSWORD))

@@ -265,7 +265,7 @@ def test_ensure_restarts_it_after_a_kill_of_the_postmaster(used: Embedded, backe
 def _is_dead(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 

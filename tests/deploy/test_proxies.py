@@ -9,25 +9,30 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deploy.proxies import COMMANDS, HOST, Proxy, installed, proxied
+from tests.deploy.proxies import HOST, Proxy, installed, proxied
 from tests.kit.browser import new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import BASE
 from tests.kit.postgres import Postgres
 from tests.kit.server import until
 
-PROGRAMS = [
-    pytest.param(name, marks=pytest.mark.skipif(not installed(name), reason=f"{name} is not installed"))
-    for name in COMMANDS
+# nginx is tried with both HTTP servers of the service.
+PAIRS = [("nginx", "builtin"), ("nginx", "hypercorn"), ("haproxy", "builtin"), ("caddy", "builtin")]
+PROXIES = [
+    pytest.param(
+        pair, id="-".join(pair), marks=pytest.mark.skipif(not installed(pair[0]), reason=f"{pair[0]} is not installed")
+    )
+    for pair in PAIRS
 ]
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+@pytest.fixture(scope="module", params=PROXIES)
 def proxy(
     request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Proxy]:
-    folder = tmp_path_factory.mktemp(request.param)
-    with proxied(request.param, postgres_server, folder, SSO_TRUSTED_PROXIES="127.0.0.1") as proxy:
+    name, http = request.param
+    folder = tmp_path_factory.mktemp(name)
+    with proxied(name, postgres_server, folder, SSO_HTTP=http, SSO_TRUSTED_PROXIES="127.0.0.1") as proxy:
         yield proxy
 
 
@@ -79,6 +84,18 @@ def test_client_gets_no_clear_text_http2_through_the_proxy(proxy: Proxy, path: s
     answer = proxy.send(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\n{upgrade}\r\n")
     assert answer.startswith(b"HTTP/1.1 ")
     assert not answer.startswith(b"HTTP/1.1 101")
+
+
+def test_unknown_host_does_not_reach_a_page_through_the_proxy(proxy: Proxy) -> None:
+    answer = proxy.send("GET /login HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+    # The service refuses it; Caddy answers itself, with an empty body.
+    assert answer.startswith(b"HTTP/1.1 400") or answer.endswith(b"\r\n\r\n"), answer[:200]
+
+
+@pytest.mark.parametrize("path", ["//login", "/%2flogin", "/%6cogin"])
+def test_other_spellings_of_a_path_reach_no_page_through_the_proxy(proxy: Proxy, path: str) -> None:
+    answer = proxy.send(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 404"), answer[:200]
 
 
 def test_forgotten_trusted_proxies_setting_does_not_open_info(postgres_server: Postgres, tmp_path: Path) -> None:

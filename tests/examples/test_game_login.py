@@ -86,8 +86,7 @@ def log_in(server: Server, command: Sequence[str], *arguments: str) -> Game:
     """Runs an example until it greets the player."""
     login = new_user(server, nick="Ann Ünïcode ☃ 🎮")
     with game(*command, server.base_url, *arguments) as running, Browser(server) as browser:
-        assert running.gsid
-        words = running.out.split("Match code")[1].strip()
+        words = running.line_after("Match code")
         browser.get(running.path)
         assert f">{words}<" in browser.page.text
         sign_in_to(running, browser, login)

@@ -49,6 +49,12 @@ class Game:
         assert match, self.out + self.err
         return str(match[2])
 
+    def line_after(self, label: str) -> str:
+        """Waits for the label and returns the rest of its line."""
+        match = until(lambda: re.search(rf"{re.escape(label)}\s*(.+)\n", self.out + self.err), 20)
+        assert match, self.out + self.err
+        return str(match[1])
+
     @property
     def path(self) -> str:
         return f"/?gsid={self.gsid}"

@@ -66,10 +66,14 @@ def start(folder: Path, **settings: str) -> "subprocess.Popen[str]":
 
 def owners(pid: int) -> Iterator[tuple[set[int], set[int]]]:
     """Yields the user and group ids (real, effective, saved, file system) of a process and its descendants."""
-    status = Path(f"/proc/{pid}/status").read_text()
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):  # a backend of PostgreSQL that has ended
+        return
     uids, gids = (re.findall(rf"^{kind}:(.*)$", status, re.M)[0].split() for kind in ("Uid", "Gid"))
     yield set(map(int, uids)), set(map(int, gids))
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+    for child in children:
         yield from owners(int(child))
 
 

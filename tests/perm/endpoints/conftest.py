@@ -157,7 +157,7 @@ class Studio:
         return project_id
 
     def application(self, project_id: str | None = None, **schema: Any) -> int:
-        data = {"name": f"AuthenticatorApp {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
+        data = {"name": f"Application {next(_numbers)}", **({"project_id": project_id} if project_id else {})}
         application_id: int = self.root.call("application", action="save", data=data).data["application_id"]
         if schema:
             assert (
@@ -178,3 +178,21 @@ def team(studio: Studio) -> Any:
     from tests.perm.endpoints.team import Team
 
     return Team.create(studio)
+
+
+@pytest.fixture(scope="module")
+def ann(studio: Studio) -> ApiUser:
+    return studio.user()
+
+
+@pytest.fixture(scope="module")
+def app(studio: Studio) -> int:
+    return studio.application()
+
+
+@pytest.fixture(scope="module")
+def key(studio: Studio, app: int) -> Any:
+    """A key that signs service JWTs of the application."""
+    from tests.perm.endpoints.tokens import ServiceKey
+
+    return ServiceKey().trusted_by(studio, app)

@@ -42,21 +42,6 @@ def test_unauthorized_response_names_the_missing_or_wrong_credential(
 
 
 @pytest.fixture(scope="module")
-def ann(studio: Studio) -> ApiUser:
-    return studio.user()
-
-
-@pytest.fixture(scope="module")
-def app(studio: Studio) -> int:
-    return studio.application()
-
-
-@pytest.fixture(scope="module")
-def key(studio: Studio, app: int) -> ServiceKey:
-    return ServiceKey().trusted_by(studio, app)
-
-
-@pytest.fixture(scope="module")
 def access_key(studio: Studio, app: int) -> dict[str, Any]:
     key: dict[str, Any] = studio.root.call("accessKey", action="save", application_id=app, data={}).data
     return key

@@ -11,21 +11,6 @@ from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, user_jwt
 
 
-@pytest.fixture(scope="module")
-def ann(studio: Studio) -> ApiUser:
-    return studio.user()
-
-
-@pytest.fixture(scope="module")
-def app(studio: Studio) -> int:
-    return studio.application()
-
-
-@pytest.fixture(scope="module")
-def key(studio: Studio, app: int) -> ServiceKey:
-    return ServiceKey().trusted_by(studio, app)
-
-
 @pytest.fixture
 def exchanged(studio: Studio, ann: ApiUser) -> dict[str, str]:
     """The claims of a token that was exchanged for an access token with a valid grant."""

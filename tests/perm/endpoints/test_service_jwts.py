@@ -13,21 +13,6 @@ from tests.perm.endpoints.conftest import ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, signer
 
 
-@pytest.fixture(scope="module")
-def ann(studio: Studio) -> ApiUser:
-    return studio.user()
-
-
-@pytest.fixture(scope="module")
-def app(studio: Studio) -> int:
-    return studio.application()
-
-
-@pytest.fixture(scope="module")
-def key(studio: Studio, app: int) -> ServiceKey:
-    return ServiceKey().trusted_by(studio, app)
-
-
 def test_service_jwt_replaces_the_factor(studio: Studio, ann: ApiUser, key: ServiceKey, app: int) -> None:
     token = key.sign(studio.server, app)
     assert post(studio, bearer(ann.jwt, None, token))[0] == 200
