@@ -64,6 +64,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     require_shared_settings(settings)
     if settings.http == "lane":
         log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
+    _require_telemetry_packages(settings)
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -99,6 +100,17 @@ def _apply_first(ctx: click.Context, document: Path) -> None:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
         raise SystemExit(1)
+
+
+def _require_telemetry_packages(settings: Settings) -> None:
+    """Imports the packages of OpenTelemetry before the fork, if they are needed."""
+    if settings.otlp_endpoint:
+        try:
+            importlib.import_module("sso.otel.export")
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; run: pip install 'sso[otel]'"
+            ) from None
 
 
 def _import_worker() -> None:
@@ -156,6 +168,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
     def reload() -> list[ChildRole]:
         current = load(config_file)
         require_shared_settings(current)
+        _require_telemetry_packages(current)
         return roles(current.model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
