@@ -13,8 +13,8 @@ PROBE_S = 2.0
 NOTIFY_S = 2.0
 
 _NOTIFY = "SELECT count(pg_notify(channel, payload)) FROM unnest($1::text[], $2::text[]) AS item (channel, payload)"
-# Notifications may be lost anyway, so they need not wait for the disk.
-_SET_UP = "SET synchronous_commit = off"
+# The name shows in pg_stat_activity. Notifications may be lost anyway, so they need not wait for the disk.
+_SET_UP = "SET application_name = 'sso bus'; SET synchronous_commit = off"
 
 
 class Listener:
@@ -32,9 +32,9 @@ class Listener:
             connection = await connect(self._dsn)
             lost = asyncio.get_running_loop().create_future()
             connection.add_termination_listener(lambda _: lost.cancel())
-            await connection.execute(_SET_UP)
             for channel in self._channels:
                 await connection.add_listener(channel, self._receive)
+            await connection.execute(_SET_UP)
             self._connection = connection
             connected()
             while True:

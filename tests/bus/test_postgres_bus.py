@@ -14,8 +14,8 @@ from sso.db.statement import Statement
 
 TIMEOUT_S = 20  # generous, for slow machines
 TERMINATE_LISTENERS = Statement(
-    """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()
-    AND (query LIKE 'LISTEN%' OR query = 'SELECT 1' OR query LIKE 'SELECT count(pg_notify(%')"""
+    """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'sso bus'"""
 )
 
 
