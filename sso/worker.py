@@ -79,7 +79,7 @@ async def _start_metrics(services: Services, background: trio.Nursery, export: "
 
 
 def _gauges(services: Services) -> list[WorkerGauge]:
-    game, database = services.game_login, services.database
+    game, database, bus = services.game_login, services.database, services.bus
     return [
         WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
         WorkerGauge("sockets", "Open WebSockets of game clients", lambda: len(game.socket_registry)),
@@ -88,6 +88,11 @@ def _gauges(services: Services) -> list[WorkerGauge]:
             "Workers that refuse calls because the database does not answer",
             lambda: int(database.is_circuit_open),
         ),
+        WorkerGauge("bus_connected", "Workers that are connected to the bus", lambda: int(bus.connected.is_set())),
+        WorkerGauge("bus_messages_sent", "Messages to other workers since this one started", lambda: bus.sent),
+        WorkerGauge("bus_messages_received", "Messages of other workers since this one started", lambda: bus.received),
+        WorkerGauge("bus_topics_waiting", "Topics that wait until the bus is connected", lambda: bus.waiting),
+        WorkerGauge("bus_topics_dropped", "Topics dropped because too many waited", lambda: bus.dropped),
     ]
 
 

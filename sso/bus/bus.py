@@ -54,6 +54,11 @@ class Bus:
         if worker != self.worker:
             self._add_outgoing(worker, label)
 
+    @property
+    def waiting(self) -> int:
+        """The number of topics that have not been sent yet."""
+        return len(self._outgoing)
+
     def signal(self, topic: str) -> None:
         """Signals the subscribers of a topic in this process."""
         self._subscriptions.signal(self._transport.label(topic))
@@ -78,7 +83,10 @@ class Bus:
             await self._all_sent.wait()
 
     async def send_once(self) -> None:
-        """Connects, sends what was published, and disconnects: for commands, which do not keep a connection."""
+        """Connects, sends what was published, and disconnects: for commands, which do not keep a connection.
+
+        Gives up after a few seconds; the workers then notice the change when they rescan.
+        """
         if not self._outgoing:
             return
         async with trio.open_nursery() as nursery:
@@ -86,8 +94,6 @@ class Bus:
             nursery.start_soon(self._stay_connected)
             await self.wait_until_sent()
             nursery.cancel_scope.cancel()
-        if self._outgoing:
-            log.warning("bus.messages_not_sent", topics=len(self._outgoing))
 
     def _add_outgoing(self, worker: str, label: str) -> None:
         if self._outgoing.add(worker, label):
