@@ -29,6 +29,7 @@ from pydantic import (
 )
 
 from sso.core.bind_address import Bind, parse_bind, parse_binds
+from sso.core.bus_url import parse_bus_url
 from sso.core.net import Network, parse_address, parse_networks
 from sso.core.urls import has_scheme, is_plain_address, parse_header_list
 
@@ -106,6 +107,8 @@ class Settings(BaseModel):
     data_dir: Path = Path("var")
     database_url: SecretStr | None = None
     wal_archive: Path | None = None
+    bus_url: SecretStr | None = None
+    bus_ca_file: Path | None = None
     database_pool: int = Field(default=8, ge=2, le=100)
     workers: int = Field(default=1, ge=1, le=256)
     secret_key: SecretStr | None = None
@@ -203,9 +206,24 @@ class Settings(BaseModel):
             raise ValueError("must be a URL that begins with smtp://, smtp+starttls:// or smtps://")
         return value
 
-    @field_validator("smtp_ca_file")
+    @field_validator("bus_url")
     @classmethod
-    def _check_smtp_ca_file(cls, value: Path | None) -> Path | None:
+    def _check_bus_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value:
+            parse_bus_url(value.get_secret_value())
+        return value
+
+    @field_validator("bus_ca_file")
+    @classmethod
+    def _check_bus_ca_file(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        url = info.data.get("bus_url")
+        if value and not (url and parse_bus_url(url.get_secret_value()).tls):
+            raise ValueError("is for an SSO_BUS_URL that begins with tls://")
+        return value
+
+    @field_validator("smtp_ca_file", "bus_ca_file")
+    @classmethod
+    def _check_ca_file(cls, value: Path | None) -> Path | None:
         if value:
             try:
                 ssl.create_default_context(cafile=str(value))
