@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = shutil.which("nats-server", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/bin")
+UNPACKED = Path(__file__).parents[2] / ".nats/usr/sbin"  # by scripts/test
+PROGRAM = shutil.which("nats-server", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{UNPACKED}")
 START_S = 20.0
 
 needs_nats = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed (Debian's package nats-server)")
