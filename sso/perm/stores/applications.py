@@ -18,11 +18,12 @@ from sso.perm.stores.application_keys import delete_application_keys, replace_se
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
-from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
+from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_application_if_exists, lock_projects
 
 NAME_TAKEN = "name: another application of the project already has this name"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
+_PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :project_id")
 _PROJECT = Statement("SELECT removed FROM projects WHERE id = :project_id FOR SHARE")
 # Ids may also be chosen by an operator, so the next value of the sequence may be taken, or become taken on commit.
 _CREATE = Statement(
@@ -46,6 +47,16 @@ _REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id
 
 async def read_application_row(runner: Runner, application_id: int) -> Row | None:
     return await runner.row(_GET, application_id=application_id)
+
+
+async def lock_active_application(tx: Runner, application_id: int, prefix: str = "application_id: ") -> Row:
+    """Lock an application, and refuse one that does not exist, or that is removed itself or with its project."""
+    row = await lock_application_if_exists(tx, application_id)
+    if row is None:
+        raise InvalidInput(f"{prefix}there is no such application")
+    if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, project_id=row["project_id"])):
+        raise Forbidden("removed")
+    return row
 
 
 async def create_application(

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.encryption import Keyring
-from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.perm.errors import InvalidInput
 from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
 from sso.perm.stores.applications import create_application, private_key, save_application
@@ -23,7 +21,6 @@ FIELDS = frozenset(("application_id", "name", "description", "project_id", "sett
 ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE NOT a.removed AND p.removed IS NOT TRUE"""
 _ALL = Statement(f"SELECT a.* {ACTIVE_APPLICATIONS} ORDER BY a.application_id")
-_PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :id")
 
 
 @dataclass(frozen=True)
@@ -79,16 +76,6 @@ def _changes(keyring: Keyring, old: Row, fields: dict[str, Any]) -> dict[str, An
         members = {name: value for name, value in fields.get(field, {}).items() if value != stored.get(name)}
         changes |= {field: members} if members else {}
     return changes
-
-
-async def lock_active_application(tx: Transaction, application_id: int, prefix: str = "application_id: ") -> Row:
-    """Locks and returns the application. Raises an error if it does not exist, or it or its project is removed."""
-    row = await lock_application_if_exists(tx, application_id)
-    if row is None:
-        raise InvalidInput(f"{prefix}there is no such application")
-    if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, id=row["project_id"])):
-        raise Forbidden("removed")
-    return row
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
