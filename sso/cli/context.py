@@ -47,9 +47,13 @@ class CommandFailure(Exception):
     """The command failed; the text is one line for the operator."""
 
 
-def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Rejects arguments that are not UTF-8 (surrogates), which PostgreSQL cannot store or compare."""
-    if any("\ud800" <= character <= "\udfff" for character in value):
+def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """Rejects arguments that are not UTF-8 (surrogates), which PostgreSQL cannot store or compare.
+
+    An option that was not given is None, and one that may be given several times is a tuple.
+    """
+    texts = (value or "",) if isinstance(value, str | None) else value
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
         raise click.BadParameter("expected UTF-8")
     return value
 
