@@ -61,24 +61,22 @@ def add(
     from sso.state.document import DocumentError, parse
 
     root = {"user_id": login, "application_id": CENTRAL_APPLICATION_ID, "data": {"roles": [ROOT_ROLE]}}
+    fields |= {"user_id": user_id} if user_id else {}
+    try:
+        document = parse({"users": [fields], "permissions": [root] if admin else []})
+    except DocumentError as error:
+        raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
     async def work(services: CommandServices) -> User | None:
         if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
             raise CommandFailure("there is already a user with this login or user id")
-        await services.applier.apply(document)  # in one transaction
+        try:
+            await services.applier.apply(document)  # the user and the role in one transaction
+        except DocumentError as error:
+            raise CommandFailure(str(error).replace("permissions[0].data.roles", "--admin")) from None
         return await services.users.get_by_login(login)
 
-    try:
-        document = parse(
-            {
-                "users": [fields | ({"user_id": user_id} if user_id else {})],
-                "permissions": [root] if admin else [],
-            }
-        )
-        user = with_services(ctx, work)
-    except DocumentError as error:
-        message = str(error).removeprefix("users[0].").replace("permissions[0].data.roles:", "--admin:")
-        raise CommandFailure(message) from None
+    user = with_services(ctx, work)
     assert user is not None
     if generated:
         click.echo(f"password {password}")
