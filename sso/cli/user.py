@@ -73,7 +73,8 @@ def add(
         try:
             await services.applier.apply(document)  # the user and the role in one transaction
         except DocumentError as error:
-            raise CommandFailure(str(error).replace("permissions[0].data.roles", "--admin")) from None
+            message = str(error).removeprefix("users[0].").replace("permissions[0].data.roles", "--admin")
+            raise CommandFailure(message) from None
         return await services.users.get_by_login(login)
 
     user = with_services(ctx, work)
