@@ -147,6 +147,8 @@ class Settings(BaseModel):
     otlp_endpoint: str | None = None
     otlp_headers: SecretStr | None = None
     otlp_sample_percent: int = Field(default=100, ge=0, le=100)
+    otlp_interval_s: Seconds = 5
+    otlp_continue_traces: bool = False
     user: str | None = None
     http: Literal["builtin", "hypercorn", "lane"] = "builtin"  # "lane" is the deprecated name of "builtin"
     connections_per_address: Count = 512
