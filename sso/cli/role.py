@@ -1,7 +1,7 @@
 """sso role …"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +22,9 @@ from sso.perm.engine.records import RoleRecord
 from sso.perm.input.roles import read_role
 from sso.perm.input.rule_notation import add_rules, remove_rules, rule_texts
 from sso.perm.stores.administrators import keep_administrators
-from sso.perm.stores.applications import lock_active_application
+from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, save_role
 from sso.perm.stores.schemas import schema_of
 
@@ -144,7 +145,7 @@ def add(ctx: click.Context, /, name: str, app_id: int, rules: tuple[str, ...], *
     def new(roles: dict[str, RoleRecord]) -> dict[str, Any]:
         if name in roles:
             raise CommandFailure(f"application {app_id} has a role {name} already; `sso role change` changes it")
-        return {**changes, "meta": add_rules({}, rules, "meta")}
+        return {**changes, "meta": _edited_rules({}, rules, ())}
 
     _change(ctx, app_id, name, new)
     click.echo(f"role {name} of application {app_id} is added")
@@ -195,7 +196,7 @@ def change(
 
     def changed(roles: dict[str, RoleRecord]) -> dict[str, Any]:
         role = require_role(roles, name, app_id)
-        return {**changes, "meta": add_rules(remove_rules(role.meta, removed_rules, "--remove-rule"), rules, "meta")}
+        return {**changes, "meta": _edited_rules(role.meta, rules, removed_rules)}
 
     if _change(ctx, app_id, name, changed):
         click.echo(f"role {name} of application {app_id} is changed")
@@ -236,7 +237,8 @@ def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange)
 
 
 async def _save(tx: Transaction, actor: AuditActor, app_id: int, name: str, change_role: RoleChange) -> bool:
-    row = await lock_active_application(tx, app_id)
+    row = await lock_application(tx, app_id)
+    await refuse_removed_application(tx, row)
     roles = await read_roles(tx, app_id)
     fields = change_role(roles)
     async with keep_administrators(tx, app_id, [name], int(time.time())):
@@ -248,6 +250,16 @@ async def _save(tx: Transaction, actor: AuditActor, app_id: int, name: str, chan
             return False
         await save_role(tx, actor, app_id, row["project_id"], schema_of(row), roles, changes)
     return True
+
+
+def _edited_rules(meta: Mapping[str, Any], added: tuple[str, ...], removed: tuple[str, ...]) -> dict[str, Any]:
+    option = "--remove-rule"
+    try:
+        left = remove_rules(meta, removed)
+        option = "--rule"
+        return add_rules(left, added)
+    except ValueError as error:
+        raise CommandFailure(f"{option}: {error}") from None
 
 
 def _changes(fields: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from sso.cli.services import CommandServices
 from sso.db.transaction import Transaction
 from sso.perm.engine.records import Assignment
 from sso.perm.input.names import read_segment
-from sso.perm.stores.applications import lock_active_application
+from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
 
@@ -82,7 +83,8 @@ def _change(ctx: click.Context, user: str, role: str, app_id: int, change: Chang
 
 
 async def _save(tx: Transaction, actor: AuditActor, user_id: str, role: str, app_id: int, change: Change) -> bool:
-    row = await lock_active_application(tx, app_id)
+    row = await lock_application(tx, app_id)
+    await refuse_removed_application(tx, row)
     known = await read_roles(tx, app_id)
     old = await read_record(tx, user_id, app_id)
     assigned = tuple(change(list(await read_assigned_roles(tx, user_id, app_id))))

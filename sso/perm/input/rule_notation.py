@@ -1,6 +1,7 @@
 """Rules of a role as short texts: ``chat.mute``, ``chat.mute|eu`` (with a parameter), ``public_data.title=Major``.
 
-A rule without a section is in ``private_data``, and a rule without a value is true: as permissions are listed.
+A rule without a section is in ``private_data``, and a rule without a value is true: as permissions are listed. Wrong
+texts raise ValueError.
 """
 
 import copy
@@ -11,33 +12,32 @@ import orjson
 
 from sso.perm.engine.names import RULE_MEMBERS, SECTIONS
 from sso.perm.engine.rules import LISTED_SECTIONS, rule_nodes
-from sso.perm.errors import InvalidInput
 
 
-def add_rules(meta: Mapping[str, Any], texts: Iterable[str], where: str) -> dict[str, Any]:
+def add_rules(meta: Mapping[str, Any], texts: Iterable[str]) -> dict[str, Any]:
     """``meta`` of a role with these rules added or replaced. `read_role` checks names, parameters and values."""
     changed: dict[str, Any] = copy.deepcopy(dict(meta))
     for text in texts:
-        rule, separator, params = text.rpartition("|") if "|" in text else (text, "", "")
+        rule, _, params = text.rpartition("|") if "|" in text else (text, "", "")
         path, has_value, value = rule.partition("=")
         node: dict[str, Any] = changed
-        for name in _names(path, where):
+        for name in _names(path):
             node = node.setdefault(name, {})
         kept = {name: item for name, item in node.items() if name not in ("value", "params")}
         node.clear()
-        node.update(kept, value=_read_value(value, path, where) if has_value else True)
-        if separator:
+        node.update(kept, value=_read_value(value, path) if has_value else True)
+        if params:
             node["params"] = params
     return changed
 
 
-def remove_rules(meta: Mapping[str, Any], texts: Iterable[str], where: str) -> dict[str, Any]:
+def remove_rules(meta: Mapping[str, Any], texts: Iterable[str]) -> dict[str, Any]:
     """``meta`` of a role without these rules, and without sections that become empty."""
     changed: dict[str, Any] = copy.deepcopy(dict(meta))
     for text in texts:
-        names = _names(text, where)
+        names = _names(text)
         if ".".join(names) not in dict(_rules(changed)):
-            raise InvalidInput(f"{where}: the role has no rule {text}")
+            raise ValueError(f"the role has no rule {text}")
         _remove(changed, names)
     return changed
 
@@ -47,7 +47,7 @@ def rule_texts(meta: Mapping[str, Any]) -> list[str]:
     texts = []
     for path, node in _rules(meta):
         value = "" if node["value"] is True else f"={_value_text(node['value'])}"
-        params = f"|{node['params']}" if node.get("params") else ""
+        params = f"|{node.get('params', '')}" if node.get("params") or "|" in value else ""
         texts.append(f"{path.removeprefix('private_data.')}{value}{params}")
     return sorted(texts)
 
@@ -57,17 +57,17 @@ def _rules(meta: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield from rule_nodes(meta.get(section, {}), section)
 
 
-def _names(path: str, where: str) -> list[str]:
+def _names(path: str) -> list[str]:
     """The section and the names of a rule."""
     names = path.split(".")
     if "" in names:
-        raise InvalidInput(f"{where}: expected a rule such as chat.mute")
+        raise ValueError("expected a rule such as chat.mute")
     for name in RULE_MEMBERS.intersection(names):
-        raise InvalidInput(f"{where}: {name} is a reserved name")
+        raise ValueError(f"{name} is a reserved name")
     if names[0] in LISTED_SECTIONS and len(names) > 1:
         return names
     if names[0] in SECTIONS:
-        raise InvalidInput(f"{where}: a role has rules of {' and '.join(LISTED_SECTIONS)} only")
+        raise ValueError(f"a role has rules of {' and '.join(LISTED_SECTIONS)} only")
     return ["private_data", *names]
 
 
@@ -79,14 +79,14 @@ def _remove(tree: dict[str, Any], names: list[str]) -> None:
         del tree[name]
 
 
-def _read_value(text: str, path: str, where: str) -> Any:
+def _read_value(text: str, path: str) -> Any:
     """A JSON scalar, or the text itself."""
     try:
         value = orjson.loads(text)
     except ValueError:
         return text
     if isinstance(value, dict | list):
-        raise InvalidInput(f"{where}: {path}: must be a string, a number, true, false or null")
+        raise ValueError(f"{path}: must be a string, a number, true, false or null")  # noqa: TRY004
     return value
 
 

@@ -18,7 +18,7 @@ from sso.perm.stores.application_keys import delete_application_keys, replace_se
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
-from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_application_if_exists, lock_projects
+from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 
 NAME_TAKEN = "name: another application of the project already has this name"
 
@@ -49,14 +49,11 @@ async def read_application_row(runner: Runner, application_id: int) -> Row | Non
     return await runner.row(_GET, application_id=application_id)
 
 
-async def lock_active_application(tx: Runner, application_id: int, prefix: str = "application_id: ") -> Row:
-    """Lock an application, and refuse one that does not exist, or that is removed itself or with its project."""
-    row = await lock_application_if_exists(tx, application_id)
-    if row is None:
-        raise InvalidInput(f"{prefix}there is no such application")
-    if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, project_id=row["project_id"])):
+async def refuse_removed_application(tx: Runner, application: Row) -> None:
+    """Raise Forbidden if a locked application, or its project, is removed."""
+    project_id = application["project_id"]
+    if application["removed"] or (project_id and await tx.value(_PROJECT_REMOVED, project_id=project_id)):
         raise Forbidden("removed")
-    return row
 
 
 async def create_application(

@@ -6,9 +6,15 @@ from typing import Any
 from sso.core.encryption import Keyring
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
+from sso.perm.errors import InvalidInput
 from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.stores.applications import create_application, private_key, save_application
+from sso.perm.stores.applications import (
+    create_application,
+    private_key,
+    refuse_removed_application,
+    save_application,
+)
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application_if_exists
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
@@ -76,6 +82,15 @@ def _changes(keyring: Keyring, old: Row, fields: dict[str, Any]) -> dict[str, An
         members = {name: value for name, value in fields.get(field, {}).items() if value != stored.get(name)}
         changes |= {field: members} if members else {}
     return changes
+
+
+async def lock_active_application(tx: Transaction, application_id: int, prefix: str = "application_id: ") -> Row:
+    """Locks and returns the application. Raises an error if it does not exist, or it or its project is removed."""
+    row = await lock_application_if_exists(tx, application_id)
+    if row is None:
+        raise InvalidInput(f"{prefix}there is no such application")
+    await refuse_removed_application(tx, row)
+    return row
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:

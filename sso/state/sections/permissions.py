@@ -12,12 +12,11 @@ from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
-from sso.perm.stores.applications import lock_active_application
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import read_record, record_json, save_record
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
-from sso.state.sections.applications import ACTIVE_APPLICATIONS
+from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
 from sso.state.sections.user_references import find_user_id
 from sso.state.summary import ApplySummary
 

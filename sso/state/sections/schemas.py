@@ -13,7 +13,6 @@ from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.stores import builtin_roles
 from sso.perm.stores import roles as role_store
-from sso.perm.stores.applications import lock_active_application
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import role_json, save_role
 from sso.perm.stores.schemas import save_schema
@@ -26,7 +25,7 @@ from sso.state.location import (
     read_records,
     with_location,
 )
-from sso.state.sections.applications import ACTIVE_APPLICATIONS
+from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
 from sso.state.summary import CHANGED, CREATED, ApplySummary
 
 ROLE_FIELDS = frozenset(("name", *role_store.FIELDS))
