@@ -7,6 +7,7 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.config import Settings
 from sso.core.net import Network
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.db.clock import DatabaseClock
 from sso.db.database import Database
 from sso.db.notifications import Notifications
 from sso.gsid.backpressure import Backpressure
@@ -30,6 +31,7 @@ BASE = "/proxy/api/gameSession"
 class GameLogin:
     applications: ApplicationDirectory
     notifications: Notifications
+    clock: DatabaseClock
     sessions: GameSessionStore
     socket_store: SocketStore
     rate_limiter: GameRateLimiter
@@ -75,6 +77,7 @@ def build(
     return GameLogin(
         applications=applications,
         notifications=notifications,
+        clock=database.clock,
         sessions=sessions,
         socket_store=socket_store,
         rate_limiter=rate_limiter,
