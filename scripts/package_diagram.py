@@ -37,6 +37,7 @@ MODULES = {
     "health": "app",
     "log": "config",
     "metrics": "config",
+    "settings": "config",
 }
 
 STYLE = """\
