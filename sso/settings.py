@@ -243,6 +243,13 @@ class Settings:
         100, integer(0, 100), "Percentage of the requests that are traced. Metrics always count all requests."
     )
 
+    otlp_interval_s: int = setting(5, seconds, "Seconds between two exports of a worker.")
+    otlp_continue_traces: bool = setting(
+        False,
+        values.flag,
+        "1: continue the trace in the header `traceparent` of the proxies in SSO_TRUSTED_PROXIES.",
+    )
+
     # Not a setting: whether SSO_BASE_URL is set, so that the base URL does not depend on the bind address of this node.
     has_base_url: bool = False
 

@@ -62,7 +62,9 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
     from sso.otel.export import open_export
 
     headers = parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
-    async with open_export(settings.otlp_endpoint, headers, settings.otlp_sample_percent) as export:
+    async with open_export(
+        settings.otlp_endpoint, headers, settings.otlp_sample_percent, settings.otlp_interval_s
+    ) as export:
         yield export
 
 

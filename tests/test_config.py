@@ -54,6 +54,8 @@ DEFAULTS: dict[str, Any] = {
     "SSO_OTLP_ENDPOINT": None,
     "SSO_OTLP_HEADERS": None,
     "SSO_OTLP_SAMPLE_PERCENT": 100,
+    "SSO_OTLP_INTERVAL_S": 5,
+    "SSO_OTLP_CONTINUE_TRACES": False,
     "SSO_SMTP_CA_FILE": None,
     "SSO_METRICS_BIND": None,
     "SSO_USER": None,
@@ -109,6 +111,8 @@ EXAMPLES = {
     "SSO_OTLP_ENDPOINT": ("https://collector:4318/", "https://collector:4318"),
     "SSO_OTLP_HEADERS": ("a=b, c=d=e f", SecretText("a=b, c=d=e f")),
     "SSO_OTLP_SAMPLE_PERCENT": ("5", 5),
+    "SSO_OTLP_INTERVAL_S": ("60", 60),
+    "SSO_OTLP_CONTINUE_TRACES": ("1", True),
     "SSO_USER": ("nobody", "nobody"),
 }
 
@@ -221,6 +225,8 @@ WRONG = {
     "SSO_OTLP_ENDPOINT": ["collector:4318", "grpc://collector", "http://u:p@collector", "http://collector?x=1"],
     "SSO_OTLP_HEADERS": ["x", "=x", "a=", "a=b,", "a b=c", "a=b\nc: d", "a=é"],
     "SSO_OTLP_SAMPLE_PERCENT": ["101", "-1", "0.5"],
+    "SSO_OTLP_INTERVAL_S": ["0", "x"],
+    "SSO_OTLP_CONTINUE_TRACES": ["2", "x"],
     "SSO_SMTP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
     "SSO_MAIL_FROM": ["x", "@example.com", "a@", "grp:;@example.com", "a@[1.2.3.4", "a@b.c, d@e.f", "a@b.c\nBcc: d"],
     "SSO_METRICS_BIND": ["x", "9000", "unix:/run/m.sock", "127.0.0.1:x"],
