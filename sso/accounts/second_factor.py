@@ -98,6 +98,7 @@ class SecondFactors:
                 )
 
         await self._database.transaction(work)
+        self._outbox.wake_senders()
 
     def new_totp_secret(self) -> str:
         return pyotp.random_base32()
@@ -138,6 +139,7 @@ class SecondFactors:
                 await self._outbox.put(tx, user.login, subject, body)
 
         await self._database.transaction(work)
+        self._outbox.wake_senders()
 
 
 def totp_purpose(user_id: str) -> str:

@@ -8,13 +8,24 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
+from sso.bus.subscriptions import Rescans
 from sso.core.errors import ServerBusy
 from sso.core.rate_window import RateWindow
 from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.session_request import RepeatedEvidence, parse_session_request
-from sso.gsid.socket_registry import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, SocketClient, SocketClose
+from sso.gsid.socket_registry import (
+    FAILED,
+    FLOOD,
+    NOT_FOUND,
+    TOO_LARGE,
+    UNBOUND,
+    SocketClient,
+    SocketClose,
+    new_socket_id,
+)
+from sso.gsid.topics import socket_topic
 from sso.gsid.wiring import GameLogin
 from sso.web.request import UnknownClient, client_address
 from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left
@@ -29,7 +40,8 @@ def game_sockets(game: GameLogin) -> Blueprint:
     @routes.websocket("/ws/gameSession/refresh/<gsid>")
     async def refresh(gsid: str) -> None:
         await websocket.accept()
-        with SocketClient(gsid) as client, game.notifications.subscribe(f"socket:{gsid}", rescans=False) as signals:
+        signals_of_session = game.bus.subscribe(socket_topic(gsid), Rescans.NEVER)
+        with SocketClient(gsid, new_socket_id(game.bus.worker)) as client, signals_of_session as signals:
             try:
                 if refusal := await attach(client):
                     await send(client, refusal, game.clock)

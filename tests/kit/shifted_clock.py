@@ -6,13 +6,13 @@ It replaces the functions that read the clock of the host before it imports the 
 import datetime
 import sys
 import time
-from datetime import datetime as RealDatetime
+from datetime import datetime as real_datetime
 from typing import Any
 
 
 class _InstanceCheck(type):
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, RealDatetime)
+        return isinstance(value, real_datetime)
 
 
 _time, _time_ns = time.time, time.time_ns
@@ -21,16 +21,16 @@ _time, _time_ns = time.time, time.time_ns
 def shift_clock(seconds: float) -> None:
     difference = datetime.timedelta(seconds=seconds)
 
-    class ShiftedDatetime(RealDatetime, metaclass=_InstanceCheck):
+    class ShiftedDatetime(real_datetime, metaclass=_InstanceCheck):
         __slots__ = ()
 
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-            return RealDatetime.now(tz) + difference
+            return real_datetime.now(tz) + difference
 
         @classmethod
         def utcnow(cls) -> Any:
-            return RealDatetime.now(datetime.UTC).replace(tzinfo=None) + difference
+            return real_datetime.now(datetime.UTC).replace(tzinfo=None) + difference
 
     time.time = lambda: _time() + seconds
     time.time_ns = lambda: _time_ns() + int(seconds * 1e9)
