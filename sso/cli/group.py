@@ -1,7 +1,6 @@
 """sso group …"""
 
 import secrets
-import time
 from typing import Any
 
 import click
@@ -194,7 +193,7 @@ def access(ctx: click.Context, group: str, access: str, project: str | None) -> 
     """
 
     async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
-        async with keep_administrator(tx, row["project_id"], int(time.time())):
+        async with keep_administrator(tx, row["project_id"]):
             if access != "none" and PROJECT_TAG not in row["tags"]:
                 raise CommandFailure(
                     f"GROUP: {row['title']} lacks the tag {PROJECT_TAG}; "
@@ -225,7 +224,7 @@ def delete(ctx: click.Context, group: str, project: str | None, yes: bool) -> No
     confirm(f"Delete the group {group}? Its members lose the roles that they have through it.", yes)
 
     async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
-        async with keep_administrator(tx, row["project_id"], int(time.time())):
+        async with keep_administrator(tx, row["project_id"]):
             await delete_group(tx, actor, await lock_group(tx, row["id"], row["project_id"]))
 
     row = change_group(ctx, group, project, {}, save)
@@ -233,5 +232,5 @@ def delete(ctx: click.Context, group: str, project: str | None, yes: bool) -> No
 
 
 async def _create(tx: Transaction, actor: AuditActor, project_id: str, group_id: str, fields: dict[str, Any]) -> Row:
-    async with keep_administrator(tx, project_id, int(time.time())):
+    async with keep_administrator(tx, project_id):
         return await create_group(tx, actor, project_id, group_id, fields)

@@ -1,7 +1,5 @@
 """sso group member …, sso group condition …"""
 
-import time
-
 import click
 
 from sso.cli.condition_text import parse_condition
@@ -114,7 +112,7 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
     new = {"title": title, "condition": parse_condition(texts, "CONDITION")}
 
     async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
-        async with keep_administrator(tx, row["project_id"], int(time.time())):
+        async with keep_administrator(tx, row["project_id"]):
             old = await lock_group(tx, row["id"], row["project_id"])
             kept = [item for item in old["conditions"] if item["title"] != title]
             conditions, _ = read_group_conditions([*kept, new])
@@ -139,7 +137,7 @@ def remove_condition(ctx: click.Context, group: str, title: str, project: str | 
     """
 
     async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
-        async with keep_administrator(tx, row["project_id"], int(time.time())):
+        async with keep_administrator(tx, row["project_id"]):
             old = await lock_group(tx, row["id"], row["project_id"])
             kept = [item for item in old["conditions"] if item["title"] != title]
             if kept == old["conditions"]:
@@ -163,7 +161,7 @@ def _change_users(ctx: click.Context, group: str, project: str | None, names: tu
 
 
 async def _save_users(tx: Transaction, actor: AuditActor, row: Row, accounts: dict[str, str], added: bool) -> None:
-    async with keep_administrator(tx, row["project_id"], int(time.time())):
+    async with keep_administrator(tx, row["project_id"]):
         old = await lock_group(tx, row["id"], row["project_id"])
         for name, user_id in accounts.items():
             if not added and user_id not in old["users"]:

@@ -1,6 +1,5 @@
 """sso group role …"""
 
-import time
 from typing import Any
 
 import click
@@ -95,7 +94,7 @@ async def _save(tx: Transaction, actor: AuditActor, group: Row, app_id: int, rol
     assert unlocked is not None
     # Applications are locked before the project.
     named = {app_id, *referenced_applications({"settings": unlocked["settings"]})}
-    async with keep_administrator(tx, project_id, int(time.time()), named):
+    async with keep_administrator(tx, project_id, named):
         project = await read_project(tx, project_id)
         assert project is not None
         await require_application(tx, app_id)

@@ -1,6 +1,5 @@
 """sso perm …"""
 
-import time
 from typing import Any
 
 import click
@@ -50,7 +49,7 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, as_j
 
     async def work(services: CommandServices) -> Any:
         loaded = await _load_facts(services, await require_user(services, user), app_id)
-        return loaded.render(kind, int(time.time()))
+        return loaded.render(kind, await services.database_time())
 
     shown = with_services(ctx, work)
     if kind == "tree" or as_json:
@@ -79,7 +78,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
     async def work(services: CommandServices) -> tuple[User, dict[str, Any]]:
         account = await require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
-        return account, loaded.explain(rule, int(time.time()))
+        return account, loaded.explain(rule, await services.database_time())
 
     account, explanation = with_services(ctx, work)
     if as_json:

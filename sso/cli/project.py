@@ -1,6 +1,5 @@
 """sso project …"""
 
-import time
 from typing import Any
 
 import click
@@ -232,7 +231,7 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
 
 
 async def _save(tx: Transaction, actor: AuditActor, project_id: str, options: dict[str, Any]) -> None:
-    async with keep_administrator(tx, project_id, int(time.time())):
+    async with keep_administrator(tx, project_id):
         old = await read_project(tx, project_id)
         assert old is not None
         record = {name: options[name] for name in ("title", "description") if options[name] is not None}

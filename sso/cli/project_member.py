@@ -1,6 +1,5 @@
 """sso project member …"""
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -195,7 +194,7 @@ def _changed_users(
 
 
 async def _save(tx: Transaction, actor: AuditActor, project_id: str, change: Change, new_role: str | None) -> bool:
-    async with keep_administrator(tx, project_id, int(time.time())):
+    async with keep_administrator(tx, project_id):
         if new_role is not None:
             require_role(await read_roles(tx, CENTRAL_APPLICATION_ID), new_role, CENTRAL_APPLICATION_ID)
         before = await read_membership(tx, project_id)

@@ -1,6 +1,5 @@
 """sso role …"""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -241,7 +240,7 @@ async def _save(tx: Transaction, actor: AuditActor, app_id: int, name: str, chan
     await refuse_removed_application(tx, row)
     roles = await read_roles(tx, app_id)
     fields = change_role(roles)
-    async with keep_administrators(tx, app_id, [name], int(time.time())):
+    async with keep_administrators(tx, app_id, [name]):
         if fields is None:
             await delete_role(tx, actor, app_id, row["project_id"], roles[name])
             return True

@@ -22,6 +22,7 @@ from sso.core.telemetry import Telemetry
 from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
 from sso.db.circuit_breaker import CircuitBreaker
+from sso.db.clock import DatabaseClock
 from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
 from sso.db.errors import DeadlineExceeded, TransactionConflict, Unavailable
 from sso.db.loop_lag import LoopLag
@@ -53,6 +54,7 @@ class Database:
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
         self.scheduler = BatchScheduler()
+        self.clock = DatabaseClock()
         self.telemetry = telemetry
         self._monitor = StatementMonitor(slow_ms, telemetry) if slow_ms or telemetry else None
 

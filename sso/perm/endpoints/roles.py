@@ -78,7 +78,7 @@ async def _save(
     schema = schema_of(row)
     roles = await read_roles(tx, application_id)
     _require_schema_right(rights, roles.get(changes["name"]), changes, schema)
-    async with keep_administrators(tx, application_id, [changes["name"]], caller.now):
+    async with keep_administrators(tx, application_id, [changes["name"]]):
         return await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
 
 
@@ -89,7 +89,7 @@ async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, applica
         raise NotFound("role not found")
     if role.protected:
         rights.require_on_target(Operation.SCHEMA_MODIFY)
-    async with keep_administrators(tx, application_id, [name], caller.now):
+    async with keep_administrators(tx, application_id, [name]):
         await delete_role(tx, caller.actor, application_id, row["project_id"], role)
 
 

@@ -66,7 +66,7 @@ async def _save(
     schema = complete_schema(old, changes)
     roles = await read_roles(tx, application_id)
     # Roles come first, because the new schema is checked against the roles as they are then.
-    async with keep_administrators(tx, application_id, [role["name"] for role in role_changes], caller.now):
+    async with keep_administrators(tx, application_id, [role["name"] for role in role_changes]):
         for role in role_changes:
             await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
     return schema_json(await save_schema(tx, caller.actor, old, schema, roles), roles)

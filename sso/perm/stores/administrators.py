@@ -25,6 +25,7 @@ MANAGE_PROJECT = "project.can_manage_project"  # an administrator needs it, even
 NO_ADMINISTRATOR = "the project would have no administrator with access to it"
 NO_PERMANENT_ADMINISTRATOR = "the project would have no administrator whose role does not end"
 
+_NOW = Statement("SELECT CAST(floor(extract(epoch FROM clock_timestamp())) AS bigint)")
 _WITH_ROLES = Statement(
     """SELECT DISTINCT m.project_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
     WHERE m.role = ANY(CAST(:names AS text[])) AND m.level = 'project'"""
@@ -128,31 +129,29 @@ class AdministratorGuard:
 
 
 @asynccontextmanager
-async def keep_administrator(
-    tx: Transaction, project_id: str, now: int, applications: Iterable[int] = ()
-) -> AsyncIterator[None]:
+async def keep_administrator(tx: Transaction, project_id: str, applications: Iterable[int] = ()) -> AsyncIterator[None]:
     """Lock the project, and refuse writes inside this block that leave it without an administrator.
 
     ``applications`` are those whose roles the write names.
     """
-    guard = await AdministratorGuard.begin(tx, project_id, now, applications)
+    guard = await AdministratorGuard.begin(tx, project_id, await tx.value(_NOW), applications)
     yield
     await guard.check(await guard.read_after())
 
 
 @asynccontextmanager
-async def keep_administrators(
-    tx: Transaction, application_id: int, roles: Collection[str], now: int
-) -> AsyncIterator[None]:
+async def keep_administrators(tx: Transaction, application_id: int, roles: Collection[str]) -> AsyncIterator[None]:
     """Refuse changes of these roles inside this block that leave a project without an administrator.
 
     Only roles of the central application matter. The application must be locked: every change of the administrators of
     a project holds a lock on the central application.
     """
-    before: dict[str, Administration] = {}
-    if application_id == CENTRAL_APPLICATION_ID and roles:
-        rows = await tx.rows(_WITH_ROLES, names=list(roles))
-        before = await _read_administration(tx, [row["project_id"] for row in rows], now)
+    if application_id != CENTRAL_APPLICATION_ID or not roles:
+        yield
+        return
+    now: int = await tx.value(_NOW)
+    rows = await tx.rows(_WITH_ROLES, names=list(roles))
+    before = await _read_administration(tx, [row["project_id"] for row in rows], now)
     yield
     after = await _read_administration(tx, before, now) if before else {}
     # A project without an entry in ``after`` was removed.
