@@ -29,9 +29,11 @@ from pydantic import (
 )
 
 from sso.core.bind_address import Bind, parse_bind, parse_binds
+from sso.core.database_url import database_hosts
 from sso.core.net import Network, parse_address, parse_networks
 
 PREFIX = "SSO_"
+EXAMPLE_DATABASE_URL = "postgresql://user:password@host1,host2:5433/name"
 EXPECTED_MAIL_FROM = "must be an e-mail address such as sso@example.com"
 URL_CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "?"
 
@@ -114,6 +116,7 @@ class Settings(BaseModel):
     database_url: SecretStr | None = None
     wal_archive: Path | None = None
     database_pool: int = Field(default=8, ge=2, le=100)
+    start_wait_s: int = Field(default=60, ge=0, le=86400)
     workers: int = Field(default=1, ge=1, le=256)
     secret_key: SecretStr | None = None
     trusted_proxies: Networks = ()
@@ -219,6 +222,10 @@ class Settings(BaseModel):
     def _check_database_url(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not _has_scheme(value, ("postgresql", "postgres")):
             raise ValueError("must be a URL that begins with postgresql://")
+        try:
+            database_hosts(value.get_secret_value() if value else "")
+        except ValueError:  # its text may quote a password
+            raise ValueError(f"must be a URL such as {EXAMPLE_DATABASE_URL}, with special characters as %XX") from None
         return value
 
     @field_validator("wal_archive")

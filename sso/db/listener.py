@@ -4,20 +4,22 @@ import asyncio
 from collections.abc import Callable
 from typing import NoReturn
 
+from sso.db.connector import Connector
 from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
 from sso.db.errors import Unavailable
-from sso.db.pool import connect
 
 PROBE_EVERY_S = 10.0  # a connection whose peer is gone without a FIN looks alive until it is used
 PROBE_S = 3.0
 
 
-async def listen(dsn: str, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
+async def listen(
+    connector: Connector, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]
+) -> NoReturn:
     """Calls ``connected`` once it listens, and ``deliver`` for each notification. Raises Unavailable when the
-    connection is lost."""
+    connection is lost, or closed because another host has become the primary."""
     connection = None
     try:
-        connection = await connect(dsn)
+        connection = await connector.connect()
         lost = asyncio.get_running_loop().create_future()
         connection.add_termination_listener(lambda _: lost.cancel())
         await connection.add_listener(channel, lambda _connection, _pid, _channel, payload: deliver(payload))
