@@ -1,5 +1,7 @@
 """The hosts of a database URL are those that the driver reads."""
 
+import inspect
+
 import pytest
 from asyncpg.connect_utils import _parse_connect_dsn_and_args
 
@@ -55,9 +57,6 @@ def _address(name: str, port: int) -> str | tuple[str, int]:
 
 
 def _of_driver(url: str) -> list[str | tuple[str, int]]:
-    nothing = dict.fromkeys(
-        "host port user password passfile database service servicefile direct_tls server_settings "
-        "target_session_attrs krbsrvname gsslib".split()
-    )
-    addresses: list[str | tuple[str, int]] = _parse_connect_dsn_and_args(dsn=url, ssl=False, **nothing)[0]
+    nothing = dict.fromkeys(inspect.signature(_parse_connect_dsn_and_args).parameters)
+    addresses: list[str | tuple[str, int]] = _parse_connect_dsn_and_args(**nothing | {"dsn": url, "ssl": False})[0]
     return addresses

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -175,8 +176,8 @@ def replication(standbys: int = 1, settings: Mapping[str, str] = {}) -> Iterator
     nodes = [primary]
     try:
         primary.home.mkdir(mode=0o711)
-        with Lock(folder / "lock") as lock:
-            create_cluster(primary.data, account, find_binaries(account), lock)
+        shutil.copytree(Path(_template().name) / "data", primary.data)
+        _give(primary.data, account)
         primary.start()
         nodes.extend(primary.standby(f"node{number}") for number in range(1, standbys + 1))
         yield nodes
@@ -184,6 +185,18 @@ def replication(standbys: int = 1, settings: Mapping[str, str] = {}) -> Iterator
         for node in reversed(nodes):
             node.kill(signal.SIGQUIT)
         shutil.rmtree(folder)
+
+
+@cache
+def _template() -> "tempfile.TemporaryDirectory[str]":
+    """Returns a folder with a new data directory, created once for all tests and removed when they end."""
+    directory = tempfile.TemporaryDirectory(prefix="sso-replication-")
+    folder = Path(directory.name)
+    folder.chmod(0o711)
+    account = postgres_account(folder)
+    with Lock(folder / "lock") as lock:
+        create_cluster(folder / "data", account, find_binaries(account), lock)
+    return directory
 
 
 def _is_running(pid: int) -> bool:
