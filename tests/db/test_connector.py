@@ -13,6 +13,7 @@ from sso.core.database_url import DatabaseHost, database_hosts
 from sso.db import race
 from sso.db.database import Database
 from sso.db.errors import Unavailable, Unreachable
+from sso.db.listener import Listener
 from sso.db.race import find_primary
 from sso.db.standalone import CONNECT_S, fetch_value
 from sso.db.statement import Statement
@@ -81,7 +82,8 @@ async def test_listener_ignores_a_silent_host(hosts_database: Database) -> None:
     received: list[str] = []
     listening = trio.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hosts_database.listen, "sso", received.append, listening.set)
+        listener = Listener(hosts_database.connector, ["sso"], received.append)
+        nursery.start_soon(hosts_database.run_on_asyncio, listener.run(listening.set))
         with trio.fail_after(20):
             await listening.wait()
         await hosts_database.value(Statement("SELECT pg_notify('sso', 'topic')"))

@@ -9,6 +9,7 @@ from trio.to_thread import run_sync as in_thread
 
 from sso.db.database import Database
 from sso.db.errors import Unavailable
+from sso.db.listener import Listener
 from sso.db.standalone import fetch_value
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -126,7 +127,8 @@ async def listening(database: Database) -> AsyncIterator[list[str]]:
     async def listen() -> None:
         while True:
             try:
-                await database.listen("sso", received.append, connected.set)
+                listener = Listener(database.connector, ["sso"], received.append)
+                await database.run_on_asyncio(listener.run(connected.set))
             except Unavailable:
                 await trio.sleep(0.05)
 
