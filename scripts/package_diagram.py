@@ -38,6 +38,7 @@ MODULES = {
     "health": "app",
     "log": "config",
     "metrics": "config",
+    "settings": "config",
 }
 
 STYLE = """\

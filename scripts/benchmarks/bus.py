@@ -28,7 +28,7 @@ from scripts.benchmarks.oauth_service import SETTINGS
 from scripts.benchmarks.report import arguments, progress, show
 from sso.accounts.model import User
 from sso.bus.wiring import build_bus
-from sso.config import Settings
+from sso.config import load
 from sso.core.encryption import MasterKey
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -69,7 +69,7 @@ def listeners(dsn: str, count: int, url: str | None) -> Iterator[tuple[subproces
 
 async def confirm_all(dsn: str, url: str | None, workers: Sequence[str], seconds: float, how: str) -> dict[str, Any]:
     async with Database.open(dsn, 8) as database, trio.open_nursery() as nursery:
-        bus = build_bus(database, Settings(bus_url=url))
+        bus = build_bus(database, load(None, {"SSO_BUS_URL": url or ""}))
         await nursery.start(bus.run)
         await bus.connected.wait()
         user = User.from_row(await database.row(_USER))

@@ -9,12 +9,12 @@ import sys
 import trio
 
 from sso.bus.wiring import build_bus
-from sso.config import Settings
+from sso.config import load
 from sso.db.database import Database
 
 
 async def main(dsn: str, count: int, url: str | None) -> None:
-    settings = Settings(bus_url=url)
+    settings = load(None, {"SSO_BUS_URL": url or ""})
     async with Database.open(dsn, 1) as database, trio.open_nursery() as nursery:
         buses = [build_bus(database, settings) for _ in range(count)]
         for bus in buses:

@@ -1,14 +1,19 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import trio
 
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
-from sso.config import Settings
+from sso.config import Settings, load
 from sso.db.database import Database
 
 TIMEOUT_S = 20  # generous, for slow machines
+
+
+def nats_settings(url: str, ca_file: Path | None = None) -> Settings:
+    return load(None, {"SSO_BUS_URL": url, **({"SSO_BUS_CA_FILE": str(ca_file)} if ca_file else {})})
 
 
 @asynccontextmanager

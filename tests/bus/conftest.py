@@ -6,7 +6,7 @@ import pytest
 from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.db.database import Database
-from tests.bus import running_bus
+from tests.bus import nats_settings, running_bus
 from tests.kit.nats import NatsServer, nats_server, needs_nats
 
 
@@ -20,7 +20,7 @@ def shared_nats() -> Iterator[NatsServer]:
 def bus_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     if request.param == "postgres":
         return Settings(data_dir=tmp_path)
-    return Settings(data_dir=tmp_path, bus_url=request.getfixturevalue("shared_nats").url)
+    return nats_settings(request.getfixturevalue("shared_nats").url)
 
 
 @pytest.fixture(autouse=True)

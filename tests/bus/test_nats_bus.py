@@ -17,7 +17,7 @@ from sso.bus.transport import EVERYONE
 from sso.bus.wiring import build_bus
 from sso.config import Settings
 from sso.db.database import Database
-from tests.bus import TIMEOUT_S, is_empty, received, running_bus, until_connected, until_disconnected
+from tests.bus import TIMEOUT_S, is_empty, nats_settings, received, running_bus, until_connected, until_disconnected
 from tests.kit.nats import NatsServer, nats_server, needs_nats
 from tests.kit.smtp import make_certificate
 
@@ -32,7 +32,7 @@ def nats() -> Iterator[NatsServer]:
 
 @pytest.fixture
 def bus_settings(nats: NatsServer) -> Settings:
-    return Settings(bus_url=nats.url)
+    return nats_settings(nats.url)
 
 
 def publish_raw(server: NatsServer, subject: str, *payloads: bytes) -> None:
@@ -130,7 +130,7 @@ async def test_storm_while_the_server_is_stopped_ends_with_a_reconnect(
 
 async def test_another_server_takes_over(database: Database, nats: NatsServer) -> None:
     with nats_server() as second:
-        settings = Settings(bus_url=f"nats://127.0.0.1:{nats.port},127.0.0.1:{second.port}")
+        settings = nats_settings(f"nats://127.0.0.1:{nats.port},127.0.0.1:{second.port}")
         nats.kill()
         async with running_bus(database, settings) as sender, running_bus(database, settings) as receiver:
             with receiver.subscribe("mine") as mine:
@@ -181,9 +181,9 @@ async def test_messages_beyond_the_limit_are_dropped_and_replaced_by_a_scan(
 async def test_authentication(database: Database, options: list[str], credentials: str, wrong: str) -> None:
     with nats_server(*options) as server:
         url = f"nats://{{}}localhost:{server.port}"
-        async with running_bus(database, Settings(bus_url=url.format(credentials))):
+        async with running_bus(database, nats_settings(url.format(credentials))):
             pass
-        failure = await failure_of(database, Settings(bus_url=url.format(wrong)))
+        failure = await failure_of(database, nats_settings(url.format(wrong)))
     assert "Authorization Violation" in failure
     assert "wrong" not in failure
 
@@ -192,17 +192,15 @@ async def test_tls_with_a_private_ca(database: Database, tmp_path: Path) -> None
     certificate = make_certificate(tmp_path)
     options: list[str | Path] = ["--tls", "--tlscert", certificate.chain_file, "--tlskey", certificate.chain_file]
     with nats_server(*options, "--user", "sso", "--pass", "secret", scheme="tls", credentials="sso:secret@") as server:
-        settings = Settings(bus_url=server.url, bus_ca_file=certificate.ca_file)
+        settings = nats_settings(server.url, certificate.ca_file)
         async with running_bus(database, settings) as sender, running_bus(database, settings) as receiver:
             with receiver.subscribe("mine") as mine:
                 sender.publish("mine", receiver.worker)
                 await received(mine)
-        failure = await failure_of(database, Settings(bus_url=server.url))
+        failure = await failure_of(database, nats_settings(server.url))
         assert "certificate verify failed" in failure
         by_address = f"tls://sso:secret@127.0.0.1:{server.port}"  # not the name in the certificate
-        assert "certificate verify failed" in await failure_of(
-            database, Settings(bus_url=by_address, bus_ca_file=certificate.ca_file)
-        )
+        assert "certificate verify failed" in await failure_of(database, nats_settings(by_address, certificate.ca_file))
 
 
 async def test_password_is_not_sent_to_a_server_without_tls(database: Database) -> None:
@@ -221,7 +219,7 @@ async def test_password_is_not_sent_to_a_server_without_tls(database: Database) 
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, pretend)
-            failure = await failure_of(database, Settings(bus_url=f"tls://sso:secret@127.0.0.1:{port}"))
+            failure = await failure_of(database, nats_settings(f"tls://sso:secret@127.0.0.1:{port}"))
     assert "the server does not use TLS" in failure
     assert sent == b""
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from sso.core.encryption import MasterKey
 from tests.kit import postgres
 from tests.kit.browser import Browser, fresh_browser, new_user, query
 from tests.kit.game import Game, Session, outcome, press_continue
 from tests.kit.nats import NatsServer, nats_server, needs_nats
-from tests.kit.server import QUICK, Server, running, until
+from tests.kit.nodes import running_nodes
+from tests.kit.server import Server, until
 
 HOLD_S = 120  # a poll that is not woken fails the test
 WOKEN_S = 25  # before the scan of a connected bus
@@ -32,19 +32,11 @@ class Nodes(NamedTuple):
 
 @contextmanager
 def two_nodes(dsn: str, folder: Path, nats: NatsServer | None) -> Iterator[Nodes]:
-    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_GSID_HOLD_S": str(HOLD_S), "SSO_GSID_TTL_S": "600"}
-    settings["SSO_SECRET_KEY"] = MasterKey.generate().text()
-    if nats:
-        settings["SSO_BUS_URL"] = nats.url
+    settings = {"SSO_GSID_HOLD_S": str(HOLD_S), "SSO_GSID_TTL_S": "600", "SSO_BUS_URL": nats.url if nats else ""}
     with ExitStack() as stack:
-        servers = []
-        for name in ("first", "second"):
-            (folder / name).mkdir()
-            servers.append(stack.enter_context(running(folder / name, **settings)))
-        first, second = servers
-        login = new_user(second)
-        browser = stack.enter_context(fresh_browser(second, login))
-        for server in servers:
+        first, second = stack.enter_context(running_nodes(folder, dsn, (0, 0), **settings))
+        browser = stack.enter_context(fresh_browser(second, new_user(second)))
+        for server in (first, second):
             assert until(lambda: server.log_events("bus.connected"))  # noqa: B023 - called at once
         yield Nodes(first, second, browser, nats)
 
@@ -154,7 +146,7 @@ def test_withdrawn_permission_is_effective_at_once_without_the_bus(nodes: Nodes)
     """A permission check never depends on a message."""
     application = {"application_id": 10, "name": "Tanks"}
     nodes.first.apply({"applications": [application], "schemas": {"10": {}}})
-    with Game(nodes.second) as game:
+    with Game(nodes.first) as game:
         session = game.register(app_id=10)
         assert f"{session.decision}/continue" in nodes.browser.follow(nodes.browser.get(session.page)).text
         with broken_bus(nodes):
