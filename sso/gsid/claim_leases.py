@@ -48,7 +48,7 @@ class ClaimLeases:
         try:
             await self._mark(claim)
         except DatabaseError as error:
-            log.warning("gsid.delivery_not_recorded", gsid=claim.gsid, reason=str(error))
+            log.warning("gsid.delivery_record_failed", gsid=claim.gsid, reason=str(error))
             self._unmarked.add(claim)
 
     async def release(self, claim: Claim) -> None:

@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +12,8 @@ import trio
 from tests.kit.browser import new_user
 from tests.kit.held import POLL, Answer, Connection, Game, Player, Rows, ask_once, connect, new_game, rows_of
 from tests.kit.load import LOGIN
-from tests.kit.server import Server
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "3"))
 POLLS = 50
@@ -23,6 +24,17 @@ FACTOR = "device"
 LOSE_RECORD = """UPDATE game_sessions SET claimed_until = now() + make_interval(secs => $2)
     WHERE gsid = $1 AND status = 'delivered'"""
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 20)
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Two workers that block no client for many polls."""
+    settings = QUICK | {
+        "SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0",
+        "SSO_POLL_STRIKES": "100000",
+    }  # fmt: skip
+    with running(tmp_path_factory.mktemp("claims"), **settings) as server:
+        yield server
 
 
 @pytest.fixture
@@ -45,7 +57,7 @@ async def poll_around_the_end_of_the_lease(server: Server, game: Game) -> list[A
     answers: list[Answer] = []
 
     async def poll(connection: Connection) -> None:
-        await trio.sleep(random.uniform(0, 2 * LEASE_S))
+        await trio.sleep(random.uniform(0.5, 1.5) * LEASE_S)
         async with connection:
             answers.append(await connection.ask(POLL, {"gsid": game.gsid}))
 
