@@ -30,7 +30,7 @@ class ClaimLeases:
         if isinstance(outcome, Claimed):
             self._renewed[claim] = began
             if outcome.lease_ended:
-                log.warning("gsid.claim_taken_over", gsid=claim.gsid)
+                log.warning("gsid.claim_replaced", gsid=claim.gsid)
         return outcome
 
     async def is_held(self, claim: Claim) -> bool:

@@ -14,12 +14,14 @@ To a worker of a release without leases, a claimed session is delivered. Its own
 import trio
 
 from sso.accounts.model import User
+from sso.bus.bus import Bus
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.model import Claim, Claimed, GameSessionData, NotClaimed, SessionSnapshot
-from sso.gsid.session_store import NOTIFY_POLL, NOTIFY_SOCKET, SESSION_COLUMNS, SNAPSHOT_COLUMNS
+from sso.gsid.session_store import POLL_WORKER, SESSION_COLUMNS, SNAPSHOT_COLUMNS, SOCKET_WORKER
+from sso.gsid.topics import publish_poll, publish_socket
 
 LEASE_S = 5.0
 _LEASE_END = f"now() + interval '{LEASE_S} s'"
@@ -52,38 +54,33 @@ _CLAIM = BatchStatement(
         FROM claimable, users u
         WHERE s.gsid = ANY (ARRAY[claimable.gsid]) AND s.ends > now()
             AND u.user_id = ANY (ARRAY[s.user_id]) AND u.valid_from = s.valid_from AND NOT u.disabled
-        RETURNING claimable.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.socket, claimable.old_claim_id,
-            claimable.lease_ended, u.*
+        RETURNING claimable.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, {SOCKET_WORKER} AS socket_worker,
+            claimable.old_claim_id, claimable.lease_ended, u.*
     ), voided AS ( -- the sign-ins of the claims before
         INSERT INTO sign_ins (id, user_id, last_used, expires, auth, ended)
         SELECT old_claim_id, user_id, now(), now() + make_interval(secs => {{keep_s}}), 'gsid', true
         FROM claimed WHERE old_claim_id IS NOT NULL ORDER BY old_claim_id
         ON CONFLICT (id) DO UPDATE SET ended = true, expires = excluded.expires
     )
-    SELECT *, true AS claimed, false AS user_invalid, CAST(NULL AS float) AS lease_left_s,
-        CASE WHEN socket IS NOT NULL THEN {NOTIFY_SOCKET} END AS notified
-    FROM claimed
+    SELECT *, true AS claimed, false AS user_invalid, CAST(NULL AS float) AS lease_left_s FROM claimed
     UNION ALL
-    SELECT item.n, {SESSION_COLUMNS}, {POLL_SNAPSHOT_COLUMNS}, s.socket, NULL, false, no_user.*, false,
+    SELECT item.n, {SESSION_COLUMNS}, {POLL_SNAPSHOT_COLUMNS}, NULL, NULL, false, no_user.*, false,
         (s.status = 'confirmed' OR s.claimed_until <= now()) AND (
             SELECT u.valid_from = s.valid_from AND NOT u.disabled FROM users u WHERE u.user_id = s.user_id
-        ) IS NOT TRUE, {LEASE_LEFT}, NULL
+        ) IS NOT TRUE, {LEASE_LEFT}
     FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) LEFT JOIN users no_user ON false
     WHERE item.n NOT IN (SELECT n FROM claimed)
     """,  # noqa: S608 - fixed texts
     columns={"gsid": "text", "number": "int", "claim_id": "text"},
 )
-# A poll that was held meanwhile is notified, and is refused.
+# A poll that is held meanwhile is woken, and is refused.
 _MARK_DELIVERED = BatchStatement(
     f"""WITH locked AS ( -- the sessions that still have this claim
-        SELECT item.n, s.gsid, s.poll <> s.claimed_poll AS has_newer_poll
-        FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        SELECT item.n, s.gsid FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
         WHERE s.claim_id = item.claim_id AND s.status = 'delivered' ORDER BY item.gsid FOR UPDATE OF s
-    ), marked AS (
-        UPDATE game_sessions s SET claimed_until = NULL FROM locked WHERE s.gsid = ANY (ARRAY[locked.gsid])
-        RETURNING locked.n, s.gsid, locked.has_newer_poll
     )
-    SELECT n, CASE WHEN has_newer_poll THEN {NOTIFY_POLL} END FROM marked""",  # noqa: S608 - fixed texts
+    UPDATE game_sessions s SET claimed_until = NULL FROM locked WHERE s.gsid = ANY (ARRAY[locked.gsid])
+    RETURNING locked.n, CASE WHEN s.poll <> s.claimed_poll THEN {POLL_WORKER} END AS poll_worker""",  # noqa: S608
     columns={"gsid": "text", "claim_id": "text"},
 )
 _RENEW = BatchStatement(
@@ -98,14 +95,12 @@ _RENEW = BatchStatement(
 # The poll's number is used up, so that a claim which may still be running finds nothing. A session that the game has
 # closed meanwhile stays closed.
 _RELEASE = Statement(
-    f"""WITH released AS ( -- the session, if it has this claim or may still get it
-        UPDATE game_sessions SET poll = CASE WHEN poll = :number THEN poll + 1 ELSE poll END, claimed_poll = NULL,
-            claimed_until = NULL,
-            status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
-        WHERE gsid = :gsid AND (
-            (status = 'delivered' AND claim_id = :claim_id) OR (status IN ('pending', 'confirmed') AND poll = :number))
-        RETURNING gsid
-    ) SELECT gsid, {NOTIFY_POLL} FROM released"""  # noqa: S608 - fixed texts
+    f"""UPDATE game_sessions s SET poll = CASE WHEN poll = :number THEN poll + 1 ELSE poll END, claimed_poll = NULL,
+        claimed_until = NULL,
+        status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
+    WHERE gsid = :gsid AND (
+        (status = 'delivered' AND claim_id = :claim_id) OR (status IN ('pending', 'confirmed') AND poll = :number))
+    RETURNING {POLL_WORKER} AS poll_worker"""  # noqa: S608 - fixed texts
 )
 _DENY = Statement(
     """UPDATE game_sessions SET status = 'denied', claimed_until = NULL
@@ -116,8 +111,9 @@ _DENY = Statement(
 class ClaimStore:
     """``keep_s``: how long a void sign-in is kept, which is longer than its tokens and their renewals live."""
 
-    def __init__(self, database: Database, keep_s: int) -> None:
+    def __init__(self, database: Database, bus: Bus, keep_s: int) -> None:
         self._database = database
+        self._bus = bus
         self._claim = Batch(database, _CLAIM.substitute(keep_s=float(keep_s)))
         self._mark_delivered = Batch(database, _MARK_DELIVERED)
         self._renew = Batch(database, _RENEW)
@@ -133,6 +129,7 @@ class ClaimStore:
             return None
         snapshot = SessionSnapshot.from_row(row)
         if row["claimed"]:
+            publish_socket(self._bus, claim.gsid, row["socket_worker"])
             return Claimed(snapshot, GameSessionData.from_row(row), User.from_row(row), row["lease_ended"])
         return NotClaimed(snapshot, row["user_invalid"], row["lease_left_s"])
 
@@ -140,7 +137,10 @@ class ClaimStore:
         """Ends the lease: nothing can claim the login again. Returns False if another poll has taken it over."""
         with trio.CancelScope(shield=True):
             row = await self._mark_delivered(gsid=claim.gsid, claim_id=claim.claim_id)
-        return row is not None
+        if row is None:
+            return False
+        publish_poll(self._bus, claim.gsid, row["poll_worker"])
+        return True
 
     async def renew(self, claim: Claim) -> bool:
         """Returns False if another poll has taken the claim over, or the session was closed or denied."""
@@ -149,7 +149,9 @@ class ClaimStore:
     async def release(self, claim: Claim) -> None:
         """Makes the login available to the next poll if this claim has it, or may have it."""
         with trio.CancelScope(shield=True):
-            await self._database.value(_RELEASE, gsid=claim.gsid, number=claim.poll_number, claim_id=claim.claim_id)
+            row = await self._database.row(_RELEASE, gsid=claim.gsid, number=claim.poll_number, claim_id=claim.claim_id)
+        if row is not None:
+            publish_poll(self._bus, claim.gsid, row["poll_worker"])
 
     async def deny(self, claim: Claim) -> bool:
         """Denies the login: the user may no longer log in to the application. Returns False if the claim was lost."""

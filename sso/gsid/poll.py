@@ -13,13 +13,14 @@ import trio
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
+from sso.bus.bus import Bus
+from sso.bus.subscriptions import Rescans
 from sso.core.ids import record_id
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.db.notifications import Notifications
 from sso.gsid.backpressure import Backpressure
 from sso.gsid.claim_leases import ClaimLeases
-from sso.gsid.held_polls import HeldPolls, topic
+from sso.gsid.held_polls import HeldPolls
 from sso.gsid.model import (
     CLOSED,
     CONFIRMED,
@@ -43,10 +44,9 @@ from sso.gsid.poll_store import PollStore
 from sso.gsid.rate_limit import GameRateLimiter
 from sso.gsid.session_auth import SessionAuthenticator
 from sso.gsid.session_request import SessionRequest
+from sso.gsid.topics import poll_topic
 
-DELIVERED_RECHECK_S = (
-    0.3  # a worker without leases may be releasing a delivered login; it is read again after this time
-)
+DELIVERED_RECHECK_S = 0.3  # a delivered login is read again then: a worker without leases may be releasing it
 MIN_LEASE_WAIT_S = 0.05
 EARLY_TOLERANCE_S = 0.2  # a poll may come this much before its time, because clocks and networks vary
 AUTH = "gsid"  # the claim "auth" of the user JWT
@@ -63,7 +63,7 @@ class PollHandler:
         store: PollStore,
         leases: ClaimLeases,
         authentication_data: AuthenticationDataIssuer,
-        notifications: Notifications,
+        bus: Bus,
         held_polls: HeldPolls,
         rate_limiter: GameRateLimiter,
         authenticator: SessionAuthenticator,
@@ -74,7 +74,7 @@ class PollHandler:
         self._leases = leases
         self._authenticator = authenticator
         self._authentication_data = authentication_data
-        self._notifications = notifications
+        self._bus = bus
         self._held_polls = held_polls
         self._rate_limiter = rate_limiter
         self._backpressure = backpressure
@@ -86,7 +86,7 @@ class PollHandler:
         With an ``address`` the poll is not authenticated yet and the address is its only evidence. Raises Violation if
         that does not suffice, and AlreadyDelivered if the data was delivered before.
         """
-        with self._notifications.subscribe(topic(gsid), rescans=False) as signals:
+        with self._bus.subscribe(poll_topic(gsid), Rescans.NEVER) as signals:
             poll = await self._start(gsid, early_poll_key, address)
             if poll.early:
                 await self._rate_limiter.count_early_poll(early_poll_key)

@@ -7,25 +7,27 @@ joining an earlier step again would take quadratic time.
 
 from collections.abc import Collection
 
+from sso.bus.bus import Bus
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.claim_store import LEASE_LEFT, POLL_SNAPSHOT_COLUMNS, POLL_STATUS
 from sso.gsid.model import Poll, SessionSnapshot
-from sso.gsid.session_store import NOTIFY_POLL, RETENTION
+from sso.gsid.session_store import POLL_WORKER, RETENTION
+from sso.gsid.topics import publish_poll
 
 MAX_POLLS_PER_SECOND = 30  # of one session; further ones count as early
 MAX_SCAN = 5000  # polls in one statement
 
 # Every poll gets its own number, also if several polls of one session are in the same batch. Rows are locked in key
-# order to avoid deadlocks. An older poll that may still be held is notified. A poll with an address is authenticated
+# order to avoid deadlocks. An older poll that may still be held is woken. A poll with an address is authenticated
 # here, as session_auth.py would: the session is bound to that address and has no key.
 _START = BatchStatement(
     """
     WITH locked AS ( -- the sessions, one row per poll
         SELECT item.n, s.gsid, {poll_status} AS status, s.ends > now() AS alive,
-            coalesce(s.held_until > now(), false) AS held, coalesce(s.retry_at > now(), false) AS early
+            {poll_worker} AS older_worker, coalesce(s.retry_at > now(), false) AS early
         FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
         WHERE s.ends > now() - {retention} AND (item.address IS NULL OR (
             s.public_key IS NULL AND s.address = item.address
@@ -34,14 +36,15 @@ _START = BatchStatement(
     ), extended AS ( -- the open sessions, one row per session, with the polls of this batch counted
         UPDATE game_sessions s SET
             poll = s.poll + batched.poll_count,
+            poll_holder = s.poll + batched.poll_count || '@{worker}',
             ends = least(s.ends + make_interval(secs => {ttl_s}), s.created + make_interval(secs => {max_s})),
             held_until = now() + make_interval(secs => {hold_s}),
             retry_at = NULL,
             burst = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst ELSE 0 END + batched.poll_count,
             burst_since = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst_since ELSE now() END
         FROM (
-            SELECT gsid, array_agg(n ORDER BY n) AS items, count(*) AS poll_count, bool_or(held) AS held,
-                bool_or(early) AS early
+            SELECT gsid, array_agg(n ORDER BY n) AS items, count(*) AS poll_count,
+                max(older_worker) AS older_worker, bool_or(early) AS early
             FROM locked WHERE alive AND status IN ('pending', 'confirmed') GROUP BY gsid
         ) batched
         WHERE s.gsid = ANY (ARRAY[batched.gsid])
@@ -49,7 +52,7 @@ _START = BatchStatement(
             {lease_left} AS lease_left_s, {snapshot_columns}
     )
     SELECT item.n, true AS extended, newest_poll - poll_count + batch_position AS number, left_s, lease_left_s,
-        early OR burst > {max_polls} AS early, CASE WHEN held THEN {notify_poll} END AS notified,
+        early OR burst > {max_polls} AS early, older_worker,
         status, alive, newest_poll, cancels, started, last_seen, ts
     FROM extended, unnest(items) WITH ORDINALITY AS item (n, batch_position)
     UNION ALL
@@ -78,8 +81,9 @@ _FIND_CHANGED = Statement(
 
 
 class PollStore:
-    def __init__(self, database: Database, ttl_s: int, max_s: int, hold_s: int) -> None:
+    def __init__(self, database: Database, bus: Bus, ttl_s: int, max_s: int, hold_s: int) -> None:
         self._database = database
+        self._bus = bus
         start = _START.substitute(
             ttl_s=float(ttl_s),
             max_s=float(max_s),
@@ -88,7 +92,8 @@ class PollStore:
             poll_status=POLL_STATUS,
             lease_left=LEASE_LEFT,
             snapshot_columns=POLL_SNAPSHOT_COLUMNS,
-            notify_poll=NOTIFY_POLL,
+            poll_worker=POLL_WORKER,
+            worker=bus.worker,
             max_polls=MAX_POLLS_PER_SECOND,
         )
         self._start = Batch(database, start)
@@ -106,6 +111,7 @@ class PollStore:
         snapshot = SessionSnapshot.from_row(row)
         if not row["extended"]:
             return Poll(gsid, 0, 0, 0.0, row["early"], snapshot)
+        publish_poll(self._bus, gsid, row["older_worker"])
         return Poll(gsid, row["number"], snapshot.cancels, row["left_s"], row["early"], snapshot, row["lease_left_s"])
 
     async def set_retry_time(self, poll: Poll, delay_s: float) -> None:

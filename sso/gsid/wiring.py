@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.signed_in_games import EXPIRED_JWT_S
+from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.net import Network
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.db.clock import DatabaseClock
 from sso.db.database import Database
-from sso.db.notifications import Notifications
 from sso.gsid.backpressure import Backpressure
 from sso.gsid.claim_leases import ClaimLeases
 from sso.gsid.claim_store import ClaimStore
@@ -32,7 +33,8 @@ BASE = "/proxy/api/gameSession"
 @dataclass(frozen=True)
 class GameLogin:
     applications: ApplicationDirectory
-    notifications: Notifications
+    bus: Bus
+    clock: DatabaseClock
     sessions: GameSessionStore
     socket_store: SocketStore
     rate_limiter: GameRateLimiter
@@ -59,27 +61,28 @@ class GameLogin:
 def build(
     settings: Settings,
     database: Database,
-    notifications: Notifications,
+    bus: Bus,
     authentication_data: AuthenticationDataIssuer,
     applications: ApplicationDirectory,
     verifications: SignatureVerificationPool,
 ) -> GameLogin:
-    sessions = GameSessionStore(database, settings.gsid_ttl_s, settings.gsid_max_s)
-    poll_store = PollStore(database, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
+    sessions = GameSessionStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s)
+    poll_store = PollStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
     rate_limiter = GameRateLimiter(
         database, GameRateLimits(settings.rate_getgsid, settings.poll_strikes, settings.poll_block_s)
     )
     violations = Violations(database, rate_limiter, settings.poll_block_s)
     location_url = f"{settings.base_url}{BASE}/getGsidResult?Location="
     authenticator = SessionAuthenticator(sessions, applications, violations, verifications, location_url)
-    held_polls = HeldPolls(poll_store, notifications)
-    claim_leases = ClaimLeases(ClaimStore(database, settings.token_max_s + EXPIRED_JWT_S))
+    held_polls = HeldPolls(poll_store, bus)
+    claim_leases = ClaimLeases(ClaimStore(database, bus, settings.token_max_s + EXPIRED_JWT_S))
     backpressure = Backpressure(settings.poll_delay_s)
-    socket_store = SocketStore(database)
+    socket_store = SocketStore(database, bus)
     confirmation = Confirmation(sessions, applications, game_admin=settings.gsid_admin == "allow")
     return GameLogin(
         applications=applications,
-        notifications=notifications,
+        bus=bus,
+        clock=database.clock,
         sessions=sessions,
         socket_store=socket_store,
         rate_limiter=rate_limiter,
@@ -90,7 +93,7 @@ def build(
             poll_store,
             claim_leases,
             authentication_data,
-            notifications,
+            bus,
             held_polls,
             rate_limiter,
             authenticator,

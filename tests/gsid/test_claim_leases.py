@@ -112,7 +112,7 @@ async def test_login_of_a_lost_worker_goes_to_the_next_poll_and_voids_the_first_
     assert await is_valid(services, first.data), "the client may have them"
     with capture_logs() as logs:
         second = await claimed_login(services, gsid)
-    assert {"event": "gsid.claim_taken_over", "gsid": gsid, "log_level": "warning"} in logs
+    assert {"event": "gsid.claim_replaced", "gsid": gsid, "log_level": "warning"} in logs
     assert not await is_valid(services, first.data)
     assert await is_valid(services, second.data)
     await game.polls.finish(second.claim, delivered=True)
@@ -185,7 +185,7 @@ async def test_late_worker_cannot_issue_tokens_after_its_claim_was_taken_over(
     monkeypatch.setattr(game.polls._authentication_data, "issue", issue_late)
     with capture_logs() as logs:
         assert isinstance(await result(game, gsid), Retry)
-    assert [entry["event"] for entry in logs if entry["event"] != "gsid.claim_taken_over"] == ["gsid.claim_lost"]
+    assert [entry["event"] for entry in logs if entry["event"] != "gsid.claim_replaced"] == ["gsid.claim_lost"]
     assert await is_valid(services, second[0].data)
     assert (await row(services, gsid))["claim_id"] == second[0].claim.claim_id
 
@@ -402,7 +402,7 @@ async def test_poll_during_a_lease_gets_the_error_of_an_ended_session(
             await services.users.revoke_all(user.user_id)
         await until_notified(services)
         await let_lease_end(services, gsid)
-        services.notifications.rescan()
+        services.bus.rescan()
     expected = {"expiry": "session expired"}.get(ended_by, "session closed")
     assert later.outcome == Failed(expected)
     assert await result(game, gsid) == Failed(expected)
