@@ -16,7 +16,8 @@ BOXES = {
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
     "play": "play\nthe game client of sso play",
-    "app": "app, server, services\nputs the parts together",
+    "app": "app, worker, services\nputs the parts together",
+    "otel": "otel\nOpenTelemetry export",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
     "gsid": "gsid\ngame login",
     "perm": "perm\npermissions",
@@ -31,7 +32,7 @@ BOXES = {
 MODULES = {
     "__main__": "cli",
     "doctor": "cli",
-    "server": "app",
+    "worker": "app",
     "services": "app",
     "health": "app",
     "log": "config",

@@ -34,6 +34,7 @@ from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
 from sso.web.middleware import Middleware
 from sso.web.request_rules import RequestRules
+from sso.web.request_tracing import RequestTracing
 from sso.web.security_headers import SecurityHeaders, data_headers
 from sso.web.static_response import StaticResponse
 from sso.web.websocket import WebSocketConnection
@@ -86,7 +87,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     language.install(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
-    access_log = AccessLog(metrics)
+    telemetry = services.database.telemetry
+    access_log = AccessLog(metrics, RequestTracing(telemetry, services.proxies) if telemetry else None)
     app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
     Middleware(app.rules, services.forwarding, security, access_log, show_reasons=settings.is_loopback).register(app)

@@ -7,7 +7,6 @@ precedence. An invalid or unknown setting ends the program with one line that na
 
 import os
 import pwd
-import re
 import ssl
 import tomllib
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -30,16 +30,18 @@ from pydantic import (
 
 from sso.core.bind_address import Bind, parse_bind, parse_binds
 from sso.core.net import Network, parse_address, parse_networks
+from sso.core.urls import has_scheme, is_plain_address, parse_header_list
 
 PREFIX = "SSO_"
 EXPECTED_MAIL_FROM = "must be an e-mail address such as sso@example.com"
-URL_CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "?"
 
 
 # Texts for pydantic's error types.
 _EXPECTED = {
     "int_parsing": "must be an integer",
     "int_type": "must be an integer",
+    "bool_parsing": "must be 0 or 1",
+    "bool_type": "must be 0 or 1",
     "string_type": "must be a string",
     "path_type": "must be a path",
     "greater_than_equal": "must be at least {ge}",
@@ -66,28 +68,6 @@ def _comma_separated(value: object) -> object:
     return ",".join(str(item) for item in value) if isinstance(value, list | tuple) else value
 
 
-def _is_plain_address(url: str, schemes: tuple[str, ...]) -> bool:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return False
-    return (
-        url.startswith(tuple(f"{scheme}://" for scheme in schemes))
-        and URL_CHARACTERS.fullmatch(url) is not None
-        and bool(parts.hostname)
-        and parts.username is None
-    )
-
-
-def _has_scheme(secret: SecretStr, schemes: tuple[str, ...]) -> bool:
-    """Checks the scheme here because error texts of libraries may quote the password."""
-    try:
-        return urlsplit(secret.get_secret_value()).scheme in schemes
-    except ValueError:
-        return False
-
-
 def _hosts(value: object) -> tuple[str, ...]:
     items = value if isinstance(value, list | tuple) else str(value).split(",")
     try:
@@ -97,6 +77,19 @@ def _hosts(value: object) -> tuple[str, ...]:
     if any(not bind.host for bind in binds):
         raise ValueError("expected host names or addresses without a port, separated by commas; IPv6 as [::1]")
     return tuple(bind.host for bind in binds)
+
+
+def _derived(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Derives the public addresses from the first bind address, and the sender of mail from the base URL."""
+    first = str(_comma_separated(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
+    default = "http://localhost" if first.startswith("unix:") else f"http://{first}"
+    base = str(values.get("base_url", default))
+    host = urlsplit(base).hostname if is_plain_address(base, ("http", "https")) else None
+    return {
+        "base_url": default,
+        "ws_url": "ws" + base.removeprefix("http") if base.startswith("http") else base,
+        "mail_from": f"sso@{host}" if host and ":" not in host else "sso@localhost",
+    }
 
 
 Networks = Annotated[tuple[Network, ...], BeforeValidator(_networks)]
@@ -116,6 +109,7 @@ class Settings(BaseModel):
     database_pool: int = Field(default=8, ge=2, le=100)
     workers: int = Field(default=1, ge=1, le=256)
     secret_key: SecretStr | None = None
+    single_node: bool = False
     trusted_proxies: Networks = ()
     proxy_header: Literal["X-Forwarded-For", "Forwarded"] = "X-Forwarded-For"
     hosts: Annotated[tuple[str, ...], BeforeValidator(_hosts)] = ()
@@ -149,6 +143,10 @@ class Settings(BaseModel):
     smtp_ca_file: Path | None = None
     mail_from: str = ""
     metrics_bind: str | None = None
+    slow_statement_ms: Count = 500
+    otlp_endpoint: str | None = None
+    otlp_headers: SecretStr | None = None
+    otlp_sample_percent: int = Field(default=100, ge=0, le=100)
     user: str | None = None
     http: Literal["builtin", "hypercorn", "lane"] = "builtin"  # "lane" is the deprecated name of "builtin"
     connections_per_address: Count = 512
@@ -180,14 +178,28 @@ class Settings(BaseModel):
     @classmethod
     def _check_public_url(cls, value: str, info: ValidationInfo) -> str:
         schemes = ("http", "https") if info.field_name == "base_url" else ("ws", "wss")
-        if not _is_plain_address(value, schemes):
+        if not is_plain_address(value, schemes):
             raise ValueError(f"must be an address such as {schemes[1]}://sso.example.com")
         return value.rstrip("/")
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _check_otlp_endpoint(cls, value: str | None) -> str | None:
+        if value is not None and not is_plain_address(value, ("http", "https")):
+            raise ValueError("must be an address such as http://collector:4318")
+        return value.rstrip("/") if value else None
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def _check_otlp_headers(cls, value: SecretStr | None) -> SecretStr | None:
+        if value:
+            parse_header_list(value.get_secret_value())
+        return value
 
     @field_validator("smtp_url")
     @classmethod
     def _check_smtp_url(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not _has_scheme(value, ("smtp", "smtps", "smtp+starttls")):
+        if value and not has_scheme(value.get_secret_value(), ("smtp", "smtps", "smtp+starttls")):
             raise ValueError("must be a URL that begins with smtp://, smtp+starttls:// or smtps://")
         return value
 
@@ -217,7 +229,7 @@ class Settings(BaseModel):
     @field_validator("database_url")
     @classmethod
     def _check_database_url(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not _has_scheme(value, ("postgresql", "postgres")):
+        if value and not has_scheme(value.get_secret_value(), ("postgresql", "postgres")):
             raise ValueError("must be a URL that begins with postgresql://")
         return value
 
@@ -228,20 +240,17 @@ class Settings(BaseModel):
             raise ValueError("is for the embedded PostgreSQL: with SSO_DATABASE_URL, use your server's archive_command")
         return value
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _derive_defaults(cls, values: Any) -> Any:
-        """Derives the public addresses from the first bind address, and the sender of mail from the base URL."""
+    def _derive_defaults(cls, values: Any, validate: ModelWrapValidatorHandler["Settings"]) -> "Settings":
+        """Derived values are not among ``model_fields_set``."""
         if not isinstance(values, dict):
-            return values
+            return validate(values)
         values = {key: value for key, value in values.items() if value != ""}
-        first = str(_comma_separated(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
-        values.setdefault("base_url", "http://localhost" if first.startswith("unix:") else f"http://{first}")
-        base = str(values["base_url"])
-        values.setdefault("ws_url", "ws" + base.removeprefix("http") if base.startswith("http") else base)
-        host = urlsplit(base).hostname if _is_plain_address(base, ("http", "https")) else None
-        values.setdefault("mail_from", f"sso@{host}" if host and ":" not in host else "sso@localhost")
-        return values
+        derived = {key: value for key, value in _derived(values).items() if key not in values}
+        settings = validate(values | derived)
+        settings.model_fields_set.difference_update(derived)
+        return settings
 
     @property
     def https(self) -> bool:
@@ -262,6 +271,11 @@ class Settings(BaseModel):
             return parse_address(host).is_loopback
         except ValueError:
             return False
+
+    @property
+    def has_base_url(self) -> bool:
+        """Whether SSO_BASE_URL is set, so that the base URL does not depend on the bind address of this node."""
+        return "base_url" in self.model_fields_set
 
     @property
     def key_file(self) -> Path:

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from sso.core.telemetry import current_span
+
 # fmt: off
 SECRET_NAMES = frozenset({
     "password", "new_password", "current_password", "repeat_password", "secret", "client_secret", "token", "stoken",
@@ -87,6 +89,8 @@ class _StructlogHandler(logging.Handler):
 def _add_request_id(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if request_id := current_request_id.get():
         event.setdefault("request", request_id)
+        if span := current_span.get():
+            event.setdefault("trace", span.trace_id)
     return event
 
 

@@ -22,6 +22,7 @@ from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.core.telemetry import Telemetry
 from sso.db.database import Database
 from sso.db.notifications import Notifications
 from sso.gsid import wiring as gsid_wiring
@@ -69,10 +70,10 @@ SERVICE_NAME = "Sign-on"
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, dsn: str) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | None = None) -> AsyncIterator[Services]:
     """Connects to the database and yields the services."""
     ring = open_keyring(settings)
-    async with Database.open(dsn, settings.database_pool) as database:
+    async with Database.open(dsn, settings.database_pool, settings.slow_statement_ms, telemetry) as database:
         yield build(settings, database, ring)
 
 

@@ -3,7 +3,8 @@
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import trio
@@ -12,10 +13,11 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.background import keep_running
 from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
+from sso.core.urls import parse_header_list
 from sso.db import cleanup
 from sso.db.errors import DatabaseError
 from sso.health import Health
-from sso.metrics import Metrics
+from sso.metrics import Metrics, WorkerGauge, export_gauges_to_prometheus, prometheus_request_observer
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
@@ -23,6 +25,9 @@ from sso.serve.process_tuning import tune_process
 from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
 from sso.web.security_headers import data_headers
+
+if TYPE_CHECKING:
+    from sso.otel.export import OtelExport
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -35,12 +40,54 @@ async def run_worker(
     health = Health()
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with open_services(settings, dsn) as services, trio.open_nursery() as background:
+        async with (
+            _open_export(settings) as export,
+            open_services(settings, dsn, export.telemetry if export else None) as services,
+            trio.open_nursery() as background,
+        ):
             background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _start_background_tasks(services, background)
-            app = build_app(services, health, Metrics(settings.metrics_bind is not None))
-            await _serve(settings, app, sockets, stop, ready, slot)
+            metrics = await _start_metrics(services, background, export)
+            await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
             background.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]:
+    """Yields None if OpenTelemetry is not enabled. Its packages are imported only if it is."""
+    if settings.otlp_endpoint is None:
+        yield None
+        return
+    from sso.otel.export import open_export
+
+    headers = parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
+    async with open_export(settings.otlp_endpoint, headers, settings.otlp_sample_percent) as export:
+        yield export
+
+
+async def _start_metrics(services: Services, background: trio.Nursery, export: "OtelExport | None") -> Metrics:
+    observers = []
+    gauges = _gauges(services)
+    if services.settings.metrics_bind is not None:
+        observers.append(prometheus_request_observer())
+        await background.start(keep_running, "gauges", export_gauges_to_prometheus, gauges)
+    if export:
+        observers.append(export.request_observer())
+        export.observe_gauges(gauges)
+    return Metrics(observers)
+
+
+def _gauges(services: Services) -> list[WorkerGauge]:
+    game, database = services.game_login, services.database
+    return [
+        WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
+        WorkerGauge("sockets", "Open WebSockets of game clients", lambda: len(game.socket_registry)),
+        WorkerGauge(
+            "database_circuit_open",
+            "Workers that refuse calls because the database does not answer",
+            lambda: int(database.is_circuit_open),
+        ),
+    ]
 
 
 async def _serve(

@@ -146,6 +146,12 @@ def test_one_file_imports_the_jwt_library() -> None:
     assert importers("jwt") == {"core/jwt.py"}
 
 
+def test_only_one_package_imports_opentelemetry() -> None:
+    """The packages of OpenTelemetry are optional, and slow to import."""
+    assert {package(name) for name in importers("opentelemetry")} == {"otel"}
+    assert {name for name in importers("sso.otel") if package(name) != "otel"} == {"worker.py"}
+
+
 def test_one_file_imports_the_http_parser() -> None:
     assert importers("httptools") == {"serve/http1/head.py"}
 

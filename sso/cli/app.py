@@ -14,6 +14,7 @@ from sso.core.encryption import Keyring
 from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
+from sso.keys.shared_settings import require_shared_settings
 from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import list_access_keys
@@ -116,6 +117,7 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
     """
 
     async def work(services: CommandServices) -> str:
+        require_shared_settings(services.settings)  # the base URL is the audience
         row = await _require_application(services.database, app_id)
         perm = services.complete.permissions
         pem = _stored_private_key(services.keyring, row)

@@ -23,6 +23,7 @@ from sso.config import ConfigError, Settings, load
 from sso.core.bind_address import Bind, parse_binds
 from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
+from sso.keys.shared_settings import require_shared_settings
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.handover import offer_listeners
@@ -60,8 +61,10 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
       sso serve --replace
     """
     settings = settings_of(ctx)
+    require_shared_settings(settings)
     if settings.http == "lane":
         log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
+    _require_telemetry_packages(settings)
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -97,6 +100,17 @@ def _apply_first(ctx: click.Context, document: Path) -> None:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
         raise SystemExit(1)
+
+
+def _require_telemetry_packages(settings: Settings) -> None:
+    """Imports the packages of OpenTelemetry before the fork, if they are needed."""
+    if settings.otlp_endpoint:
+        try:
+            importlib.import_module("sso.otel.export")
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; run: pip install 'sso[otel]'"
+            ) from None
 
 
 def _import_worker() -> None:
@@ -152,7 +166,10 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
             click.echo(f"the service with process id {pid} still runs beside it; stop it with `kill {pid}`")
 
     def reload() -> list[ChildRole]:
-        return roles(load(config_file).model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
+        current = load(config_file)
+        require_shared_settings(current)
+        _require_telemetry_packages(current)
+        return roles(current.model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 

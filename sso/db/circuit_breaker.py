@@ -15,6 +15,10 @@ class CircuitBreaker:
         self._last_answer = -1.0
         self._next_probe: float | None = None  # None while the breaker is closed
 
+    @property
+    def is_open(self) -> bool:
+        return self._next_probe is not None
+
     def allows_call(self, probe_s: float) -> bool:
         """Returns False while the breaker is open, except for one call at a time: the probe.
 

@@ -18,6 +18,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import trio
 
+from sso.core.telemetry import Telemetry
 from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
 from sso.db.circuit_breaker import CircuitBreaker
@@ -27,6 +28,8 @@ from sso.db.listener import listen
 from sso.db.loop_lag import LoopLag
 from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
+from sso.db.statement_monitor import StatementMonitor
+from sso.db.statement_name import function_name
 from sso.db.transaction import Row, Transaction, run_in_transaction
 
 P = ParamSpec("P")
@@ -40,7 +43,9 @@ MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
 
 
 class Database:
-    def __init__(self, dsn: str, loop: FastAsyncioLoop, size: int) -> None:
+    def __init__(
+        self, dsn: str, loop: FastAsyncioLoop, size: int, slow_ms: int = 0, telemetry: Telemetry | None = None
+    ) -> None:
         self._dsn = dsn
         self._loop = loop
         self._size = size
@@ -49,13 +54,20 @@ class Database:
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
         self.scheduler = BatchScheduler()
+        self.telemetry = telemetry
+        self._monitor = StatementMonitor(slow_ms, telemetry) if slow_ms or telemetry else None
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, dsn: str, size: int = 8) -> AsyncIterator["Database"]:
-        """Yields a database with at most ``size`` connections, which are opened as needed."""
+    async def open(
+        cls, dsn: str, size: int = 8, slow_ms: int = 0, telemetry: Telemetry | None = None
+    ) -> AsyncIterator["Database"]:
+        """Yields a database with at most ``size`` connections, which are opened as needed.
+
+        Statements that take ``slow_ms`` or longer are logged; 0 logs none.
+        """
         async with FastAsyncioLoop.open() as loop:
-            database = cls(dsn, loop, size)
+            database = cls(dsn, loop, size, slow_ms, telemetry)
             trio.lowlevel.add_instrument(database._lag)
             try:
                 yield database
@@ -85,9 +97,16 @@ class Database:
         def call(transaction: Transaction) -> Awaitable[T]:
             return function(transaction, *args, **kwargs)
 
+        if self.telemetry is None:
+            return await self._run_transaction(call, seconds)
+        with self.telemetry.statement(function_name(function)):
+            return await self._run_transaction(call, seconds)
+
+    async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float) -> T:
+        run = partial(run_in_transaction, call, self._monitor)
         for attempt in range(MAX_ATTEMPTS):
             try:
-                return await self._run(partial(run_in_transaction, call), QUEUE_S + seconds)
+                return await self._run(run, QUEUE_S + seconds)
             except TransactionConflict:
                 if attempt + 1 == MAX_ATTEMPTS:
                     raise Unavailable("too many conflicts") from None
@@ -96,7 +115,7 @@ class Database:
 
     async def rows(self, statement: Statement, **values: Any) -> list[Row]:
         arguments = statement.arguments(values)
-        return await self.run_sql(statement.sql, arguments)
+        return await self.run_sql(statement.sql, arguments, statement.name)
 
     async def row(self, statement: Statement, **values: Any) -> Row | None:
         """Returns the first row, None if there is none."""
@@ -108,8 +127,14 @@ class Database:
         row = await self.row(statement, **values)
         return row[0] if row else None
 
-    async def run_sql(self, sql: str, arguments: list[Any]) -> list[Row]:
-        return await self._run(lambda connection: connection.fetch(sql, *arguments), STATEMENT_S)
+    async def run_sql(self, sql: str, arguments: list[Any], name: str = "sql", items: int = 0) -> list[Row]:
+        """Runs one statement. ``name`` is used in logs and traces; ``items`` is the size of a batch."""
+        monitor = self._monitor
+        if monitor is None:
+            return await self._run(lambda connection: connection.fetch(sql, *arguments), STATEMENT_S)
+        return await self._run(
+            lambda connection: monitor.run(name, connection.fetch(sql, *arguments), items), STATEMENT_S
+        )
 
     async def open_connections(self) -> None:
         """Opens all connections, so that the first burst of requests does not wait for them."""
@@ -118,7 +143,12 @@ class Database:
                 nursery.start_soon(self._run, _occupy, STATEMENT_S)
 
     async def ping(self) -> None:
-        await self.run_sql("SELECT 1", [])
+        await self.run_sql("SELECT 1", [], "ping")
+
+    @property
+    def is_circuit_open(self) -> bool:
+        """Whether calls fail at once because the database does not answer."""
+        return self._breaker.is_open
 
     async def listen(self, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
         """Calls ``deliver`` for each notification, on a connection of its own. Raises Unavailable when it is lost."""

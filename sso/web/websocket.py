@@ -8,8 +8,11 @@ from typing import Any
 from quart import websocket
 from quart_trio.asgi import TrioASGIWebsocketConnection
 
+from sso.web.request_tracing import started_span
+
 CLIENT_LEFT = "sso.client_left"  # a key in the extensions of the ASGI scope
 CLIENT_FLOODED = "sso.client_flooded"  # likewise, set by the server
+SWITCHING_PROTOCOLS = 101
 MAX_MESSAGE_BYTES = 4096  # of all fragments together
 
 
@@ -21,7 +24,11 @@ class WebSocketConnection(TrioASGIWebsocketConnection):
                 self.scope["extensions"][CLIENT_LEFT] = {}
             return message
 
-        await super().__call__(receive_and_record, send)
+        try:
+            await super().__call__(receive_and_record, send)
+        finally:
+            if span := started_span(self.scope):
+                span.answered(SWITCHING_PROTOCOLS)  # has no effect if the socket was refused
 
 
 def client_has_left() -> bool:

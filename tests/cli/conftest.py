@@ -40,6 +40,7 @@ def environment(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFact
     dsn = postgres_server.fresh()
     yield {
         "SSO_DATABASE_URL": dsn,
+        "SSO_SINGLE_NODE": "1",
         "SSO_DATA_DIR": str(folder),
         "SSO_SECRET_KEY": MasterKey.generate().text(),
         "SSO_ARGON2_TIME": "1",

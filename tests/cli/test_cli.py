@@ -20,7 +20,7 @@ from sso.core.encryption import Keyring, MasterKey
 from sso.db.standalone import fetch_value
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, clean_environment
+from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
@@ -46,7 +46,7 @@ class Program:
     def __init__(self, folder: Path, dsn: str) -> None:
         self.folder = folder
         self.dsn = dsn
-        self.settings = QUICK | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
+        self.settings = QUICK | SINGLE_NODE | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
         raw = io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())

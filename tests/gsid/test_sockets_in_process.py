@@ -49,7 +49,7 @@ class InProcessServer:
 async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcessServer]:
     monkeypatch.setattr(hypercorn_connection, "PING_S", PING_S)
     listener = socket.create_server(("127.0.0.1", 0))
-    app = build_app(services, Health(), Metrics(enabled=False))
+    app = build_app(services, Health(), Metrics())
     stop, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
         await nursery.start(services.notifications.run)

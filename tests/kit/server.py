@@ -23,6 +23,8 @@ from sso.state.document import parse
 START_S = 30
 # The cheapest password hash and no limit of password checks, for tests of other things.
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8", "SSO_RATE_ACCOUNT": "0"}
+# The base URL has a port that is known after the start, and the master key is created in the data directory.
+SINGLE_NODE = {"SSO_SINGLE_NODE": "1"}
 _SSO = (sys.executable, "-m", "sso")
 _default_settings: dict[str, str] = {}
 
@@ -34,13 +36,13 @@ def set_default_settings(**settings: str) -> None:
 
 def clean_environment(**settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SSO_")}
-    return kept | _default_settings | settings
+    return kept | SINGLE_NODE | _default_settings | settings
 
 
 class Server:
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self.folder = folder
-        self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **settings}
+        self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **SINGLE_NODE, **settings}
         self.base_url = ""
         self.process: subprocess.Popen[str] | None = None
         self._log: IO[str] | None = None
