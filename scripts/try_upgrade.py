@@ -23,7 +23,7 @@ PASSWORD = "a password to try"
 DOCUMENT = {
     "users": [{"login": LOGIN, "password": PASSWORD}, {"login": "bob@example.com", "password": PASSWORD}],
     "clients": [
-        {"client_id": "site", "client_secret": "a client secret to try", "redirect_hosts": ["127.0.0.1"], "profile": "oidc"}
+        {"client_id": "site", "client_secret": "a secret to try it", "redirect_hosts": ["127.0.0.1"], "profile": "oidc"}
     ],
 }
 LOADERS = 4

@@ -48,6 +48,7 @@ def up() -> None:
         services.start_sso(node)
     services.start_haproxy()
     _wait("the service", lambda: all(_answers(node, 8000, "/readyz?database=1") for node in NODES))
+    _wait("the proxy", lambda: _answers(PROXY, 8000, "/readyz"))
     run_sso("apply", str(DEMO))
     say(f"the cluster is ready after {time.monotonic() - began:.0f} s; logs and data: {FOLDER}")
 
@@ -126,9 +127,7 @@ def query(machine: Machine, sql: str, database: str = "postgres") -> str:
     psql = str(services.newest_install() / "bin/psql")
     options = ("-X", "-A", "-t", "-q", "-h", machine.address, "-U", "postgres", "-d", database, "-c", sql)
     program = processes.command(machine, psql, *options)
-    done = subprocess.run(
-        program, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
     return done.stdout.strip()

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(os.environ.get("SSO_CLUSTER_DIR", "/var/tmp/sso-cluster"))  # noqa: S108 - created with mode 0700
+FOLDER = Path(os.environ.get("SSO_CLUSTER_DIR", "/var/tmp/sso-cluster"))
 NETWORK = "10.83.0.0/24"  # exists only inside the namespaces
 CONFIG = Path(__file__).parents[2] / "deploy/cluster"
 

@@ -59,7 +59,9 @@ def start_nats(machine: Machine) -> None:
 
 
 def start_haproxy() -> None:
-    processes.start(PROXY, "haproxy", (_path("haproxy"), "-db", "-f", str(configuration(PROXY, "haproxy.cfg"))), {})
+    # Fewer connections than the file says: they must fit in the limit of open files here.
+    options = ("-db", "-n", "4000", "-f", str(configuration(PROXY, "haproxy.cfg")))
+    processes.start(PROXY, "haproxy", (_path("haproxy"), *options), {})
 
 
 def start_sso(machine: Machine) -> None:
