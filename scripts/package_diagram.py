@@ -25,6 +25,7 @@ BOXES = {
     "keys": "keys\nsigning keys",
     "serve": "serve\nsupervisor, workers, HTTP servers",
     "web": "web\nmiddleware, bodies, pages",
+    "bus": "bus\nwake-ups between workers",
     "db": "db\nPostgreSQL, batches, migrations",
     "config": "config, log, metrics",
     "core": "core\ntokens, keys, passwords, addresses",
@@ -37,6 +38,7 @@ MODULES = {
     "health": "app",
     "log": "config",
     "metrics": "config",
+    "settings": "config",
 }
 
 STYLE = """\

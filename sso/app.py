@@ -87,13 +87,19 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     language.install(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
-    telemetry = services.database.telemetry
-    access_log = AccessLog(metrics, RequestTracing(telemetry, services.proxies) if telemetry else None)
+    access_log = AccessLog(metrics, _request_tracing(services))
     app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
     Middleware(app.rules, services.forwarding, security, access_log, show_reasons=settings.is_loopback).register(app)
     app.static_responses = static_key_responses(services.keys, dict(data_headers(https=settings.https)), access_log)
     return app
+
+
+def _request_tracing(services: Services) -> RequestTracing | None:
+    telemetry, settings = services.database.telemetry, services.settings
+    if telemetry is None:
+        return None
+    return RequestTracing(telemetry, settings.trusted_proxies if settings.otlp_continue_traces else ())
 
 
 def _register_routes(app: QuartTrio, services: Services, health: Health) -> None:
@@ -114,11 +120,20 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, life_s)
     )
     account = AccountView(
-        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.connected_sites, life_s
+        visitor,
+        s.password_login,
+        s.sessions,
+        s.known_devices,
+        s.signed_in_games,
+        s.oauth.connected_sites,
+        life_s,
+        s.database.clock,
     )
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
     app.register_blueprint(
-        second_factor_pages(account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring))
+        second_factor_pages(
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+        )
     )
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)

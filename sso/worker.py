@@ -14,7 +14,8 @@ from sso.config import Settings
 from sso.core.background import keep_running
 from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.urls import parse_header_list
-from sso.db import cleanup
+from sso.db import cleanup, clock_sync
+from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics, WorkerGauge, export_gauges_to_prometheus, prometheus_request_observer
@@ -49,6 +50,7 @@ async def run_worker(
             await _start_background_tasks(services, background)
             metrics = await _start_metrics(services, background, export)
             await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
+            await services.bus.wait_until_sent()
             background.cancel_scope.cancel()
 
 
@@ -61,7 +63,9 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
     from sso.otel.export import open_export
 
     headers = parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
-    async with open_export(settings.otlp_endpoint, headers, settings.otlp_sample_percent) as export:
+    async with open_export(
+        settings.otlp_endpoint, headers, settings.otlp_sample_percent, settings.otlp_interval_s
+    ) as export:
         yield export
 
 
@@ -78,7 +82,7 @@ async def _start_metrics(services: Services, background: trio.Nursery, export: "
 
 
 def _gauges(services: Services) -> list[WorkerGauge]:
-    game, database = services.game_login, services.database
+    game, database, bus = services.game_login, services.database, services.bus
     return [
         WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
         WorkerGauge("sockets", "Open WebSockets of game clients", lambda: len(game.socket_registry)),
@@ -87,6 +91,11 @@ def _gauges(services: Services) -> list[WorkerGauge]:
             "Workers that refuse calls because the database does not answer",
             lambda: int(database.is_circuit_open),
         ),
+        WorkerGauge("bus_connected", "Workers that are connected to the bus", lambda: int(bus.connected.is_set())),
+        WorkerGauge("bus_messages_sent", "Messages to other workers since this one started", lambda: bus.sent),
+        WorkerGauge("bus_messages_received", "Messages of other workers since this one started", lambda: bus.received),
+        WorkerGauge("bus_topics_waiting", "Topics that wait until the bus is connected", lambda: bus.waiting),
+        WorkerGauge("bus_topics_dropped", "Topics dropped because too many waited", lambda: bus.dropped),
     ]
 
 
@@ -109,9 +118,10 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     services.hasher.prepare()
     await _wait_for_database(services)
     background.start_soon(_open_connections, services)
-    await background.start(keep_running, "notifications", services.notifications.run)
-    await background.start(keep_running, "keys", services.keys.run, services.notifications)
-    await background.start(keep_running, "mail", services.mail_sender.run, services.notifications)
+    await background.start(keep_running, "clock", clock_sync.run, services.database)
+    await background.start(keep_running, "bus", services.bus.run)
+    await background.start(keep_running, "keys", services.keys.run, services.bus)
+    await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
@@ -136,6 +146,7 @@ async def _wait_for_database(services: Services) -> None:
         try:
             await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
             await seed_central_application(services.database)
+            await measure_clock(services.database)
         except DatabaseError as error:
             if not logged:
                 log.warning("worker.database_unavailable", reason=str(error))

@@ -212,6 +212,25 @@ def test_parts_of_perm_import_downwards_only(part: str, forbidden: tuple[str, ..
     assert [name for name in names if name.startswith(f"perm/{part}/")] == []
 
 
+def test_only_named_modules_read_the_clock_of_the_host() -> None:
+    """The clocks of several hosts differ: what one writes and another judges is judged by `sso/db/clock.py`.
+
+    The others print or store a time for people: the age of a backup, a player's code, the difference of the clocks.
+    """
+    reading = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
+    readers = {
+        name
+        for name in FILES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name | ast.Attribute)
+        and (node.value.id if isinstance(node.value, ast.Name) else node.value.attr, node.attr) in reading
+    }
+    assert readers == {
+        "db/clock.py", "doctor.py", "backup/create.py", "backup/base_backup.py", "cli/types.py", "play/screen.py"
+    }  # fmt: skip
+
+
 def test_only_one_module_reads_the_environment() -> None:
     """metrics.py and privileges.py set variables for libraries, places.py builds the environment of a child."""
     readers = {

@@ -4,11 +4,11 @@ import structlog
 import trio
 
 from sso.accounts.smtp import Delivery, build_message
+from sso.bus.bus import Bus
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.notifications import Notifications, notify
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 
@@ -31,15 +31,19 @@ log = structlog.get_logger()
 
 
 class Outbox:
-    def __init__(self, keyring: Keyring) -> None:
+    def __init__(self, keyring: Keyring, bus: Bus) -> None:
         self._keyring = keyring
+        self._bus = bus
 
     async def put(self, tx: Runner, recipient: str, subject: str, body: str) -> None:
-        """Adds a message, to be sent after the transaction commits. The body is encrypted, as it may contain a code."""
+        """Adds a message, whose body is encrypted, as it may contain a code. Call ``wake_senders`` after the commit."""
         message_id = record_id()
         sealed = self._keyring.encrypt(column_purpose("outbox.body_sealed", message_id), body)
         await tx.value(_PUT, id=message_id, recipient=recipient, subject=subject, body_sealed=sealed)
-        await notify(tx, TOPIC)
+
+    def wake_senders(self) -> None:
+        """Lets the senders look at once; without it they look every few seconds."""
+        self._bus.publish(TOPIC)
 
 
 class MailSender:
@@ -51,10 +55,8 @@ class MailSender:
         self._sender = sender
         self._delivery = delivery
 
-    async def run(
-        self, notifications: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        with notifications.subscribe(TOPIC) as signals:
+    async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        with bus.subscribe(TOPIC) as signals:
             task_status.started()
             while True:
                 try:

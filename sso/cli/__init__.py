@@ -56,14 +56,15 @@ class CommandGroup(click.Group):
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
-    help='TOML file with settings, named like the environment variables: SSO_BIND = "0.0.0.0:8000".',
+    help='TOML file with settings, named like the environment variables: SSO_BIND = "0.0.0.0:8000" (default: the '
+    "file that SSO_CONFIG names).",
 )
 @click.pass_context
 def program(ctx: click.Context, config_file: Path | None) -> None:
     """Single sign-on and permissions server.
 
-    Settings are environment variables SSO_*, or entries of the file given with --config. With the defaults, `sso serve`
-    listens on http://127.0.0.1:8000 and stores all data, including an embedded PostgreSQL, in the directory "var".
+    Settings are environment variables SSO_*, or entries of a TOML file. With the defaults, `sso serve` listens on
+    http://127.0.0.1:8000 and stores all data, including an embedded PostgreSQL, in the directory "var".
 
     \b
     First steps:

@@ -126,7 +126,7 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
             raise CommandFailure(
                 "the public key that belongs to the stored private key is not among the application's keys"
             )
-        return perm.service_jwts.issue(app_id, pem)
+        return perm.service_jwts.issue(app_id, pem, await services.database_time())
 
     click.echo(with_services(ctx, work))
 

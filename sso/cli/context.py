@@ -132,7 +132,10 @@ def with_services(
                 from sso.perm.stores.seed import seed_central_application
 
                 await seed_central_application(database)
-            return await work(CommandServices(settings, database, command_line_actor()))
+            services = CommandServices(settings, database, command_line_actor())
+            result = await work(services)
+            await services.send_messages()
+            return result
 
     with migrated_database(settings) as dsn, plain_failures():
         return trio.run(run, dsn)

@@ -1,6 +1,5 @@
 """sso perm …"""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +58,7 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, as_j
 
     async def work(services: CommandServices) -> Any:
         loaded = await _load_facts(services, await _require_user(services, user), app_id)
-        return loaded.render(kind, int(time.time()))
+        return loaded.render(kind, await services.database_time())
 
     shown = with_services(ctx, work)
     if kind == "tree" or as_json:
@@ -88,7 +87,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
     async def work(services: CommandServices) -> tuple[User, dict[str, Any]]:
         account = await _require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
-        return account, loaded.explain(rule, int(time.time()))
+        return account, loaded.explain(rule, await services.database_time())
 
     account, explanation = with_services(ctx, work)
     if as_json:

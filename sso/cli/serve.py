@@ -1,5 +1,6 @@
 """sso serve"""
 
+import dataclasses
 import gc
 import importlib
 import os
@@ -169,7 +170,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
         current = load(config_file)
         require_shared_settings(current)
         _require_telemetry_packages(current)
-        return roles(current.model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
+        return roles(dataclasses.replace(current, base_url=settings.base_url, ws_url=settings.ws_url))
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 
@@ -185,7 +186,7 @@ def _with_real_port(settings: Settings, bind: Bind) -> Settings:
     if not settings.base_url.endswith(":0"):
         return settings
     address = bind.url_host()
-    return settings.model_copy(update={"base_url": f"http://{address}", "ws_url": f"ws://{address}"})
+    return dataclasses.replace(settings, base_url=f"http://{address}", ws_url=f"ws://{address}")
 
 
 def _keep_database(data_dir: Path, ready: ReadyPipe) -> None:

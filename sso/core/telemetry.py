@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Span(Protocol):
-    """The span of a request or a statement. Only the first call of ``answered`` or ``abandoned`` has an effect."""
+    """The span of a request or a statement. Only the first call of a method that ends it has an effect."""
 
     trace_id: str  # 32 hexadecimal digits
 
@@ -20,6 +20,9 @@ class Span(Protocol):
 class RequestSpan(Span, Protocol):
     def answered(self, status: int) -> None:
         """Ends the span with the status of the response."""
+
+    def closed(self, code: int | None) -> None:
+        """Ends the span of a WebSocket with the close code of the server, or None if the server did not close it."""
 
 
 class Telemetry(Protocol):

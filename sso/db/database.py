@@ -11,10 +11,10 @@ database is unavailable. Transactions have more time, because they wait for each
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
 
@@ -22,9 +22,9 @@ from sso.core.telemetry import Telemetry
 from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
 from sso.db.circuit_breaker import CircuitBreaker
+from sso.db.clock import DatabaseClock
 from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
 from sso.db.errors import DeadlineExceeded, TransactionConflict, Unavailable
-from sso.db.listener import listen
 from sso.db.loop_lag import LoopLag
 from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
@@ -46,7 +46,7 @@ class Database:
     def __init__(
         self, dsn: str, loop: FastAsyncioLoop, size: int, slow_ms: int = 0, telemetry: Telemetry | None = None
     ) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self._loop = loop
         self._size = size
         self._slots = trio.Semaphore(size)
@@ -54,6 +54,7 @@ class Database:
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
         self.scheduler = BatchScheduler()
+        self.clock = DatabaseClock()
         self.telemetry = telemetry
         self._monitor = StatementMonitor(slow_ms, telemetry) if slow_ms or telemetry else None
 
@@ -150,10 +151,9 @@ class Database:
         """Whether calls fail at once because the database does not answer."""
         return self._breaker.is_open
 
-    async def listen(self, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
-        """Calls ``deliver`` for each notification, on a connection of its own. Raises Unavailable when it is lost."""
-        await self._loop.run(listen(self._dsn, channel, deliver, connected))
-        raise AssertionError("unreachable")
+    async def run_on_asyncio(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Awaits a coroutine on the asyncio loop that the connections use."""
+        return await self._loop.run(coroutine)
 
     async def _run(self, function: Callable[[Any], Awaitable[T]], seconds: float) -> T:
         """Returns ``function(connection)``, awaited on the asyncio loop."""

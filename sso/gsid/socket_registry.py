@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import structlog
@@ -32,12 +32,17 @@ RESTART = SocketClose(RESTARTING, "server restarting")
 Event = dict[str, Any] | SocketClose
 
 
+def new_socket_id(worker: str) -> str:
+    """Returns an id that names the worker, so that a change of the session is published to this worker only."""
+    return f"{record_id()}@{worker}"
+
+
 @dataclass(eq=False)
 class SocketClient:
     """One connected client and the queue of events for it."""
 
     gsid: str
-    socket_id: str = field(default_factory=record_id)
+    socket_id: str
     stage: str = ""
     closing: bool = False
 

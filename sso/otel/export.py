@@ -1,23 +1,21 @@
 """Starts the export of this process, and ends it with what is still queued.
 
-The library sends data with threads of its own and drops data that the collector does not accept, so a collector that is
-slow or down delays no request. Must be used after the fork.
+The library sends data with threads of its own, keeps a limited number of spans and drops what the collector does not
+accept, so a collector that is slow or down delays no request. Must be used after the fork.
 """
 
 import uuid
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
 import trio
 from opentelemetry.exporter.otlp.proto.http import Compression
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
@@ -27,10 +25,9 @@ from sso.metrics import BUCKETS, METHODS, RequestObserver, WorkerGauge
 from sso.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
 from sso.otel.spans import OtelTelemetry
 
-INTERVAL_S = 5.0
 EXPORT_S = 5.0  # how long one export may take, with its retries
-FLUSH_S = 3.0  # how long the end of a worker waits for the last export
-MAX_QUEUED_SPANS, MAX_EXPORTED_SPANS = 8192, 512
+FLUSH_S = 3.0  # how long the end of a worker waits for the last exports
+MAX_QUEUED_SPANS, MAX_EXPORTED_SPANS = 8192, 512  # some 15 MiB
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -75,31 +72,37 @@ class OtelExport:
 
 
 @asynccontextmanager
-async def open_export(endpoint: str, headers: dict[str, str], sample_percent: int) -> AsyncIterator[OtelExport]:
+async def open_export(
+    endpoint: str, headers: dict[str, str], sample_percent: int, interval_s: float
+) -> AsyncIterator[OtelExport]:
+    """Sends traces and metrics every ``interval_s`` seconds, and once more at the end."""
     report = ExportReport(endpoint)
-    resource = Resource.create(
-        {"service.name": "sso", "service.version": sso.__version__, "service.instance.id": str(uuid.uuid4())}
-    )
     options: dict[str, Any] = {"headers": headers, "timeout": EXPORT_S, "compression": Compression.Gzip}
-    tracers = TracerProvider(
-        ParentBased(TraceIdRatioBased(sample_percent / 100)), resource=resource, shutdown_on_exit=False
-    )
-    spans = ReportingSpanExporter(OTLPSpanExporter(f"{endpoint}/v1/traces", **options), report)
+    common: dict[str, Any] = {"resource": _resource(), "shutdown_on_exit": False}
+    tracers = TracerProvider(ParentBased(TraceIdRatioBased(sample_percent / 100)), **common)
+    spans = ReportingSpanExporter(report, f"{endpoint}/v1/traces", **options)
     tracers.add_span_processor(
-        BatchSpanProcessor(spans, MAX_QUEUED_SPANS, INTERVAL_S * 1000, MAX_EXPORTED_SPANS)  # sent by its thread
+        BatchSpanProcessor(spans, MAX_QUEUED_SPANS, interval_s * 1000, MAX_EXPORTED_SPANS, EXPORT_S * 1000)
     )
-    metrics = ReportingMetricExporter(OTLPMetricExporter(f"{endpoint}/v1/metrics", **options), report)
-    reader = PeriodicExportingMetricReader(metrics, INTERVAL_S * 1000, EXPORT_S * 1000)
-    meters = MeterProvider(
-        [reader], resource=resource, shutdown_on_exit=False, exemplar_filter=AlwaysOffExemplarFilter()
-    )
-
-    def shut_down() -> None:
-        tracers.shutdown()
-        meters.shutdown()
-
+    metrics = ReportingMetricExporter(report, f"{endpoint}/v1/metrics", **options)
+    reader = PeriodicExportingMetricReader(metrics, interval_s * 1000, EXPORT_S * 1000)
+    meters = MeterProvider([reader], exemplar_filter=AlwaysOffExemplarFilter(), **common)
     try:
         yield OtelExport(tracers, meters)
     finally:
-        with trio.CancelScope(shield=True), trio.move_on_after(FLUSH_S):
-            await trio.to_thread.run_sync(shut_down, abandon_on_cancel=True)
+        with trio.move_on_after(FLUSH_S, shield=True):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_shut_down, tracers)
+                nursery.start_soon(_shut_down, meters)
+
+
+def _resource() -> Resource:
+    """The attributes of this worker. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence."""
+    own = {"service.name": "sso", "service.version": sso.__version__, "service.instance.id": str(uuid.uuid4())}
+    return Resource.create(own).merge(OTELResourceDetector().detect())
+
+
+async def _shut_down(provider: TracerProvider | MeterProvider) -> None:
+    """Sends what is queued. The thread of an export that hangs is left behind; it does not keep the process alive."""
+    with suppress(Exception):  # the library raises if its own time limit has passed
+        await trio.to_thread.run_sync(provider.shutdown, abandon_on_cancel=True)

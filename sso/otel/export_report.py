@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
+import requests
 import structlog
-from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-
-log = structlog.get_logger()
+from opentelemetry.sdk.trace.export import SpanExportResult
 
 
 class ExportReport:
@@ -18,53 +19,60 @@ class ExportReport:
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
+        # Threads do not inherit the fields that all lines of this process have.
+        self._log = structlog.get_logger().bind(**structlog.contextvars.get_contextvars())
         self._lock = Lock()
         self._failures = 0
         # The library logs each failure with its own loggers.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
-    def record(self, *, success: bool) -> None:
+    def record(self, *, success: bool, reason: str) -> None:
         with self._lock:
             failures, self._failures = self._failures, 0 if success else self._failures + 1
         if success and failures:
-            log.info("telemetry.export_resumed", endpoint=self._endpoint, failed_exports=failures)
+            self._log.info("telemetry.export_resumed", endpoint=self._endpoint, failed_exports=failures)
         elif not success and not failures:
-            log.warning("telemetry.export_failed", endpoint=self._endpoint)
+            self._log.warning("telemetry.export_failed", endpoint=self._endpoint, reason=reason)
 
 
-class ReportingSpanExporter(SpanExporter):
-    def __init__(self, exporter: SpanExporter, report: ExportReport) -> None:
-        self._exporter = exporter
+class CollectorSession(requests.Session):
+    """Keeps the reason of the last failure, which the exporters do not return."""
+
+    failure = ""
+
+    def request(self, *arguments: Any, **options: Any) -> requests.Response:
+        try:
+            response = super().request(*arguments, **options)
+        except requests.RequestException as error:
+            self.failure = type(error).__name__  # its text quotes the address at length
+            raise
+        self.failure = f"{response.status_code} {response.reason}"
+        if 300 <= response.status_code < 400:  # not followed; the exporter would take it for a success
+            raise requests.TooManyRedirects(self.failure)
+        return response
+
+
+class ReportingSpanExporter(OTLPSpanExporter):
+    def __init__(self, report: ExportReport, endpoint: str, **options: Any) -> None:
         self._report = report
+        self._collector = CollectorSession()
+        super().__init__(endpoint, session=self._collector, **options)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        try:
-            result = self._exporter.export(spans)
-        except Exception:
-            result = SpanExportResult.FAILURE
-        self._report.record(success=result is SpanExportResult.SUCCESS)
+        result = super().export(spans)
+        self._report.record(success=result is SpanExportResult.SUCCESS, reason=self._collector.failure)
         return result
 
-    def shutdown(self) -> None:
-        self._exporter.shutdown()
 
-
-class ReportingMetricExporter(MetricExporter):
-    def __init__(self, exporter: MetricExporter, report: ExportReport) -> None:
-        super().__init__(exporter._preferred_temporality, exporter._preferred_aggregation)
-        self._exporter = exporter
+class ReportingMetricExporter(OTLPMetricExporter):
+    def __init__(self, report: ExportReport, endpoint: str, **options: Any) -> None:
         self._report = report
+        self._collector = CollectorSession()
+        super().__init__(endpoint, session=self._collector, **options)
 
-    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **options: Any) -> MetricExportResult:
-        try:
-            result = self._exporter.export(metrics_data, timeout_millis, **options)
-        except Exception:
-            result = MetricExportResult.FAILURE
-        self._report.record(success=result is MetricExportResult.SUCCESS)
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float | None = 10_000, **options: Any
+    ) -> MetricExportResult:
+        result = super().export(metrics_data, timeout_millis, **options)
+        self._report.record(success=result is MetricExportResult.SUCCESS, reason=self._collector.failure)
         return result
-
-    def force_flush(self, timeout_millis: float = 10_000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
-
-    def shutdown(self, timeout_millis: float = 30_000, **options: Any) -> None:
-        self._exporter.shutdown(timeout_millis, **options)

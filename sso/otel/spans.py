@@ -16,6 +16,7 @@ from sso.metrics import METHODS
 _NO_SPAN = nullcontext()
 _NO_PARENT = Context()
 _W3C = TraceContextTextMapPropagator()
+_SWITCHING_PROTOCOLS, _INTERNAL_ERROR = 101, 1011
 
 
 class _RecordedSpan:
@@ -36,6 +37,16 @@ class OtelRequestSpan(_RecordedSpan):
             if status >= 500:
                 self.span.set_status(Status(StatusCode.ERROR))
                 self.span.set_attribute("error.type", str(status))
+            self.span.end()
+
+    def closed(self, code: int | None) -> None:
+        if self.span.is_recording():
+            self.span.set_attribute("http.response.status_code", _SWITCHING_PROTOCOLS)
+            if code is not None:
+                self.span.set_attribute("sso.websocket.close_code", code)
+            if code == _INTERNAL_ERROR:
+                self.span.set_status(Status(StatusCode.ERROR))
+                self.span.set_attribute("error.type", str(code))
             self.span.end()
 
     def abandoned(self) -> None:

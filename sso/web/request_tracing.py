@@ -1,21 +1,23 @@
-"""Starts the span of a request. A caller's ``traceparent`` is used only if the caller is a trusted proxy.
+"""Starts the span of a request.
 
-Otherwise any client could add spans to the traces of others, and decide which of its requests are recorded.
+The ``traceparent`` of a caller is used only if the operator says so and the caller is a trusted proxy. Otherwise any
+client could add spans to the traces of others, and decide which of its requests are recorded.
 """
 
 from typing import Any
 
-from sso.core.net import contains
+from sso.core.net import Network, contains
 from sso.core.telemetry import RequestSpan, Telemetry, current_span
-from sso.web.client_address import TrustedProxies, UnknownAddress, peer_address
+from sso.web.client_address import UnknownAddress, peer_address
 
 SPAN = "sso.span"  # a key in the ASGI scope
 
 
 class RequestTracing:
-    def __init__(self, telemetry: Telemetry, proxies: TrustedProxies) -> None:
+    def __init__(self, telemetry: Telemetry, callers: tuple[Network, ...] = ()) -> None:
+        """``callers`` are the networks whose traces are continued."""
         self._telemetry = telemetry
-        self._networks = proxies.networks
+        self._callers = callers
 
     def start(self, scope: Any, route: str, request_id: str) -> None:
         """Starts a span, which becomes the current span of this task."""
@@ -26,6 +28,8 @@ class RequestTracing:
 
     def _parent(self, scope: Any) -> tuple[str, str]:
         """Returns the values of ``traceparent`` and ``tracestate``, or empty strings."""
+        if not self._callers:
+            return "", ""
         headers = {name: value for name, value in scope["headers"] if name in (b"traceparent", b"tracestate")}
         if b"traceparent" not in headers or not self._is_trusted(scope.get("client")):
             return "", ""
@@ -33,7 +37,7 @@ class RequestTracing:
 
     def _is_trusted(self, peer: Any) -> bool:
         try:
-            return contains(self._networks, peer_address(peer[0] if peer else None))
+            return contains(self._callers, peer_address(peer[0] if peer else None))
         except UnknownAddress:
             return False
 

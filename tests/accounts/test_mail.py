@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from sso.accounts.mail import MAX_TRIES, MailSender, Outbox
 from sso.accounts.smtp import Delivery
+from sso.bus.wiring import build_bus
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -43,7 +44,9 @@ def mail_sender(
 
 
 async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
-    await database.transaction(lambda tx: Outbox(keyring).put(tx, recipient, "Your code", "It is 123456."))
+    await database.transaction(
+        lambda tx: Outbox(keyring, build_bus(database)).put(tx, recipient, "Your code", "It is 123456.")
+    )
 
 
 async def deliver(mail_sender: MailSender) -> list[Any]:

@@ -32,8 +32,8 @@ from tests.kit.server import Server, until
 REFUSED_S = 2.0
 RECOVERED_S = 5.0
 SCAN_S = 5.0  # interval of the regular scan of every worker
-SSO_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'sso'"
-LISTENERS = f"SELECT array_agg(pid ORDER BY pid) {SSO_CONNECTIONS} AND query ILIKE 'LISTEN%'"
+SSO_CONNECTIONS = "FROM pg_stat_activity WHERE application_name LIKE 'sso%'"
+LISTENERS = f"SELECT array_agg(pid ORDER BY pid) {SSO_CONNECTIONS} AND application_name = 'sso bus'"
 
 
 class Setup(NamedTuple):
@@ -209,7 +209,7 @@ def listeners(setup: Setup) -> set[int]:
 
 
 def new_listeners(setup: Setup) -> set[int]:
-    """Reopens the LISTEN connections of both workers and returns their pids; a new one is identified by its query."""
+    """Reopens the LISTEN connections of both workers and returns their pids."""
     old = set(sql(setup.dsn, f"SELECT array_agg(pid) {SSO_CONNECTIONS}"))
     sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {SSO_CONNECTIONS}")
     assert until(lambda: len(listeners(setup) - old) == 2)

@@ -52,10 +52,10 @@ async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     app = build_app(services, Health(), Metrics())
     stop, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(services.notifications.run)
+        await nursery.start(services.bus.run)
         await nursery.start(services.game_login.held_polls.run)
         await nursery.start(services.game_login.socket_registry.run)
-        await services.notifications.connected.wait()
+        await services.bus.connected.wait()
         scope = trio.CancelScope()
 
         async def serve() -> None:

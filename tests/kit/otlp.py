@@ -1,6 +1,7 @@
-"""An OTLP/HTTP collector that keeps what it receives."""
+"""OTLP/HTTP collectors: one that keeps what it receives, and one that never answers."""
 
 import gzip
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ class Collector:
     metrics: list[ReceivedMetric] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    status: int = 200  # of its responses
 
     @property
     def endpoint(self) -> str:
@@ -88,8 +90,8 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def running_collector(port: int = 0) -> Iterator[Collector]:
-    collector = Collector()
+def running_collector(port: int = 0, status: int = 200) -> Iterator[Collector]:
+    collector = Collector(status=status)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -100,7 +102,7 @@ def running_collector(port: int = 0) -> Iterator[Collector]:
                 body = gzip.decompress(body)
             collector.headers.append({name.lower(): value for name, value in self.headers.items()})
             collector.receive(self.path, body)
-            self.send_response(200)
+            self.send_response(collector.status)
             self.send_header("Content-Type", "application/x-protobuf")
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -120,3 +122,35 @@ def running_collector(port: int = 0) -> Iterator[Collector]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def hanging_collector() -> Iterator[str]:
+    """Yields the address of a collector that accepts connections and never answers."""
+    connections: list[socket.socket] = []
+
+    def accept(listener: socket.socket) -> None:
+        while True:
+            try:
+                connections.append(listener.accept()[0])
+            except OSError:  # closed below
+                return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=accept, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in connections:
+                connection.close()
+
+
+@contextmanager
+def refusing_collector() -> Iterator[str]:
+    """Yields an address at which every connection is refused, as its port belongs to a socket that does not listen."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{reserved.getsockname()[1]}"

@@ -120,6 +120,7 @@ class Connection:
         limits, clock = self.context.limits, self.context.clock
         self.response_started = False
         current_request_id.set(None)  # later log lines do not belong to the previous request
+        current_span.set(None)  # it has ended
         if self.buffer:
             await checkpoint()  # else a client that pipelines requests could occupy this process
         elif self.context.draining and not self._is_new:
