@@ -1,7 +1,8 @@
-"""Tries an upgrade: ``try_upgrade.py PATH_OF_OLD_SSO PATH_OF_NEW_SSO``.
+"""Tries an upgrade: ``try_upgrade.py PATH_OF_OLD_SSO PATH_OF_NEW_SSO SECONDS``.
 
 The old version creates a data directory with users, a web site's client and a session. The new version must accept all
-of them, back them up while users log in, and restore the backup into an empty directory.
+of them, back them up while users log in, and restore the backup into an empty directory. Then both versions serve one
+database for the given time, while users log in through both.
 """
 
 import json
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -114,14 +116,12 @@ def load(base_url: str) -> Iterator[list[str]]:
 
 
 def try_upgrade(old_program: str, new_program: str, folder: Path) -> None:
-    document, passphrase, backup = folder / "document.json", folder / "passphrase", folder / "sso.backup"
-    document.write_text(json.dumps(DOCUMENT))
+    data, backup, passphrase = folder / "data", folder / "sso.backup", folder / "passphrase"
     passphrase.write_text("a passphrase to try\n")
-    data = folder / "data"
     old, new = Installation(old_program, data), Installation(new_program, data)
 
     say("the old version creates the data …")
-    with old.serve("--apply", str(document)) as base_url:
+    with old.serve("--apply", document_in(folder)) as base_url:
         token, keys = log_in(base_url), key_ids(base_url)
 
     say("the new version takes them over …")
@@ -148,7 +148,25 @@ def try_upgrade(old_program: str, new_program: str, folder: Path) -> None:
     say("signed in with the password and with a session token from before the backup")
 
 
+def try_together(old_program: str, new_program: str, folder: Path, seconds: float) -> None:
+    """The new version upgrades the schema while the old one serves."""
+    say(f"both versions serve one database for {seconds:.0f} s …")
+    old, new = (Installation(program, folder / "shared") for program in (old_program, new_program))
+    with old.serve("--apply", document_in(folder)) as old_url, load(old_url) as old_tokens:
+        with new.serve() as new_url, load(new_url) as new_tokens:
+            time.sleep(seconds)
+        log_in(old_url, token=new_tokens[-1])
+    say(f"{len(old_tokens)} logins through the old version, {len(new_tokens)} through the new one, none failed")
+
+
+def document_in(folder: Path) -> str:
+    document = folder / "document.json"
+    document.write_text(json.dumps(DOCUMENT))
+    return str(document)
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="sso-upgrade-") as name:
         Path(name).chmod(0o711)
         try_upgrade(*sys.argv[1:3], Path(name))
+        try_together(*sys.argv[1:3], Path(name), float(sys.argv[3]))

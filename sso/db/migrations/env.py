@@ -7,7 +7,7 @@ from alembic import context
 
 from sso.db.tables import metadata
 
-FIRST_RECORDED = "0018"  # creates the table schema_compatibility
+FIRST_RECORDED = "0019"  # creates the table schema_compatibility
 
 
 def record_oldest_program(*, ctx: Any, step: Any, **_: Any) -> None:
