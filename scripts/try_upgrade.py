@@ -42,6 +42,7 @@ class Installation:
         self._program = program
         self._environment = {"PATH": os.environ["PATH"], "SSO_DATA_DIR": str(data), "SSO_BIND": "127.0.0.1:0"}
         self._environment["SSO_LOG_LEVEL"] = "error"
+        self._log = data.with_suffix(".log")
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -54,11 +55,12 @@ class Installation:
     def serve(self, *arguments: str) -> Iterator[str]:
         """Yields the base URL of a running server."""
         command = [self._program, "serve", *arguments]
-        server = subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, text=True)
+        with self._log.open("a") as log:
+            server = subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True)
         assert server.stdout
         try:
             ready = next(filter(None, (re.search(r"ready at (\S+)", line) for line in server.stdout)), None)
-            assert ready, "the server did not start"
+            assert ready, f"the server did not start: {self._log.read_text()[-500:]}"
             yield ready[1]
         finally:
             server.terminate()
@@ -169,4 +171,5 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="sso-upgrade-") as name:
         Path(name).chmod(0o711)
         try_upgrade(*sys.argv[1:3], Path(name))
-        try_together(*sys.argv[1:3], Path(name), float(sys.argv[3]))
+        if seconds := float(sys.argv[3]):
+            try_together(*sys.argv[1:3], Path(name), seconds)
