@@ -136,7 +136,7 @@ def query(machine: Machine, sql: str, database: str = "postgres") -> str:
 def _create_database() -> None:
     node = primary()
     assert node is not None
-    password = services.read_secret("SSO_DATABASE_PASSWORD")
+    password = services.read_secret("DATABASE_PASSWORD")
     query(node, f"CREATE ROLE sso LOGIN PASSWORD '{password}'")
     query(node, "CREATE DATABASE sso OWNER sso")
 

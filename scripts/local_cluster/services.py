@@ -31,7 +31,7 @@ def check_programs() -> None:
 
 
 def create_secrets() -> None:
-    names = ("POSTGRES_PASSWORD", "SSO_DATABASE_PASSWORD", "NATS_TOKEN")
+    names = ("POSTGRES_PASSWORD", "DATABASE_PASSWORD", "NATS_TOKEN")
     values = {name: secrets.token_urlsafe(18) for name in names}
     values["SSO_SECRET_KEY"] = b64encode(secrets.token_bytes(32)).decode()
     SECRETS.touch(0o600)

@@ -10,7 +10,7 @@ from sso.db.tables import metadata
 FIRST_RECORDED = "0019"  # creates the table schema_compatibility
 
 
-def record_oldest_program(*, ctx: Any, step: Any, **_: Any) -> None:
+def record_oldest_program(ctx: Any, step: Any, heads: Any, run_args: Any) -> None:
     """Records which programs can use the schema after this migration: by default none but its own."""
     revision = step.up_revision.revision
     if revision >= FIRST_RECORDED:
