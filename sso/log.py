@@ -11,6 +11,7 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from sso.core.printable import printable
 from sso.core.telemetry import current_span
 
 # fmt: off
@@ -92,16 +93,6 @@ def _add_request_id(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         if span := current_span.get():
             event.setdefault("trace", span.trace_id)
     return event
-
-
-def printable(text: str) -> str:
-    """Escapes characters that control a terminal or are invisible: control characters (C0 and C1), line and paragraph
-    separators, bidirectional controls and others."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def _escape_for_terminal(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
