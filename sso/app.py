@@ -106,7 +106,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     s = services
     visitor = Visitor(s.sessions)
     life_s = s.settings.browser_ttl_s
-    app.register_blueprint(health_routes(health, s.database))
+    app.register_blueprint(health_routes(health, s.database, shared_database=s.settings.database_url is not None))
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
@@ -120,11 +120,20 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, life_s)
     )
     account = AccountView(
-        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.connected_sites, life_s
+        visitor,
+        s.password_login,
+        s.sessions,
+        s.known_devices,
+        s.signed_in_games,
+        s.oauth.connected_sites,
+        life_s,
+        s.database.clock,
     )
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
     app.register_blueprint(
-        second_factor_pages(account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring))
+        second_factor_pages(
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+        )
     )
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)

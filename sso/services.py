@@ -89,7 +89,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
-    jwts = UserJwts(keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
+    jwts = UserJwts(
+        keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
+    )
     verifications = SignatureVerificationPool()
     permissions = build_permissions(
         database,

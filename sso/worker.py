@@ -14,7 +14,8 @@ from sso.config import Settings
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
 from sso.core.urls import parse_header_list
-from sso.db import cleanup
+from sso.db import cleanup, clock_sync
+from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
 from sso.health import Health
 from sso.metrics import Metrics, WorkerGauge, export_gauges_to_prometheus, prometheus_request_observer
@@ -117,6 +118,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     services.hasher.prepare()
     await _wait_for_database(services)
     background.start_soon(_open_connections, services)
+    await background.start(keep_running, "clock", clock_sync.run, services.database)
     await background.start(keep_running, "bus", services.bus.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
@@ -131,7 +133,7 @@ async def _open_connections(services: Services) -> None:
     try:
         await services.database.open_connections()
     except* Exception as group:  # connections are opened again when they are needed
-        log.warning("worker.connections_not_opened", reason=str(group.exceptions[0]))
+        log.warning("worker.connections_failed", reason=str(group.exceptions[0]))
 
 
 async def _wait_for_database(services: Services) -> None:
@@ -144,9 +146,10 @@ async def _wait_for_database(services: Services) -> None:
         try:
             await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
             await seed_central_application(services.database)
+            await measure_clock(services.database)
         except DatabaseError as error:
             if not logged:
-                log.warning("worker.database_unavailable", reason=str(error))
+                log.warning("worker.start_delayed", reason=str(error))
             logged = True
             await trio.sleep(RETRY_S)
         else:

@@ -26,6 +26,13 @@ class CommandServices:
         self.database = database
         self.actor = actor  # for audit entries
 
+    async def database_time(self) -> int:
+        """Returns the time of the database in Unix seconds."""
+        from sso.db.clock_sync import measure_clock
+
+        await measure_clock(self.database, samples=1)
+        return int(self.database.clock.now())
+
     @cached_property
     def keyring(self) -> "Keyring":
         from sso.keys.master_key import open_keyring

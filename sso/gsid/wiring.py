@@ -8,6 +8,7 @@ from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.net import Network
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.db.clock import DatabaseClock
 from sso.db.database import Database
 from sso.gsid.backpressure import Backpressure
 from sso.gsid.confirm import Confirmation
@@ -30,6 +31,7 @@ BASE = "/proxy/api/gameSession"
 class GameLogin:
     applications: ApplicationDirectory
     bus: Bus
+    clock: DatabaseClock
     sessions: GameSessionStore
     socket_store: SocketStore
     rate_limiter: GameRateLimiter
@@ -75,6 +77,7 @@ def build(
     return GameLogin(
         applications=applications,
         bus=bus,
+        clock=database.clock,
         sessions=sessions,
         socket_store=socket_store,
         rate_limiter=rate_limiter,

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -40,8 +40,9 @@ def clean_environment(**settings: str) -> dict[str, str]:
 
 
 class Server:
-    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str], program: Sequence[str] = _SSO) -> None:
         self.folder = folder
+        self._program = program
         self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **SINGLE_NODE, **settings}
         self.base_url = ""
         self.process: subprocess.Popen[str] | None = None
@@ -51,7 +52,7 @@ class Server:
         """Starts the server, with options of `sso serve`, and waits until it is ready."""
         self._log = (self.folder / "server.log").open("a")
         self.process = subprocess.Popen(
-            [*_SSO, "serve", *options],
+            [*self._program, "serve", *options],
             env=clean_environment(**self.settings),
             cwd=self.folder,
             stdout=subprocess.PIPE,
@@ -102,7 +103,7 @@ class Server:
     def sso(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Runs a command of the program with the same settings."""
         done = subprocess.run(
-            [*_SSO, *arguments],
+            [*self._program, *arguments],
             env=clean_environment(**self.settings),
             cwd=self.folder,
             input=stdin,
