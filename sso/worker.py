@@ -11,8 +11,8 @@ import trio
 
 from sso.app import build_app
 from sso.config import Settings
+from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
-from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
@@ -123,6 +123,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
+    await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
     await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
