@@ -17,8 +17,8 @@ def run_on_terminal(
 ) -> tuple[int, str]:
     """Returns the exit code and everything that the program wrote to the terminal, from which it also reads.
 
-    ``stdin`` is another file descriptor to read from, or subprocess.DEVNULL. ``answers`` are prompts in their order, each
-    with the line that is typed once the prompt is shown.
+    ``stdin`` is another file descriptor to read from, or subprocess.DEVNULL. ``answers`` are prompts in their order,
+    each with the line that is typed once the prompt is shown.
     """
     controller, terminal = pty.openpty()
     with subprocess.Popen(
