@@ -19,6 +19,7 @@ GAME = "/proxy/api/gameSession"
 POLL_S = 40.0  # longer than a poll is held
 REQUEST_S = 10.0
 PAUSE_S = 0.5  # before a request is repeated
+CHECK_AFTER_S = 45.0  # a login is checked after this time: later the user may have too many newer ones
 UNAVAILABLE = (502, 503, 504)
 _FORM = re.compile(r'<form method="post" action="(?P<action>[^"]+/continue)">(?P<fields>.*?)</form>', re.DOTALL)
 _FIELD = re.compile(r'name="([^"]+)" value="([^"]*)"')
@@ -45,6 +46,11 @@ class Player:
         answer = await self._http.post("/login", data=body)
         assert answer.status_code == 303, answer.text
 
+    async def redirect(self, path: str) -> str:
+        """Returns the address to which the browser is sent."""
+        response = await self._request("GET", path, follow=False)
+        return str(response.headers.get("Location", ""))
+
     async def confirm(self, gsid: str) -> bool:
         """Returns whether the session was confirmed, by this attempt or by an earlier one without an answer."""
         attempted = False
@@ -59,8 +65,10 @@ class Player:
             if answer is not None and answer.status_code in (200, 303):
                 return True
 
-    async def _request(self, method: str, path: str, fields: Any = None, repeat: bool = True) -> Any:
-        options = {"data": fields, "follow_redirects": method == "GET"}
+    async def _request(
+        self, method: str, path: str, fields: Any = None, repeat: bool = True, follow: bool = True
+    ) -> Any:
+        options = {"data": fields, "follow_redirects": follow and method == "GET"}
         return await request(self._http, self._ledger, method, path, repeat=repeat, **options)
 
 
@@ -91,6 +99,9 @@ class Game:
         if result["status"] == "OK":
             wake_up_s = trio.current_time() - confirmed_at[0] if confirmed_at else 0.0
             self._ledger.record_delivery(user, result["token"], max(0.0, wake_up_s))
+            await trio.sleep(CHECK_AFTER_S)
+            if not await self.accepts(result["token"]):
+                self._ledger.wrong.append(f"{gsid}: the session token is refused after {CHECK_AFTER_S:.0f} s")
         elif confirmed_at:
             self._ledger.lost.append(f"{gsid}: {result}")
 
@@ -105,6 +116,11 @@ class Game:
         response = await request(self._http, self._ledger, "POST", f"{GAME}/{name}", json=fields)
         body: dict[str, Any] = response.json()
         return body
+
+    async def user_id(self, user: int) -> str:
+        body = {"login": login(user), "password": PASSWORD, "nojwt": "1"}
+        response = await request(self._http, self._ledger, "POST", "/proxy/api/login", json=body)
+        return str(response.json()["user_id"])
 
     async def accepts(self, token: str) -> bool:
         """Returns whether the service accepts a session token."""
@@ -129,7 +145,7 @@ async def request(
             if response.status_code not in UNAVAILABLE:
                 return response
             ledger.failures[str(response.status_code)] += 1
-        except httpx.TransportError as error:
+        except (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError) as error:
             ledger.failures[type(error).__name__] += 1
         if not repeat:
             return None
