@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,12 +21,16 @@ def node() -> Iterator[Node]:
         yield nodes[0]
 
 
-@pytest.fixture
-def server(node: Node) -> Iterator[Server]:
-    """A server that is not started."""
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
     with open_folder() as folder:
-        settings = QUICK | {"SSO_DATABASE_URL": node.dsn, "SSO_LOG_FORMAT": "json", "SSO_SINGLE_NODE": "1"}
-        yield Server(folder, settings)
+        yield folder
+
+
+@pytest.fixture
+def server(node: Node, folder: Path) -> Server:
+    """A server that is not started."""
+    return Server(folder, QUICK | {"SSO_DATABASE_URL": node.dsn, "SSO_LOG_FORMAT": "json", "SSO_SINGLE_NODE": "1"})
 
 
 def test_start_waits_for_the_database(node: Node, server: Server) -> None:
@@ -50,13 +55,13 @@ def test_start_waits_for_the_database(node: Node, server: Server) -> None:
 @pytest.mark.parametrize("command", ["serve", "migrate"])
 def test_start_fails_with_one_line_after_the_wait(command: str, node: Node, server: Server) -> None:
     node.kill()
-    server.settings["SSO_START_WAIT_S"] = "1"
+    server.settings["SSO_START_WAIT_S"] = "3"
     done = server.sso(command, check=False)
     *progress, last = done.stderr.splitlines()
     assert done.returncode == 1
     assert progress == [f"{WAITING} {node.address}: refuses connections"]
     assert last == (
-        f"sso: the database cannot be reached within 1 s ({node.address}: refuses connections): "
+        f"sso: the database cannot be reached within 3 s ({node.address}: refuses connections): "
         "check SSO_DATABASE_URL and that the database runs"
     )
     node.start()
@@ -77,7 +82,7 @@ def test_worker_that_restarts_while_the_database_is_away_waits_for_it(node: Node
         [worker] = server.workers()
         node.kill()
         kill([worker])
-        assert until(lambda: server.log_events("worker.start_delayed"))
+        assert until(lambda: server.log_events("worker.start_delayed"), 30)
         [waiting] = server.workers()
         assert waiting != worker
         node.start()

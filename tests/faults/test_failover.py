@@ -28,11 +28,14 @@ class Setup(NamedTuple):
 @pytest.fixture(scope="module")
 def setup() -> Iterator[Setup]:
     """Two workers, a primary and a synchronous standby. Each test leaves the new primary and a new standby."""
-    with replication() as nodes, open_folder() as folder:
-        with serving(folder, SSO_DATABASE_URL=dsn_of(*nodes)) as server:
-            server.apply(people_document())
-            make_synchronous(nodes[0])
-            yield Setup(server, nodes)
+    with (
+        replication() as nodes,
+        open_folder() as folder,
+        serving(folder, SSO_DATABASE_URL=dsn_of(*nodes)) as server,
+    ):
+        server.apply(people_document())
+        make_synchronous(nodes[0])
+        yield Setup(server, nodes)
 
 
 def make_synchronous(primary: Node) -> None:
