@@ -53,6 +53,6 @@ async def test_name_in_the_certificate_must_be_that_of_the_host(dsn: str, tmp_pa
     certificate = make_certificate(tmp_path / "server.pem")
     async with encrypted(dsn, certificate) as url:
         url = url.replace("127.0.0.1", "localhost") + f"?sslrootcert={certificate}&sslmode="
-        with pytest.raises(Unreachable, match="has a certificate that is not trusted$"):
+        with pytest.raises(Unreachable, match=r"has a certificate that is not trusted$"):
             await in_thread(fetch_value, f"{url}verify-full", "SELECT 7")
         assert await in_thread(fetch_value, f"{url}verify-ca", "SELECT 7") == 7
