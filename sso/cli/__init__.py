@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sso import __version__
+from sso.core.errors import ApiError, OperatorError
 
 COMMANDS = {
     "serve": "Start the service.",
@@ -24,8 +25,10 @@ COMMANDS = {
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
     "app": "Manage applications: keys, service JWTs, e-mail secrets.",
-    "project": "Show and remove projects and list their members.",
-    "perm": "Show and explain permissions of a user; grant and revoke roles.",
+    "project": "Manage projects and their members.",
+    "role": "Manage roles and assign them to users.",
+    "group": "Manage groups of users in projects, and the roles of a group.",
+    "perm": "Show and explain permissions of a user.",
     "audit": "Show who changed what in the permission model.",
     "why": "Show why a request about a game session was refused.",
     "key": "Manage the signing keys and the master key.",
@@ -86,11 +89,7 @@ def main() -> None:
         sys.exit(2)
     except click.ClickException as error:
         fail(error.format_message())
-    except Exception as error:
-        from sso.cli.context import FAILURES
-
-        if not isinstance(error, FAILURES):
-            raise
+    except (OperatorError, ApiError) as error:
         fail(str(error) or type(error).__name__)
 
 
