@@ -28,7 +28,7 @@ from pydantic import (
     model_validator,
 )
 
-from sso.core.bind_address import Bind, parse_bind, parse_binds
+from sso.core.bind_address import Bind, parse_bind, parse_binds, public_bind
 from sso.core.net import Network, parse_address, parse_networks
 
 PREFIX = "SSO_"
@@ -86,6 +86,13 @@ def _has_scheme(secret: SecretStr, schemes: tuple[str, ...]) -> bool:
         return urlsplit(secret.get_secret_value()).scheme in schemes
     except ValueError:
         return False
+
+
+def _local_url(binds: str) -> str:
+    try:
+        return public_bind(parse_binds(binds)).local_url()
+    except ValueError:
+        return "http://localhost"  # the check of SSO_BIND reports it
 
 
 def _hosts(value: object) -> tuple[str, ...]:
@@ -231,12 +238,11 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _derive_defaults(cls, values: Any) -> Any:
-        """Derives the public addresses from the first bind address, and the sender of mail from the base URL."""
+        """Derives the public addresses from the bind addresses, and the sender of mail from the base URL."""
         if not isinstance(values, dict):
             return values
         values = {key: value for key, value in values.items() if value != ""}
-        first = str(_comma_separated(values.get("bind", "127.0.0.1:8000"))).split(",")[0].strip()
-        values.setdefault("base_url", "http://localhost" if first.startswith("unix:") else f"http://{first}")
+        values.setdefault("base_url", _local_url(str(_comma_separated(values.get("bind", "127.0.0.1:8000")))))
         base = str(values["base_url"])
         values.setdefault("ws_url", "ws" + base.removeprefix("http") if base.startswith("http") else base)
         host = urlsplit(base).hostname if _is_plain_address(base, ("http", "https")) else None
@@ -254,7 +260,9 @@ class Settings(BaseModel):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the base URL can be reached from this machine only."""
+        """Whether the service can be reached from this machine only."""
+        if not all(bind.is_local() for bind in parse_binds(self.bind)):
+            return False
         host = urlsplit(self.base_url).hostname or ""
         if host == "localhost" or host.endswith(".localhost"):
             return True

@@ -144,7 +144,9 @@ def test_lists_may_be_arrays_in_toml(config_file: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "base_url", "ws_url"),
     [
-        ({"SSO_BIND": "0.0.0.0:9000"}, "http://0.0.0.0:9000", "ws://0.0.0.0:9000"),
+        ({"SSO_BIND": "0.0.0.0:9000"}, "http://127.0.0.1:9000", "ws://127.0.0.1:9000"),
+        ({"SSO_BIND": "unix:/run/sso.sock,127.0.0.1:9000"}, "http://127.0.0.1:9000", "ws://127.0.0.1:9000"),
+        ({"SSO_BIND": "[::]:9000"}, "http://[::1]:9000", "ws://[::1]:9000"),
         ({"SSO_BIND": "[::1]:9000, 127.0.0.1:1"}, "http://[::1]:9000", "ws://[::1]:9000"),
         ({"SSO_BIND": "unix:/run/sso.sock"}, "http://localhost", "ws://localhost"),
         ({"SSO_BIND": "127.0.0.1:0"}, "http://127.0.0.1:0", "ws://127.0.0.1:0"),

@@ -13,6 +13,8 @@ import trio
 
 from sso import log
 from sso.backup.errors import BackupError
+from sso.cli.data_directory import NoDataDirectory, announce_creation, is_missing, require_data_directory
+from sso.cli.progress import Progress
 from sso.config import ConfigError, Settings, load
 from sso.core.encryption import EncryptionError
 from sso.core.errors import ApiError
@@ -63,16 +65,23 @@ FAILURES = (
     EmbeddedError,
     DatabaseError,
     BindError,
+    NoDataDirectory,
 )
 
 
-def settings_of(ctx: click.Context) -> Settings:
+def settings_of(ctx: click.Context, *, may_create: bool = False) -> Settings:
+    """Returns the settings. ``may_create`` is for commands that create a missing data directory.
+
+    Raises NoDataDirectory without it, before anything is created.
+    """
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
     serves = ctx.info_name == "serve"
     log.configure_logging(settings.log_format, settings.log_level if serves else "error")
+    if settings.database_url is None and not may_create:
+        require_data_directory(settings)
     if not serves:  # `sso serve` switches after it has opened its sockets
-        drop_privileges(settings.user, settings.data_dir)
+        drop_privileges(settings.user, settings.data_dir, may_create=may_create)
     return settings
 
 
@@ -86,10 +95,11 @@ def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda:
         meanwhile()
         yield settings.database_url.get_secret_value()
         return
-    with ThreadPoolExecutor(1) as pool:
+    what = f"{'creating' if is_missing(settings) else 'starting'} the database in {settings.data_dir.resolve()}"
+    with Progress(what) as progress, ThreadPoolExecutor(1) as pool:
         starting = pool.submit(join, settings.data_dir)
         meanwhile()
-        embedded = starting.result()
+        embedded = progress.wait(starting)
     try:
         yield embedded.dsn()
     finally:
@@ -106,7 +116,8 @@ def migrated_database(settings: Settings, meanwhile: Callable[[], None] = lambda
 
 def _migrate(dsn: str) -> None:
     try:
-        migrate(dsn)
+        with Progress("migrating the database") as progress:
+            migrate(dsn, progress.count)
     except Unavailable as error:
         raise CommandFailure(
             f"the database cannot be reached ({error}): check SSO_DATABASE_URL and that the database runs"
@@ -114,14 +125,21 @@ def _migrate(dsn: str) -> None:
 
 
 def with_services(
-    ctx: click.Context, work: "Callable[[CommandServices], Awaitable[T]]", *, with_permissions: bool = True
+    ctx: click.Context,
+    work: "Callable[[CommandServices], Awaitable[T]]",
+    *,
+    with_permissions: bool = True,
+    may_create: bool = False,
 ) -> T:
     """Opens the database, runs ``work`` with the services and returns its result.
 
     ``with_permissions`` is for commands that use the permission model: its built-in roles are created if they are
-    missing, since this may be the first command on a new database.
+    missing, since this may be the first command on a new database. ``may_create`` is for commands that create a missing
+    data directory.
     """
-    settings = settings_of(ctx)
+    settings = settings_of(ctx, may_create=may_create)
+    if settings.database_url is None and may_create:
+        announce_creation(settings)
 
     async def run(dsn: str) -> T:
         from sso.cli.services import CommandServices
@@ -132,7 +150,7 @@ def with_services(
                 from sso.perm.stores.seed import seed_central_application
 
                 await seed_central_application(database)
-            return await work(CommandServices(settings, database, command_line_actor()))
+            return await work(CommandServices(settings, database, command_line_actor(), may_create=may_create))
 
     with migrated_database(settings) as dsn, plain_failures():
         return trio.run(run, dsn)

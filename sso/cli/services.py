@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from sso.cli.data_directory import announce_creation, require_data_directory
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.database import Database
@@ -22,13 +23,19 @@ if TYPE_CHECKING:
 
 
 class CommandServices:
-    def __init__(self, settings: Settings, database: Database, actor: AuditActor) -> None:
+    def __init__(self, settings: Settings, database: Database, actor: AuditActor, *, may_create: bool = False) -> None:
         self.settings = settings
+        self.may_create = may_create  # a missing data directory
         self.database = database
         self.actor = actor  # for audit entries
 
     @cached_property
     def keyring(self) -> Keyring:
+        if self.settings.secret_key is None:  # the master key is in the data directory
+            if self.may_create:
+                announce_creation(self.settings)
+            else:
+                require_data_directory(self.settings)
         return open_keyring(self.settings)
 
     @cached_property

@@ -74,7 +74,7 @@ def add(
             await services.database.transaction(assign_root, services.actor, user.user_id)
         return user
 
-    user = with_services(ctx, work)
+    user = with_services(ctx, work, may_create=True)
     assert user is not None
     if generated:
         click.echo(f"password {password}")

@@ -4,8 +4,13 @@ from alembic import context
 
 from sso.db.tables import metadata
 
+on_version = context.config.attributes["on_version"]
+
 context.configure(
-    connection=context.config.attributes["connection"], target_metadata=metadata, transaction_per_migration=True
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    transaction_per_migration=True,
+    on_version_apply=lambda *, step, **_: on_version(step.up_revision_id),
 )
 with context.begin_transaction():
     context.run_migrations()
