@@ -16,7 +16,8 @@ BOXES = {
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
     "play": "play\nthe game client of sso play",
-    "app": "app, server, services\nputs the parts together",
+    "app": "app, worker, services\nputs the parts together",
+    "otel": "otel\nOpenTelemetry export",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
     "gsid": "gsid\ngame login",
     "perm": "perm\npermissions",
@@ -24,6 +25,7 @@ BOXES = {
     "keys": "keys\nsigning keys",
     "serve": "serve\nsupervisor, workers, HTTP servers",
     "web": "web\nmiddleware, bodies, pages",
+    "bus": "bus\nwake-ups between workers",
     "db": "db\nPostgreSQL, batches, migrations",
     "config": "config, log, metrics",
     "core": "core\ntokens, keys, passwords, addresses",
@@ -31,11 +33,12 @@ BOXES = {
 MODULES = {
     "__main__": "cli",
     "doctor": "cli",
-    "server": "app",
+    "worker": "app",
     "services": "app",
     "health": "app",
     "log": "config",
     "metrics": "config",
+    "settings": "config",
 }
 
 STYLE = """\

@@ -34,6 +34,7 @@ from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
 from sso.web.middleware import Middleware
 from sso.web.request_rules import RequestRules
+from sso.web.request_tracing import RequestTracing
 from sso.web.security_headers import SecurityHeaders, data_headers
 from sso.web.static_response import StaticResponse
 from sso.web.websocket import WebSocketConnection
@@ -86,7 +87,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     language.install(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
-    access_log = AccessLog(metrics)
+    access_log = AccessLog(metrics, _request_tracing(services))
     app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
     Middleware(app.rules, services.forwarding, security, access_log, show_reasons=settings.is_loopback).register(app)
@@ -94,11 +95,18 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     return app
 
 
+def _request_tracing(services: Services) -> RequestTracing | None:
+    telemetry, settings = services.database.telemetry, services.settings
+    if telemetry is None:
+        return None
+    return RequestTracing(telemetry, settings.trusted_proxies if settings.otlp_continue_traces else ())
+
+
 def _register_routes(app: QuartTrio, services: Services, health: Health) -> None:
     s = services
     visitor = Visitor(s.sessions)
     life_s = s.settings.browser_ttl_s
-    app.register_blueprint(health_routes(health, s.database))
+    app.register_blueprint(health_routes(health, s.database, shared_database=s.settings.database_url is not None))
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
@@ -112,11 +120,20 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, life_s)
     )
     account = AccountView(
-        visitor, s.password_login, s.sessions, s.known_devices, s.signed_in_games, s.oauth.connected_sites, life_s
+        visitor,
+        s.password_login,
+        s.sessions,
+        s.known_devices,
+        s.signed_in_games,
+        s.oauth.connected_sites,
+        life_s,
+        s.database.clock,
     )
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
     app.register_blueprint(
-        second_factor_pages(account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring))
+        second_factor_pages(
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+        )
     )
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)

@@ -10,13 +10,14 @@ from pathlib import Path
 import orjson
 import trio
 
-from sso.config import Settings
+from sso.config import ConfigError, Settings
 from sso.core.encryption import EncryptionError
 from sso.core.net import contains
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value
 from sso.keys.master_key import open_keyring
+from sso.keys.shared_settings import require_shared_settings
 from sso.services import open_services
 from sso.web.client_address import peer_address
 from sso.web.forwarding_monitor import ADVICE
@@ -36,8 +37,9 @@ class Finding:
 def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     database = list(_database(dsn))
     yield from database
+    yield from (shared := list(_shared_settings(settings)))
     usable = {"database", "migrations"} <= {finding.name for finding in database if finding.good}
-    if usable:
+    if usable and all(finding.good for finding in shared):
         yield from _keys(settings, dsn)
     if settings.database_url is None and database[0].good:
         yield _wal_archive(settings, dsn)
@@ -84,6 +86,18 @@ def _database(dsn: str) -> Iterator[Finding]:
         f"{abs(drift):.1f} s from the database's",
         "run a time service (chrony, systemd-timesyncd) on both machines",
     )
+
+
+def _shared_settings(settings: Settings) -> Iterator[Finding]:
+    if settings.database_url is None:
+        return
+    try:
+        require_shared_settings(settings)
+    except ConfigError as error:
+        yield Finding("shared settings", False, "the service does not start", str(error))
+    else:
+        detail = "SSO_SINGLE_NODE is set: only one node may use this database"
+        yield Finding("shared settings", True, detail if settings.single_node else "set")
 
 
 def _wal_archive(settings: Settings, dsn: str) -> Finding:

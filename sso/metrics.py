@@ -1,22 +1,38 @@
-"""Counts requests for Prometheus. Off unless SSO_METRICS_BIND is set."""
+"""The metrics of a worker: durations of requests, and gauges. Exported to Prometheus if SSO_METRICS_BIND is set."""
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import trio
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # a client may send any
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30)  # seconds
+GAUGE_INTERVAL_S = 1.0
+_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+
+RequestObserver = Callable[[str, str, int, float], None]  # method, route, status, seconds
+
+
+class WorkerGauge(NamedTuple):
+    """A number that changes up and down; each worker has its own."""
+
+    name: str
+    description: str
+    read: Callable[[], int]
 
 
 class Metrics:
-    """Records the requests of this process; does nothing unless it is enabled."""
+    """Passes each request of this process to the observers."""
 
-    def __init__(self, enabled: bool) -> None:
-        self._observe: Callable[[str, str, int, float], None] | None = _recorder() if enabled else None
+    def __init__(self, observers: Sequence[RequestObserver] = ()) -> None:
+        self._observers = tuple(observers)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        if self._observe is not None:
-            self._observe(method, route, status, seconds)
+        for observe in self._observers:
+            observe(method, route, status, seconds)
 
 
 def prepare_multiprocess_directory() -> Path:
@@ -25,18 +41,24 @@ def prepare_multiprocess_directory() -> Path:
     Must be called before the first import of prometheus_client, which reads the variable then.
     """
     folder = Path(tempfile.mkdtemp(prefix="sso-metrics-"))
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    os.environ[_DIRECTORY] = str(folder)
     return folder
 
 
-def _recorder() -> Callable[[str, str, int, float], None]:
+def forget_gauges_of_ended_workers() -> None:
+    """Deletes the gauges of workers that were killed. Their requests stay counted."""
+    for file in Path(os.environ[_DIRECTORY]).glob("gauge_live*.db"):  # gauge_livesum_<pid>.db
+        try:
+            os.kill(int(file.stem.rpartition("_")[2]), 0)
+        except (ProcessLookupError, PermissionError):  # it has ended, or another account has got its pid
+            file.unlink(missing_ok=True)
+
+
+def prometheus_request_observer() -> RequestObserver:
     from prometheus_client import Histogram
 
     seconds = Histogram(
-        "sso_request_seconds",
-        "Time to answer a request",
-        ("method", "route", "status"),
-        buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30),
+        "sso_request_seconds", "Time to answer a request", ("method", "route", "status"), buckets=BUCKETS
     )
 
     children: dict[tuple[str, str, int], Histogram] = {}  # `labels` takes a lock and converts three strings each time
@@ -49,3 +71,19 @@ def _recorder() -> Callable[[str, str, int, float], None]:
         child.observe(duration_s)
 
     return observe
+
+
+async def export_gauges_to_prometheus(
+    gauges: Sequence[WorkerGauge], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Writes the gauges to the shared directory once a second. A scrape returns the sum over the live workers."""
+    from prometheus_client import Gauge
+
+    exported = [
+        (Gauge(f"sso_{gauge.name}", gauge.description, multiprocess_mode="livesum"), gauge.read) for gauge in gauges
+    ]
+    task_status.started()
+    while True:
+        for prometheus_gauge, read in exported:
+            prometheus_gauge.set(read())
+        await trio.sleep(GAUGE_INTERVAL_S)

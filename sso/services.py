@@ -18,12 +18,14 @@ from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.smtp import Delivery
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.bus.bus import Bus
+from sso.bus.wiring import build_bus
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.core.telemetry import Telemetry
 from sso.db.database import Database
-from sso.db.notifications import Notifications
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
@@ -41,7 +43,7 @@ class Services:
     settings: Settings
     database: Database
     keyring: Keyring
-    notifications: Notifications
+    bus: Bus
     key_store: KeyStore
     key_rotation: KeyRotation
     keys: KeySet
@@ -69,24 +71,27 @@ SERVICE_NAME = "Sign-on"
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, dsn: str) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | None = None) -> AsyncIterator[Services]:
     """Connects to the database and yields the services."""
     ring = open_keyring(settings)
-    async with Database.open(dsn, settings.database_pool) as database:
+    async with Database.open(dsn, settings.database_pool, settings.slow_statement_ms, telemetry) as database:
         yield build(settings, database, ring)
 
 
-def build(settings: Settings, database: Database, ring: Keyring) -> Services:
+def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None = None) -> Services:
     """Builds the services on an open database."""
+    bus = bus or build_bus(database)
     users = UserStore(database)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
-    outbox = Outbox(ring)
+    outbox = Outbox(ring, bus)
     factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
-    jwts = UserJwts(keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s)
+    jwts = UserJwts(
+        keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
+    )
     verifications = SignatureVerificationPool()
     permissions = build_permissions(
         database,
@@ -99,7 +104,6 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         game_admin=settings.gsid_admin == "allow",
     )
     applications = permissions.login_rules
-    notifications = Notifications(database)
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
@@ -109,9 +113,9 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         settings=settings,
         database=database,
         keyring=ring,
-        notifications=notifications,
+        bus=bus,
         key_store=key_store,
-        key_rotation=KeyRotation(database, ring),
+        key_rotation=KeyRotation(database, bus, ring),
         keys=keys,
         users=users,
         sessions=SessionStore(database, settings.browser_ttl_s),
@@ -127,9 +131,7 @@ def build(settings: Settings, database: Database, ring: Keyring) -> Services:
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
-        game_login=gsid_wiring.build(
-            settings, database, notifications, authentication_data, applications, verifications
-        ),
+        game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

@@ -3,7 +3,8 @@
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import trio
@@ -12,10 +13,12 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.background import keep_running
 from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
-from sso.db import cleanup
+from sso.core.urls import parse_header_list
+from sso.db import cleanup, clock_sync
+from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
 from sso.health import Health
-from sso.metrics import Metrics
+from sso.metrics import Metrics, WorkerGauge, export_gauges_to_prometheus, prometheus_request_observer
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
@@ -23,6 +26,9 @@ from sso.serve.process_tuning import tune_process
 from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
 from sso.web.security_headers import data_headers
+
+if TYPE_CHECKING:
+    from sso.otel.export import OtelExport
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -35,12 +41,62 @@ async def run_worker(
     health = Health()
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with open_services(settings, dsn) as services, trio.open_nursery() as background:
+        async with (
+            _open_export(settings) as export,
+            open_services(settings, dsn, export.telemetry if export else None) as services,
+            trio.open_nursery() as background,
+        ):
             background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _start_background_tasks(services, background)
-            app = build_app(services, health, Metrics(settings.metrics_bind is not None))
-            await _serve(settings, app, sockets, stop, ready, slot)
+            metrics = await _start_metrics(services, background, export)
+            await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
+            await services.bus.wait_until_sent()
             background.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]:
+    """Yields None if OpenTelemetry is not enabled. Its packages are imported only if it is."""
+    if settings.otlp_endpoint is None:
+        yield None
+        return
+    from sso.otel.export import open_export
+
+    headers = parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
+    async with open_export(
+        settings.otlp_endpoint, headers, settings.otlp_sample_percent, settings.otlp_interval_s
+    ) as export:
+        yield export
+
+
+async def _start_metrics(services: Services, background: trio.Nursery, export: "OtelExport | None") -> Metrics:
+    observers = []
+    gauges = _gauges(services)
+    if services.settings.metrics_bind is not None:
+        observers.append(prometheus_request_observer())
+        await background.start(keep_running, "gauges", export_gauges_to_prometheus, gauges)
+    if export:
+        observers.append(export.request_observer())
+        export.observe_gauges(gauges)
+    return Metrics(observers)
+
+
+def _gauges(services: Services) -> list[WorkerGauge]:
+    game, database, bus = services.game_login, services.database, services.bus
+    return [
+        WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
+        WorkerGauge("sockets", "Open WebSockets of game clients", lambda: len(game.socket_registry)),
+        WorkerGauge(
+            "database_circuit_open",
+            "Workers that refuse calls because the database does not answer",
+            lambda: int(database.is_circuit_open),
+        ),
+        WorkerGauge("bus_connected", "Workers that are connected to the bus", lambda: int(bus.connected.is_set())),
+        WorkerGauge("bus_messages_sent", "Messages to other workers since this one started", lambda: bus.sent),
+        WorkerGauge("bus_messages_received", "Messages of other workers since this one started", lambda: bus.received),
+        WorkerGauge("bus_topics_waiting", "Topics that wait until the bus is connected", lambda: bus.waiting),
+        WorkerGauge("bus_topics_dropped", "Topics dropped because too many waited", lambda: bus.dropped),
+    ]
 
 
 async def _serve(
@@ -62,9 +118,10 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     services.hasher.prepare()
     await _wait_for_database(services)
     background.start_soon(_open_connections, services)
-    await background.start(keep_running, "notifications", services.notifications.run)
-    await background.start(keep_running, "keys", services.keys.run, services.notifications)
-    await background.start(keep_running, "mail", services.mail_sender.run, services.notifications)
+    await background.start(keep_running, "clock", clock_sync.run, services.database)
+    await background.start(keep_running, "bus", services.bus.run)
+    await background.start(keep_running, "keys", services.keys.run, services.bus)
+    await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
@@ -76,7 +133,7 @@ async def _open_connections(services: Services) -> None:
     try:
         await services.database.open_connections()
     except* Exception as group:  # connections are opened again when they are needed
-        log.warning("worker.connections_not_opened", reason=str(group.exceptions[0]))
+        log.warning("worker.connections_failed", reason=str(group.exceptions[0]))
 
 
 async def _wait_for_database(services: Services) -> None:
@@ -89,9 +146,10 @@ async def _wait_for_database(services: Services) -> None:
         try:
             await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
             await seed_central_application(services.database)
+            await measure_clock(services.database)
         except DatabaseError as error:
             if not logged:
-                log.warning("worker.database_unavailable", reason=str(error))
+                log.warning("worker.start_delayed", reason=str(error))
             logged = True
             await trio.sleep(RETRY_S)
         else:

@@ -137,13 +137,20 @@ def test_only_routes_pages_and_web_import_quart() -> None:
 
 
 def test_only_the_database_and_its_loop_import_asyncio() -> None:
-    assert importers("asyncio") == {"db/asyncio_loop.py", "db/database.py", "db/listener.py", "db/standalone.py"}
-    assert importers("asyncpg") == {"db/driver_errors.py", "db/pool.py", "db/standalone.py"}
+    names = ("asyncio_loop", "connection", "connector", "database", "listener", "race", "standalone")
+    assert importers("asyncio") == {f"db/{name}.py" for name in names}
+    assert importers("asyncpg") == {"db/driver_errors.py", "db/connection.py"}
     assert importers("trio_asyncio") == {"db/asyncio_loop.py"}
 
 
 def test_one_file_imports_the_jwt_library() -> None:
     assert importers("jwt") == {"core/jwt.py"}
+
+
+def test_only_one_package_imports_opentelemetry() -> None:
+    """The packages of OpenTelemetry are optional, and slow to import."""
+    assert {package(name) for name in importers("opentelemetry")} == {"otel"}
+    assert {name for name in importers("sso.otel") if package(name) != "otel"} == {"worker.py"}
 
 
 def test_one_file_imports_the_http_parser() -> None:
@@ -204,6 +211,25 @@ def test_permission_engine_imports_only_itself_and_core() -> None:
 def test_parts_of_perm_import_downwards_only(part: str, forbidden: tuple[str, ...]) -> None:
     names = importers(*(f"sso.perm.{other}" for other in forbidden))
     assert [name for name in names if name.startswith(f"perm/{part}/")] == []
+
+
+def test_only_named_modules_read_the_clock_of_the_host() -> None:
+    """The clocks of several hosts differ: what one writes and another judges is judged by `sso/db/clock.py`.
+
+    The others print or store a time for people: the age of a backup, a player's code, the difference of the clocks.
+    """
+    reading = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
+    readers = {
+        name
+        for name in FILES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name | ast.Attribute)
+        and (node.value.id if isinstance(node.value, ast.Name) else node.value.attr, node.attr) in reading
+    }
+    assert readers == {
+        "db/clock.py", "doctor.py", "backup/create.py", "backup/base_backup.py", "cli/types.py", "play/screen.py"
+    }  # fmt: skip
 
 
 def test_only_one_module_reads_the_environment() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from sso.config import ConfigError, Settings, load
 from sso.core.net import parse_networks
+from sso.core.setting_values import SecretText
 from tests.kit.smtp import make_certificate
 
 DEFAULTS: dict[str, Any] = {
@@ -50,6 +50,12 @@ DEFAULTS: dict[str, Any] = {
     "SSO_STOKEN_TTL_S": 3600,
     "SSO_BROWSER_TTL_S": 1209600,
     "SSO_SMTP_URL": None,
+    "SSO_SLOW_STATEMENT_MS": 500,
+    "SSO_OTLP_ENDPOINT": None,
+    "SSO_OTLP_HEADERS": None,
+    "SSO_OTLP_SAMPLE_PERCENT": 100,
+    "SSO_OTLP_INTERVAL_S": 5,
+    "SSO_OTLP_CONTINUE_TRACES": False,
     "SSO_SMTP_CA_FILE": None,
     "SSO_METRICS_BIND": None,
     "SSO_USER": None,
@@ -92,15 +98,21 @@ def test_unknown_http_server_is_refused() -> None:
 EXAMPLES = {
     "SSO_BIND": ("0.0.0.0:80,unix:/run/sso.sock", "0.0.0.0:80,unix:/run/sso.sock"),
     "SSO_DATA_DIR": ("/var/lib/sso", Path("/var/lib/sso")),
-    "SSO_DATABASE_URL": ("postgres://u:p@h/d", SecretStr("postgres://u:p@h/d")),
+    "SSO_DATABASE_URL": ("postgres://u:p@h/d", SecretText("postgres://u:p@h/d")),
     "SSO_WORKERS": ("4", 4),
-    "SSO_SECRET_KEY": ("k", SecretStr("k")),
+    "SSO_SECRET_KEY": ("k", SecretText("k")),
     "SSO_TRUSTED_PROXIES": ("10.0.0.0/8, ::1", parse_networks("10.0.0.0/8,::1/128")),
     "SSO_PROXY_HEADER": ("Forwarded", "Forwarded"),
     "SSO_VENDOR": ("acme2", "acme2"),
     "SSO_RATE_LOGIN": ("0", 0),
-    "SSO_SMTP_URL": ("smtp+starttls://u:p@mail", SecretStr("smtp+starttls://u:p@mail")),
+    "SSO_SMTP_URL": ("smtp+starttls://u:p@mail", SecretText("smtp+starttls://u:p@mail")),
     "SSO_METRICS_BIND": ("127.0.0.1:9000", "127.0.0.1:9000"),
+    "SSO_SLOW_STATEMENT_MS": ("0", 0),
+    "SSO_OTLP_ENDPOINT": ("https://collector:4318/", "https://collector:4318"),
+    "SSO_OTLP_HEADERS": ("a=b, c=d=e f", SecretText("a=b, c=d=e f")),
+    "SSO_OTLP_SAMPLE_PERCENT": ("5", 5),
+    "SSO_OTLP_INTERVAL_S": ("60", 60),
+    "SSO_OTLP_CONTINUE_TRACES": ("1", True),
     "SSO_USER": ("nobody", "nobody"),
 }
 
@@ -113,6 +125,18 @@ def test_environment_takes_precedence_over_the_file(name: str, config_file: Path
     assert value_of(load(config_file, {}), name) == value
     config_file.write_text(f"{name} = 'not this one'\n")
     assert value_of(load(config_file, {name: text}), name) == value
+
+
+def test_sso_config_names_the_file(config_file: Path, tmp_path: Path) -> None:
+    config_file.write_text("SSO_WORKERS = 3\n")
+    assert load(None, {"SSO_CONFIG": str(config_file)}).workers == 3
+    assert load(None, {"SSO_CONFIG": ""}).workers == 1
+    other = tmp_path / "other.toml"
+    other.write_text("SSO_WORKERS = 5\n")
+    assert load(other, {"SSO_CONFIG": str(config_file)}).workers == 5
+    assert str(tmp_path / "missing") in error_of({"SSO_CONFIG": str(tmp_path / "missing")})
+    config_file.write_text("SSO_CONFIG = 'other.toml'\n")
+    assert error_of({}, config_file) == "SSO_CONFIG: there is no such setting"
 
 
 def test_settings_of_file_and_environment_are_combined(config_file: Path) -> None:
@@ -199,6 +223,12 @@ WRONG = {
     "SSO_ARGON2_TIME": ["0"],
     "SSO_ARGON2_KIB": ["7", "99999999"],
     "SSO_SMTP_URL": ["x", "http://mail", "smtp://[mail"],
+    "SSO_SLOW_STATEMENT_MS": ["-1", "x"],
+    "SSO_OTLP_ENDPOINT": ["collector:4318", "grpc://collector", "http://u:p@collector", "http://collector?x=1"],
+    "SSO_OTLP_HEADERS": ["x", "=x", "a=", "a=b,", "a b=c", "a=b\nc: d", "a=é"],
+    "SSO_OTLP_SAMPLE_PERCENT": ["101", "-1", "0.5"],
+    "SSO_OTLP_INTERVAL_S": ["0", "x"],
+    "SSO_OTLP_CONTINUE_TRACES": ["2", "x"],
     "SSO_SMTP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
     "SSO_MAIL_FROM": ["x", "@example.com", "a@", "grp:;@example.com", "a@[1.2.3.4", "a@b.c, d@e.f", "a@b.c\nBcc: d"],
     "SSO_METRICS_BIND": ["x", "9000", "unix:/run/m.sock", "127.0.0.1:x"],
@@ -253,6 +283,8 @@ def test_missing_or_invalid_file_is_reported(tmp_path: Path) -> None:
         ("SSO_DATABASE_URL", "postgresql://sso:hunter2℀@host/db"),
         ("SSO_DATABASE_URL", "hunter2"),
         ("SSO_SMTP_URL", "imap://u:hunter2@host"),
+        ("SSO_OTLP_ENDPOINT", "http://u:hunter2@host"),
+        ("SSO_OTLP_HEADERS", "Bearer hunter2"),
         ("SSO_SMTP_URL", "smtp://u:hunter2℀@host"),
         ("SSO_BASE_URL", "https://u:hunter2@host"),
     ],
@@ -272,7 +304,6 @@ def test_repr_of_settings_has_no_secrets() -> None:
     settings = load(None, given)
     assert "hunter2" not in repr(settings)
     assert "hunter2" not in str(settings)
-    assert "hunter2" not in settings.model_dump_json()
 
 
 def test_key_file_is_in_the_data_directory() -> None:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from scripts.package_diagram import arrows, graph, without_shortcuts
+from scripts.package_diagram import arrows, box_of, graph, without_shortcuts
 
 ROOT = Path(__file__).resolve().parent.parent
 DIAGRAMS = ROOT / "docs" / "diagrams"
@@ -11,6 +11,12 @@ DIAGRAMS = ROOT / "docs" / "diagrams"
 
 def test_package_diagram_shows_the_imports_of_the_source() -> None:
     assert (DIAGRAMS / "packages.dot").read_text() == graph(), "the imports have changed: run scripts/diagrams"
+
+
+def test_package_diagram_shows_every_package() -> None:
+    programs = [path for path in (ROOT / "sso").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))]
+    names = {path.stem for path in programs} - {"__init__"}
+    assert names == {name for name in names if box_of(name)}, "scripts/package_diagram.py has no box for these"
 
 
 def test_every_diagram_has_been_rendered() -> None:

@@ -27,6 +27,7 @@ from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import userinfo
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, show
 from sso.accounts.model import User
+from sso.bus.wiring import build_bus
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.session_store import GameSessionStore
@@ -148,7 +149,13 @@ async def hold(server: Server, target: Target, dsn: str, options: argparse.Names
         quiet = cpu_seconds(workers) - quiet
         progress("what others notice …")
         meanwhile = await trio.to_thread.run_sync(others)
-        took = await wake(game, GameSessionStore(database, 1, 1), await database.row(_USER), gsids, options.logins)
+        async with trio.open_nursery() as nursery:
+            bus = build_bus(database)
+            await nursery.start(bus.run)
+            await bus.connected.wait()
+            sessions = GameSessionStore(database, bus, 1, 1)
+            took = await wake(game, sessions, await database.row(_USER), gsids, options.logins)
+            nursery.cancel_scope.cancel()
     game.close()
     return {
         "workers": len(workers),

@@ -16,6 +16,7 @@ import trio
 
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, resident_mb, show
 from sso.accounts.users import UserStore
+from sso.bus.wiring import build_bus
 from sso.db.database import Database
 from sso.gsid.session_store import GameSessionStore
 from tests.kit import postgres
@@ -31,6 +32,7 @@ class Load:
     def __init__(self, server: Server, database: Database) -> None:
         self.requests = 0
         self._database = database
+        self._bus = build_bus(database)
         self._site = new_site(server)
         self._browser = new_browser(server).sign_in()
         self._tokens = self._site.tokens(self._browser)
@@ -66,7 +68,7 @@ class Load:
         game = await self._ask("POST", f"{GAME}/getGsid", json={"factor": "soak"})
         user = await UserStore(self._database).get_by_login(self._browser.login)
         assert user is not None
-        assert await GameSessionStore(self._database, 1, 1).confirm(game["gsid"], user)
+        assert await GameSessionStore(self._database, self._bus, 1, 1).confirm(game["gsid"], user)
         assert (await self._ask("POST", f"{GAME}/getGsidResult", json={"gsid": game["gsid"]}))["status"] == "OK"
 
     async def _games_give_up(self) -> None:

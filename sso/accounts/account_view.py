@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from quart import Response
@@ -18,6 +18,7 @@ from sso.accounts.signed_in_games import SignedInGame, SignedInGames
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater
 from sso.core.language import Text, plural
+from sso.db.clock import DatabaseClock
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, set_cookie
 from sso.web.csrf import check_csrf, csrf_token
@@ -55,6 +56,7 @@ class AccountView:
         games: SignedInGames,
         sites: ConnectedSiteStore,
         life_s: int,
+        clock: DatabaseClock,
     ) -> None:
         self._visitor = visitor
         self._password_login = password_login
@@ -63,6 +65,7 @@ class AccountView:
         self._games = games
         self._sites = sites
         self._life_s = life_s
+        self._clock = clock
 
     async def session(self) -> Session:
         """Returns the session of the browser, or raises NotSignedIn."""
@@ -127,6 +130,7 @@ class AccountView:
     ) -> Response:
         """``opened`` is the form that the problem or the notice is about: "password", "totp" or "email_2fa"."""
         user = session.user
+        now = self._clock.utc()
         return await page(
             "account.html",
             status=problem.status if problem else 200,
@@ -140,9 +144,9 @@ class AccountView:
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
-            sessions=[_session_values(entry, session) for entry in await self._sessions.list(user.user_id)],
-            games=[_game_values(game) for game in await self._games.list(user.user_id)],
-            sites=[_site_values(site) for site in await self._sites.list(user.user_id)],
+            sessions=[_session_values(entry, session, now) for entry in await self._sessions.list(user.user_id)],
+            games=[_game_values(game, now) for game in await self._games.list(user.user_id)],
+            sites=[_site_values(site, now) for site in await self._sites.list(user.user_id)],
             **context,
         )
 
@@ -162,24 +166,24 @@ def _device_of(session: Session) -> str:
     return f"session {session.id}"
 
 
-def _session_values(entry: SessionEntry, current: Session) -> dict[str, Any]:
+def _session_values(entry: SessionEntry, current: Session, now: datetime) -> dict[str, Any]:
     return {
         "id": entry.id,
         "current": entry.id == current.id,
-        "started": _ago(entry.created),
-        "last_seen": _ago(entry.last_seen),
+        "started": _ago(entry.created, now),
+        "last_seen": _ago(entry.last_seen, now),
         "address": entry.address,
         "device": _translated_label(entry.device),
     }
 
 
-def _game_values(game: SignedInGame) -> dict[str, Any]:
+def _game_values(game: SignedInGame, now: datetime) -> dict[str, Any]:
     return {
         "ids": " ".join(game.ids),
         "title": game.title or _("Game or app"),
         "address": game.address,
-        "first_used": _ago(game.first_used),
-        "last_used": _ago(game.last_used),
+        "first_used": _ago(game.first_used, now),
+        "last_used": _ago(game.last_used, now),
     }
 
 
@@ -196,13 +200,13 @@ def describe_scopes(scopes: Sequence[str]) -> list[Text]:
     return [_("that you have an account"), *(SCOPE_TEXTS[scope] for scope in scopes if scope in SCOPE_TEXTS)]
 
 
-def _site_values(site: ConnectedSite) -> dict[str, Any]:
+def _site_values(site: ConnectedSite, now: datetime) -> dict[str, Any]:
     return {
         "client_id": site.client_id,
         "name": site.name,
         "knows": describe_scopes(site.scopes),
-        "since": _ago(site.since),
-        "last_used": _ago(site.last_used) if site.last_used else "",
+        "since": _ago(site.since, now),
+        "last_used": _ago(site.last_used, now) if site.last_used else "",
     }
 
 
@@ -212,8 +216,8 @@ def _translated_label(label: str) -> str:
     return _("%(browser)s on %(system)s", browser=name, system=system) if on else label
 
 
-def _ago(time: datetime) -> Text:
-    minutes = int((datetime.now(UTC) - time).total_seconds()) // 60
+def _ago(time: datetime, now: datetime) -> Text:
+    minutes = int((now - time).total_seconds()) // 60
     if minutes < 1:
         return _("just now")
     if minutes < 60:

@@ -13,11 +13,11 @@ from sso.db.database import Database
 NOW = "CAST(floor(extract(epoch FROM now())) AS bigint)"
 
 
-def guarded_by_user(database: Database, issue: str, columns: Mapping[str, str]) -> SkipLockedBatch:
+def guarded_by_user(database: Database, name: str, issue: str, columns: Mapping[str, str]) -> SkipLockedBatch:
     """Returns a batch whose items have the given columns, among them ``user_id`` and ``valid_from``.
 
-    ``issue`` is SQL that follows the CTEs of the guard and reads ``valid_items``. An item whose user is disabled or was
-    revoked gets no row and has no effect.
+    ``name`` is the name of the statement in logs and traces. ``issue`` is SQL that follows the CTEs of the guard and
+    reads ``valid_items``. An item whose user is disabled or was revoked gets no row and has no effect.
     """
     sql = f"""WITH item AS (
             SELECT * FROM {{items}}
@@ -29,4 +29,4 @@ def guarded_by_user(database: Database, issue: str, columns: Mapping[str, str]) 
             -- The items whose user has not been revoked since the caller read it.
             SELECT item.* FROM item JOIN valid_users USING (user_id, valid_from)
         ) {issue}"""  # noqa: S608 - constant SQL
-    return SkipLockedBatch(database, BatchStatement(sql, {"user_id": "text", "valid_from": "bigint", **columns}))
+    return SkipLockedBatch(database, BatchStatement(sql, {"user_id": "text", "valid_from": "bigint", **columns}, name))

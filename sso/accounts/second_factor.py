@@ -2,7 +2,6 @@
 
 import hmac
 import secrets
-import time
 
 import pyotp
 
@@ -99,6 +98,7 @@ class SecondFactors:
                 )
 
         await self._database.transaction(work)
+        self._outbox.wake_senders()
 
     def new_totp_secret(self) -> str:
         return pyotp.random_base32()
@@ -111,12 +111,13 @@ class SecondFactors:
 
     def matching_totp_step(self, secret: str, code: str) -> int | None:
         """Returns the time step of the code if it is one of this secret, else None."""
-        return _matching_step(secret, code)
+        return _matching_step(secret, code, self._database.clock.now())
 
     async def _is_totp_code(self, user: User, code: str) -> bool:
         if user.totp_sealed is None:
             return False
-        step = _matching_step(self._keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed), code)
+        secret = self._keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed)
+        step = self.matching_totp_step(secret, code)
         return step is not None and await self._users.use_totp_step(user.user_id, step)
 
     async def _is_mailed_code(self, user: User, code: str) -> bool:
@@ -138,17 +139,18 @@ class SecondFactors:
                 await self._outbox.put(tx, user.login, subject, body)
 
         await self._database.transaction(work)
+        self._outbox.wake_senders()
 
 
 def totp_purpose(user_id: str) -> str:
     return column_purpose("users.totp_sealed", user_id)
 
 
-def _matching_step(secret: str, code: str) -> int | None:
+def _matching_step(secret: str, code: str, now: float) -> int | None:
     """Returns the time step of the code: the current one or a neighbour, for clocks that are slightly off."""
-    now = int(time.time()) // STEP_S
+    current = int(now) // STEP_S
     totp = pyotp.TOTP(secret)
-    for step in (now, now - 1, now + 1):
+    for step in (current, current - 1, current + 1):
         if hmac.compare_digest(totp.at(step * STEP_S).encode(), code.encode()):
             return step
     return None

@@ -75,4 +75,6 @@ class SecondFactorChanges:
             await self._outbox.put(tx, user.login, subject, body)
             return await get_user(tx, user.user_id)
 
-        return await self._database.transaction(work)
+        changed = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return changed

@@ -3,8 +3,6 @@
 A change asks for the password and, if a second factor is on, for a code of it.
 """
 
-import time
-
 import orjson
 import segno
 from quart import Blueprint, Response
@@ -14,6 +12,7 @@ from sso.accounts.second_factor import SecondFactors
 from sso.accounts.second_factor_changes import SecondFactorChanges
 from sso.accounts.sessions import Session
 from sso.core.encryption import EncryptionError, Keyring
+from sso.db.clock import DatabaseClock
 from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
@@ -34,16 +33,17 @@ class TotpEnrolments:
     It is bound to the browser session and to the user's ``valid_from``. Enrolling changes both, so it works once.
     """
 
-    def __init__(self, keyring: Keyring) -> None:
+    def __init__(self, keyring: Keyring, clock: DatabaseClock) -> None:
         self._keyring = keyring
+        self._clock = clock
 
     def encrypt(self, session: Session, secret: str) -> str:
-        return self._keyring.encrypt(_purpose(session), orjson.dumps([int(time.time()), secret]).decode())
+        return self._keyring.encrypt(_purpose(session), orjson.dumps([int(self._clock.now()), secret]).decode())
 
     def decrypt(self, session: Session, setup: str) -> str:
         """Returns the secret. Raises EncryptionError or ValueError if the field is invalid, and SetupExpired."""
         started, secret = orjson.loads(self._keyring.decrypt(_purpose(session), setup))
-        if not 0 <= time.time() - started <= SETUP_S:
+        if self._clock.now() - started > SETUP_S:
             raise SetupExpired
         return str(secret)
 

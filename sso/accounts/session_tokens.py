@@ -176,7 +176,7 @@ class SessionTokens:
         self._short_s = short_s
         self._max_s = max_s  # from the original sign-in
         self._look_up = Batch(database, _LOOK_UP)
-        self._issue = guarded_by_user(database, _ISSUE, _ISSUE_COLUMNS)
+        self._issue = guarded_by_user(database, "accounts.session_tokens.ISSUE", _ISSUE, _ISSUE_COLUMNS)
 
     async def sign_in(self, token: str, address: Address) -> TokenSource:
         """Raises InvalidCredentials if the token is unknown, expired, revoked or bound to another address."""

@@ -115,6 +115,7 @@ class SessionStore:
         self._trim = Batch(database, _TRIM)
         self._start = guarded_by_user(
             database,
+            "accounts.sessions.START",
             _START,
             {
                 "digest": "bytea",
@@ -126,7 +127,9 @@ class SessionStore:
                 "visit": "bytea",
             },
         )
-        self._start_challenge = guarded_by_user(database, _START_CHALLENGE, {"digest": "bytea", "life": "float"})
+        self._start_challenge = guarded_by_user(
+            database, "accounts.sessions.START_CHALLENGE", _START_CHALLENGE, {"digest": "bytea", "life": "float"}
+        )
 
     async def look_up(self, secret: str, address: Address) -> Session | None:
         """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time."""

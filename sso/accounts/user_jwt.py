@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import hmac
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
 from sso.core.net import Address, contains, intersection, parse_network
+from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 
 USER_TYP = "user_token"
@@ -59,7 +59,14 @@ class ExchangeSource:
 
 class UserJwts:
     def __init__(
-        self, keys: KeySet, users: UserStore, access_tokens: AccessTokenLookup, issuer: str, life_s: int, max_s: int
+        self,
+        keys: KeySet,
+        users: UserStore,
+        access_tokens: AccessTokenLookup,
+        issuer: str,
+        life_s: int,
+        max_s: int,
+        clock: DatabaseClock,
     ) -> None:
         self._keys = keys
         self._users = users
@@ -67,6 +74,7 @@ class UserJwts:
         self._issuer = issuer
         self._life_s = life_s
         self._max_s = max_s  # from the original sign-in
+        self._clock = clock
         self._verifier = Verifier(typ=USER_TYP, issuer=issuer)
         self._exchanged_verifier = Verifier(typ=(USER_TYP, EXCHANGED_TYP), issuer=issuer)
 
@@ -84,7 +92,7 @@ class UserJwts:
 
         ``validated_at`` is the database time at which the user was valid.
         """
-        now = _issued_at(validated_at, user.valid_from)
+        now = self._issued_at(validated_at, user.valid_from)
         auth_time = inherited.auth_time or now
         claims: dict[str, Any] = {
             "typ": USER_TYP,
@@ -118,12 +126,21 @@ class UserJwts:
         leave no time.
         """
         inherited = inherited_from(jwt_user.claims)
-        if self._latest_end(inherited.auth_time, inherited.ends) <= time.time():
+        if self._latest_end(inherited.auth_time, inherited.ends) <= self._clock.now():
             raise ExpiredToken("its sign-in is too long ago")
         validated_at = await self._users.revalidate(jwt_user.user, inherited.sign_in_id)
         if validated_at is None:
             raise InvalidToken("void")
         return validated_at
+
+    def _issued_at(self, validated_at: int, valid_from: int) -> int:
+        """Returns the ``iat`` of a token.
+
+        It is not later than the time at which the user was valid, so that the token does not survive a revocation after
+        it, and not in the future. It is not before ``valid_from``, so that a token that is issued after a revocation is
+        valid.
+        """
+        return max(min(validated_at, int(self._clock.now())), valid_from)
 
     def _latest_end(self, auth_time: int, ends: int) -> int:
         latest = auth_time + self._max_s
@@ -134,7 +151,7 @@ class UserJwts:
 
         It has no factor if ``factor`` is "". The digest of the access token is the first part of the ``jti``.
         """
-        now = _issued_at(source.now, source.valid_from)
+        now = self._issued_at(source.now, source.valid_from)
         claims: dict[str, Any] = {
             "typ": EXCHANGED_TYP,
             "iss": self._issuer,
@@ -167,10 +184,10 @@ class UserJwts:
         an exchanged token.
         """
         verifier = self._exchanged_verifier if exchanged else self._verifier
-        claims = verifier.verify(token, self._keys.find, time.time(), expired_for=expired_for)
+        claims = verifier.verify(token, self._keys.find, self._clock.now(), expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
-        if claims.get("ends", claims["exp"] + expired_for) <= time.time():
+        if claims.get("ends", claims["exp"] + expired_for) <= self._clock.now():
             raise ExpiredToken("expired")
         if claims["typ"] == EXCHANGED_TYP:
             await self._check_exchanged(claims)
@@ -189,7 +206,7 @@ class UserJwts:
         ``expired_for`` does not apply to exchanged tokens. A token with a factor also ends when its client is no longer
         a first-party client.
         """
-        if claims["exp"] <= time.time():
+        if claims["exp"] <= self._clock.now():
             raise ExpiredToken("expired")
         try:
             digest = base64.urlsafe_b64decode(str(claims.get("jti")).partition(".")[0] + "=")
@@ -226,16 +243,6 @@ def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) ->
     if not requested:
         return list(inherited)
     return [str(network) for network in intersection(map(parse_network, requested), map(parse_network, inherited))]
-
-
-def _issued_at(validated_at: int, valid_from: int) -> int:
-    """Returns the ``iat`` of a token.
-
-    It is not later than the database time, so that a token of a process whose clock is ahead does not survive a
-    revocation, and not later than the local time, by which tokens are verified. It is not before ``valid_from``, so
-    that a token that is issued after a revocation is valid.
-    """
-    return max(min(validated_at, int(time.time())), valid_from)
 
 
 def factor_digest(factor: str) -> str:

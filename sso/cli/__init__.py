@@ -24,8 +24,10 @@ COMMANDS = {
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
     "app": "Manage applications: keys, service JWTs, e-mail secrets.",
-    "project": "Show and remove projects and list their members.",
-    "perm": "Show and explain permissions of a user; grant and revoke roles.",
+    "project": "Manage projects and their members.",
+    "role": "Manage roles and assign them to users.",
+    "group": "Manage groups of users in projects, and the roles of a group.",
+    "perm": "Show and explain permissions of a user.",
     "audit": "Show who changed what in the permission model.",
     "why": "Show why a request about a game session was refused.",
     "key": "Manage the signing keys and the master key.",
@@ -56,14 +58,15 @@ class CommandGroup(click.Group):
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
-    help='TOML file with settings, named like the environment variables: SSO_BIND = "0.0.0.0:8000".',
+    help='TOML file with settings, named like the environment variables: SSO_BIND = "0.0.0.0:8000" (default: the '
+    "file that SSO_CONFIG names).",
 )
 @click.pass_context
 def program(ctx: click.Context, config_file: Path | None) -> None:
     """Single sign-on and permissions server.
 
-    Settings are environment variables SSO_*, or entries of the file given with --config. With the defaults, `sso serve`
-    listens on http://127.0.0.1:8000 and stores all data, including an embedded PostgreSQL, in the directory "var".
+    Settings are environment variables SSO_*, or entries of a TOML file. With the defaults, `sso serve` listens on
+    http://127.0.0.1:8000 and stores all data, including an embedded PostgreSQL, in the directory "var".
 
     \b
     First steps:

@@ -4,7 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from sso.config import Settings
+from sso.config import Settings, named_config_file
 from sso.db.standalone import fetch_value
 
 
@@ -16,19 +16,20 @@ def has_users(dsn: str) -> bool:
 def creation_command(settings: Settings, config_file: Path | None) -> str:
     """Returns a command for another terminal: with the data directory, and with the paths of all files.
 
-    SSO_DATABASE_URL is not part of it: it may contain a password.
+    Settings with secrets, such as SSO_DATABASE_URL, are not part of it.
     """
     variables = {"SSO_DATA_DIR": str(settings.data_dir.resolve())} | (
         {"SSO_USER": settings.user} if settings.user else {}
     )
-    options = ["--config", str(config_file.resolve())] if config_file else []
+    file = config_file or named_config_file()
+    options = ["--config", str(file.resolve())] if file else []
     words = [*_program(), *options, "user", "add", "admin@example.com", "--admin"]
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(words)])
 
 
 def how_to_create(settings: Settings, command: str) -> str:
-    needs = "with the same SSO_DATABASE_URL" if settings.database_url else "in a second terminal"
-    return f"There are no users yet. Create the first administrator, {needs}:\n    {command}"
+    terminal = "in a second terminal with the same SSO_* settings" if settings.database_url else "in a second terminal"
+    return f"There are no users yet. Create the first administrator, {terminal}:\n    {command}"
 
 
 def _program() -> list[str]:

@@ -17,5 +17,5 @@ def command(ctx: click.Context) -> None:
     settings = settings_of(ctx, may_create=True)
     if settings.database_url is None:
         announce_creation(settings)
-    with migrated_database(settings):
+    with migrated_database(settings, wait=True):
         click.echo(f"the database is at version {HEAD}")

@@ -1,5 +1,6 @@
 """sso serve"""
 
+import dataclasses
 import gc
 import importlib
 import os
@@ -25,6 +26,7 @@ from sso.config import ConfigError, Settings, load
 from sso.core.bind_address import Bind, parse_binds, public_bind
 from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
+from sso.keys.shared_settings import require_shared_settings
 from sso.log import writes_json
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
@@ -65,8 +67,10 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     settings = settings_of(ctx, may_create=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop_while_starting)  # until the supervisor runs
+    require_shared_settings(settings)
     if settings.http == "lane":
         log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
+    _require_telemetry_packages(settings)
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)
@@ -81,7 +85,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         if settings.database_url is None and set_wal_archive(settings.data_dir, settings.wal_archive):
             log.warning("embedded_postgres.archiving_disabled", reason="SSO_WAL_ARCHIVE is no longer set")
-        dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker))
+        dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker, wait=True))
         if document is not None:
             _apply_first(ctx, document)
         return _supervise(settings, ctx.find_root().obj, dsn, listeners)
@@ -108,6 +112,17 @@ def _apply_first(ctx: click.Context, document: Path) -> None:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
         raise SystemExit(1)
+
+
+def _require_telemetry_packages(settings: Settings) -> None:
+    """Imports the packages of OpenTelemetry before the fork, if they are needed."""
+    if settings.otlp_endpoint:
+        try:
+            importlib.import_module("sso.otel.export")
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; run: pip install 'sso[otel]'"
+            ) from None
 
 
 def _import_worker() -> None:
@@ -168,7 +183,10 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
             _explain_first_administrator(settings, config_file)
 
     def reload() -> list[ChildRole]:
-        return roles(load(config_file).model_copy(update={"base_url": settings.base_url, "ws_url": settings.ws_url}))
+        current = load(config_file)
+        require_shared_settings(current)
+        _require_telemetry_packages(current)
+        return roles(dataclasses.replace(current, base_url=settings.base_url, ws_url=settings.ws_url))
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 
@@ -184,13 +202,13 @@ def _with_real_port(settings: Settings, bind: Bind) -> Settings:
     if not settings.base_url.endswith(":0"):
         return settings
     url = bind.local_url()
-    return settings.model_copy(update={"base_url": url, "ws_url": f"ws{url.removeprefix('http')}"})
+    return dataclasses.replace(settings, base_url=url, ws_url=f"ws{url.removeprefix('http')}")
 
 
 def _explain_first_administrator(settings: Settings, config_file: Path | None) -> None:
     command = creation_command(settings, config_file)
     if writes_json(settings.log_format):
-        log.warning("users.missing", command=command)
+        log.warning("administrator.needed", command=command)
     click.echo(how_to_create(settings, command))
 
 

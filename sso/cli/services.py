@@ -8,11 +8,13 @@ from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.keys.master_key import open_keyring
+from sso.keys.shared_settings import require_shared_key
 from sso.perm.stores.audit import AuditActor
 
 if TYPE_CHECKING:
     from sso.accounts.second_factor_changes import SecondFactorChanges
     from sso.accounts.users import UserStore
+    from sso.bus.bus import Bus
     from sso.core.passwords import Hasher
     from sso.keys.rotation import KeyRotation
     from sso.keys.store import KeyStore
@@ -29,14 +31,33 @@ class CommandServices:
         self.database = database
         self.actor = actor  # for audit entries
 
+    async def database_time(self) -> int:
+        """Returns the time of the database in Unix seconds."""
+        from sso.db.clock_sync import measure_clock
+
+        await measure_clock(self.database, samples=1)
+        return int(self.database.clock.now())
+
     @cached_property
     def keyring(self) -> Keyring:
+        require_shared_key(self.settings)
         if self.settings.secret_key is None:  # the master key is in the data directory
             if self.may_create:
                 announce_creation(self.settings)
             else:
                 require_data_directory(self.settings)
         return open_keyring(self.settings)
+
+    @cached_property
+    def bus(self) -> "Bus":
+        from sso.bus.wiring import build_bus
+
+        return build_bus(self.database)
+
+    async def send_messages(self) -> None:
+        """Sends what the command has published, so that the workers notice its changes at once."""
+        if "bus" in self.__dict__:  # it has been built
+            await self.bus.send_once()
 
     @cached_property
     def users(self) -> "UserStore":
@@ -76,7 +97,7 @@ class CommandServices:
     def key_rotation(self) -> "KeyRotation":
         from sso.keys.rotation import KeyRotation
 
-        return KeyRotation(self.database, self.keyring)
+        return KeyRotation(self.database, self.bus, self.keyring)
 
     @property
     def applier(self) -> "Applier":
@@ -90,4 +111,4 @@ class CommandServices:
         """All services, for commands that need one which is not listed here."""
         from sso.services import build
 
-        return build(self.settings, self.database, self.keyring)
+        return build(self.settings, self.database, self.keyring, self.bus)

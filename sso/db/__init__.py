@@ -1,1 +1,1 @@
-"""PostgreSQL: access from Trio, tables, migrations, the embedded server, and notifications between processes."""
+"""PostgreSQL: access from Trio, tables, migrations, and the embedded server."""

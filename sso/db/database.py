@@ -11,22 +11,26 @@ database is unavailable. Transactions have more time, because they wait for each
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
 
+from sso.core.telemetry import Telemetry
 from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
 from sso.db.circuit_breaker import CircuitBreaker
-from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
-from sso.db.errors import DeadlineExceeded, TransactionConflict, Unavailable
-from sso.db.listener import listen
+from sso.db.clock import DatabaseClock
+from sso.db.connector import Connector
+from sso.db.driver_errors import DRIVER_ERRORS, is_read_only, raise_translated
+from sso.db.errors import DatabaseError, DeadlineExceeded, ReadOnly, TransactionConflict, Unavailable
 from sso.db.loop_lag import LoopLag
 from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
+from sso.db.statement_monitor import StatementMonitor
+from sso.db.statement_name import function_name
 from sso.db.transaction import Row, Transaction, run_in_transaction
 
 P = ParamSpec("P")
@@ -40,22 +44,32 @@ MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
 
 
 class Database:
-    def __init__(self, dsn: str, loop: FastAsyncioLoop, size: int) -> None:
-        self._dsn = dsn
+    def __init__(
+        self, dsn: str, loop: FastAsyncioLoop, size: int, slow_ms: int = 0, telemetry: Telemetry | None = None
+    ) -> None:
         self._loop = loop
         self._size = size
         self._slots = trio.Semaphore(size)
-        self._pool = ConnectionPool(dsn)
+        self.connector = Connector(dsn)
+        self._pool = ConnectionPool(self.connector)
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
         self.scheduler = BatchScheduler()
+        self.clock = DatabaseClock()
+        self.telemetry = telemetry
+        self._monitor = StatementMonitor(slow_ms, telemetry) if slow_ms or telemetry else None
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, dsn: str, size: int = 8) -> AsyncIterator["Database"]:
-        """Yields a database with at most ``size`` connections, which are opened as needed."""
+    async def open(
+        cls, dsn: str, size: int = 8, slow_ms: int = 0, telemetry: Telemetry | None = None
+    ) -> AsyncIterator["Database"]:
+        """Yields a database with at most ``size`` connections, which are opened as needed.
+
+        Statements that take ``slow_ms`` or longer are logged; 0 logs none.
+        """
         async with FastAsyncioLoop.open() as loop:
-            database = cls(dsn, loop, size)
+            database = cls(dsn, loop, size, slow_ms, telemetry)
             trio.lowlevel.add_instrument(database._lag)
             try:
                 yield database
@@ -85,9 +99,16 @@ class Database:
         def call(transaction: Transaction) -> Awaitable[T]:
             return function(transaction, *args, **kwargs)
 
+        if self.telemetry is None:
+            return await self._run_transaction(call, seconds)
+        with self.telemetry.statement(function_name(function)):
+            return await self._run_transaction(call, seconds)
+
+    async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float) -> T:
+        run = partial(run_in_transaction, call, self._monitor)
         for attempt in range(MAX_ATTEMPTS):
             try:
-                return await self._run(partial(run_in_transaction, call), QUEUE_S + seconds)
+                return await self._run(run, QUEUE_S + seconds)
             except TransactionConflict:
                 if attempt + 1 == MAX_ATTEMPTS:
                     raise Unavailable("too many conflicts") from None
@@ -96,7 +117,7 @@ class Database:
 
     async def rows(self, statement: Statement, **values: Any) -> list[Row]:
         arguments = statement.arguments(values)
-        return await self.run_sql(statement.sql, arguments)
+        return await self.run_sql(statement.sql, arguments, statement.name)
 
     async def row(self, statement: Statement, **values: Any) -> Row | None:
         """Returns the first row, None if there is none."""
@@ -108,8 +129,14 @@ class Database:
         row = await self.row(statement, **values)
         return row[0] if row else None
 
-    async def run_sql(self, sql: str, arguments: list[Any]) -> list[Row]:
-        return await self._run(lambda connection: connection.fetch(sql, *arguments), STATEMENT_S)
+    async def run_sql(self, sql: str, arguments: list[Any], name: str = "sql", items: int = 0) -> list[Row]:
+        """Runs one statement. ``name`` is used in logs and traces; ``items`` is the size of a batch."""
+        monitor = self._monitor
+        if monitor is None:
+            return await self._run(lambda connection: connection.fetch(sql, *arguments), STATEMENT_S)
+        return await self._run(
+            lambda connection: monitor.run(name, connection.fetch(sql, *arguments), items), STATEMENT_S
+        )
 
     async def open_connections(self) -> None:
         """Opens all connections, so that the first burst of requests does not wait for them."""
@@ -118,16 +145,29 @@ class Database:
                 nursery.start_soon(self._run, _occupy, STATEMENT_S)
 
     async def ping(self) -> None:
-        await self.run_sql("SELECT 1", [])
+        await self.run_sql("SELECT 1", [], "ping")
 
-    async def listen(self, channel: str, deliver: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
-        """Calls ``deliver`` for each notification, on a connection of its own. Raises Unavailable when it is lost."""
-        await self._loop.run(listen(self._dsn, channel, deliver, connected))
-        raise AssertionError("unreachable")
+    @property
+    def is_circuit_open(self) -> bool:
+        """Whether calls fail at once because the database does not answer."""
+        return self._breaker.is_open
+
+    async def run_on_asyncio(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Awaits a coroutine on the asyncio loop that the connections use."""
+        return await self._loop.run(coroutine)
 
     async def _run(self, function: Callable[[Any], Awaitable[T]], seconds: float) -> T:
         """Returns ``function(connection)``, awaited on the asyncio loop."""
         began = trio.current_time()
+        try:
+            return await self._run_until(began + seconds, function, began)
+        except ReadOnly:
+            if not self.connector.has_several_hosts:
+                raise
+        # Nothing was written, and another host is the primary now or soon.
+        return await self._run_until(began + seconds, function, began)
+
+    async def _run_until(self, deadline: float, function: Callable[[Any], Awaitable[T]], began: float) -> T:
         if not self._breaker.allows_call(STATEMENT_S):
             raise Unavailable("the database is unavailable")
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -135,7 +175,7 @@ class Database:
             self._slots.acquire_nowait()
         except trio.WouldBlock:
             await self._wait_for_slot()
-        scope = trio.CancelScope(shield=True, deadline=began + seconds)
+        scope = trio.CancelScope(shield=True, deadline=deadline)
         self._lag.scopes.add(scope)
         try:
             with scope:
@@ -157,30 +197,36 @@ class Database:
 
     async def _with_connection(self, function: Callable[[Any], Awaitable[T]], began: float) -> T:
         pool = self._pool
-        connection = None
+        connection = pool.take_idle() or await self._open_connection(began)
         try:
-            connection = pool.take_idle() or await pool.open_connection()
             result = await function(connection)
         except DRIVER_ERRORS as error:
-            if connection is None:
-                self._breaker.record_failure(began)
+            if not connection.is_closed():
+                self._breaker.record_success()  # an error, but an answer
+            if is_read_only(error):
+                pool.reject(connection)
             else:
                 pool.give_back(connection)
-                if not connection.is_closed():
-                    self._breaker.record_success()  # an error, but an answer
             raise_translated(error)
         except Exception:
-            if connection is not None:
-                pool.give_back(connection)  # an error of the caller's function: its transaction is rolled back
+            pool.give_back(connection)  # an error of the caller's function: its transaction is rolled back
             raise
         except BaseException:
             # Out of time: the statement may still be running, so the connection cannot be used again.
-            if connection is not None:
-                connection.terminate()
+            connection.terminate()
+            if self._breaker.record_failure(began):
+                pool.drop_idle()  # their server does not answer either
             raise
         pool.give_back(connection)
         self._breaker.record_success()
         return result
+
+    async def _open_connection(self, began: float) -> Any:
+        try:
+            return await self._pool.open_connection()
+        except (*DRIVER_ERRORS, DatabaseError) as error:
+            self._breaker.record_failure(began)
+            raise_translated(error)
 
 
 async def _occupy(_connection: Any) -> None:

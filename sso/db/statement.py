@@ -6,8 +6,11 @@ SQLAlchemy engine.
 """
 
 import re
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sso.db.statement_name import StatementOrigin
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ClauseElement
@@ -25,8 +28,11 @@ class CompiledStatement(NamedTuple):
 class Statement:
     """``clause`` is SQL text with parameters such as ``:user_id``, or an expression of SQLAlchemy."""
 
-    def __init__(self, clause: "ClauseElement | str") -> None:
+    def __init__(self, clause: "ClauseElement | str", name: str = "") -> None:
+        """``name`` is used in logs and traces; by default it is that of the constant that holds the statement."""
         self.clause = clause
+        self._name = name
+        self._origin = StatementOrigin(sys._getframe(1))
 
     @cached_property
     def _compiled(self) -> CompiledStatement:
@@ -35,6 +41,10 @@ class Statement:
     @property
     def sql(self) -> str:
         return self._compiled.sql
+
+    @cached_property
+    def name(self) -> str:
+        return self._name or self._origin.name(self)
 
     @property
     def names(self) -> tuple[str, ...]:

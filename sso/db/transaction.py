@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from sso.db.statement import Statement
+from sso.db.statement_monitor import StatementMonitor
 
 T = TypeVar("T")
 Row = Any
@@ -26,28 +27,38 @@ class Runner(Protocol):
 class Transaction:
     """The argument of a transaction's function. The function runs on the asyncio loop, so it may await nothing else."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, monitor: StatementMonitor | None = None) -> None:
         self._connection = connection
+        self._monitor = monitor
 
     async def rows(self, statement: Statement, **values: Any) -> list[Row]:
-        rows: list[Row] = await self._connection.fetch(statement.sql, *statement.arguments(values))
+        rows: list[Row] = await self._run(self._connection.fetch, statement, values)
         return rows
 
     async def row(self, statement: Statement, **values: Any) -> Row | None:
-        return await self._connection.fetchrow(statement.sql, *statement.arguments(values))
+        return await self._run(self._connection.fetchrow, statement, values)
 
     async def value(self, statement: Statement, **values: Any) -> Any:
-        return await self._connection.fetchval(statement.sql, *statement.arguments(values))
+        return await self._run(self._connection.fetchval, statement, values)
+
+    def _run(
+        self, fetch: Callable[..., Awaitable[Any]], statement: Statement, values: dict[str, Any]
+    ) -> Awaitable[Any]:
+        running = fetch(statement.sql, *statement.arguments(values))
+        return running if self._monitor is None else self._monitor.run(statement.name, running)
 
 
-async def run_in_transaction(function: Callable[[Transaction], Awaitable[T]], connection: Any) -> T:
+async def run_in_transaction(
+    function: Callable[[Transaction], Awaitable[T]], monitor: StatementMonitor | None, connection: Any
+) -> T:
     """Calls ``function`` between BEGIN and COMMIT; rolls back and raises if it fails."""
     await connection.execute(_BEGIN)
     try:
-        result = await function(Transaction(connection))
+        result = await function(Transaction(connection, monitor))
     except Exception:
         if not connection.is_closed():
             await connection.execute("ROLLBACK")
         raise
-    await connection.execute("COMMIT")
+    commit = connection.execute("COMMIT")
+    await (commit if monitor is None else monitor.run("COMMIT", commit))
     return result

@@ -13,11 +13,12 @@ import trio
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
+from sso.bus.bus import Bus
+from sso.bus.subscriptions import Rescans
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.db.notifications import Notifications
 from sso.gsid.backpressure import Backpressure
-from sso.gsid.held_polls import HeldPolls, topic
+from sso.gsid.held_polls import HeldPolls
 from sso.gsid.model import (
     CLOSED,
     CONFIRMED,
@@ -40,6 +41,7 @@ from sso.gsid.poll_store import PollStore
 from sso.gsid.rate_limit import GameRateLimiter
 from sso.gsid.session_auth import SessionAuthenticator
 from sso.gsid.session_request import SessionRequest
+from sso.gsid.topics import poll_topic
 
 RELEASE_TIMEOUT_S = 120.0  # longer than a usual outage of the database
 RELEASE_TIMEOUT_DRAINING_S = 3.0  # shorter than the drain of a server that stops
@@ -59,7 +61,7 @@ class PollHandler:
         self,
         store: PollStore,
         authentication_data: AuthenticationDataIssuer,
-        notifications: Notifications,
+        bus: Bus,
         held_polls: HeldPolls,
         rate_limiter: GameRateLimiter,
         authenticator: SessionAuthenticator,
@@ -69,7 +71,7 @@ class PollHandler:
         self._store = store
         self._authenticator = authenticator
         self._authentication_data = authentication_data
-        self._notifications = notifications
+        self._bus = bus
         self._held_polls = held_polls
         self._rate_limiter = rate_limiter
         self._backpressure = backpressure
@@ -81,7 +83,7 @@ class PollHandler:
         With an ``address`` the poll is not authenticated yet and the address is its only evidence. Raises Violation if
         that does not suffice, and AlreadyDelivered if the data was delivered before.
         """
-        with self._notifications.subscribe(topic(gsid), rescans=False) as signals:
+        with self._bus.subscribe(poll_topic(gsid), Rescans.NEVER) as signals:
             poll = await self._start(gsid, early_poll_key, address)
             if poll.early:
                 await self._rate_limiter.count_early_poll(early_poll_key)
@@ -113,7 +115,7 @@ class PollHandler:
                         log.error("gsid.claim_release_failed", gsid=poll.gsid, reason=str(error))
                         return None
                 with trio.move_on_after(RECONNECT_WAIT_S):
-                    await self._notifications.connected.wait()
+                    await self._bus.connected.wait()
                 await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads load, hides nothing
 
     async def _start(self, gsid: str, early_poll_key: bytes, address: Address | None) -> Poll:

@@ -10,25 +10,27 @@ from collections.abc import Collection
 import trio
 
 from sso.accounts.model import User
+from sso.bus.bus import Bus
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.model import Claimed, GameSessionData, NotClaimed, Poll, SessionSnapshot
-from sso.gsid.session_store import NOTIFY_POLL, NOTIFY_SOCKET, RETENTION, SESSION_COLUMNS, SNAPSHOT_COLUMNS
+from sso.gsid.session_store import POLL_WORKER, RETENTION, SESSION_COLUMNS, SNAPSHOT_COLUMNS, SOCKET_WORKER
+from sso.gsid.topics import publish_poll, publish_socket
 
 MAX_POLLS_PER_SECOND = 30  # of one session; further ones count as early
 MAX_SCAN = 5000  # polls in one statement
 
 # Every poll gets its own number, also if several polls of one session are in the same batch. Rows are locked in key
-# order to avoid deadlocks. An older poll that may still be held is notified. A poll with an address is authenticated
+# order to avoid deadlocks. An older poll that may still be held is woken. A poll with an address is authenticated
 # here, as session_auth.py would: the session is bound to that address and has no key.
 _START = BatchStatement(
     """
     WITH locked AS ( -- the sessions, one row per poll
         SELECT item.n, s.gsid, s.status, s.ends > now() AS alive,
             s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_open,
-            coalesce(s.held_until > now(), false) AS held, coalesce(s.retry_at > now(), false) AS early
+            {poll_worker} AS older_worker, coalesce(s.retry_at > now(), false) AS early
         FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
         WHERE s.ends > now() - {retention} AND (item.address IS NULL OR (
             s.public_key IS NULL AND s.address = item.address
@@ -37,21 +39,22 @@ _START = BatchStatement(
     ), extended AS ( -- the open sessions, one row per session, with the polls of this batch counted
         UPDATE game_sessions s SET
             poll = s.poll + batched.poll_count,
+            poll_holder = s.poll + batched.poll_count || '@{worker}',
             ends = least(s.ends + make_interval(secs => {ttl_s}), s.created + make_interval(secs => {max_s})),
             held_until = now() + make_interval(secs => {hold_s}),
             retry_at = NULL,
             burst = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst ELSE 0 END + batched.poll_count,
             burst_since = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst_since ELSE now() END
         FROM (
-            SELECT gsid, array_agg(n ORDER BY n) AS items, count(*) AS poll_count, bool_or(held) AS held,
-                bool_or(early) AS early
+            SELECT gsid, array_agg(n ORDER BY n) AS items, count(*) AS poll_count,
+                max(older_worker) AS older_worker, bool_or(early) AS early
             FROM locked WHERE is_open GROUP BY gsid
         ) batched
         WHERE s.gsid = ANY (ARRAY[batched.gsid])
         RETURNING batched.*, s.burst, CAST(extract(epoch FROM s.ends - now()) AS float) AS left_s, {snapshot_columns}
     )
     SELECT item.n, true AS extended, newest_poll - poll_count + batch_position AS number, left_s,
-        early OR burst > {max_polls} AS early, CASE WHEN held THEN {notify_poll} END AS notified,
+        early OR burst > {max_polls} AS early, older_worker,
         status, alive, newest_poll, cancels, started, last_seen, ts
     FROM extended, unnest(items) WITH ORDINALITY AS item (n, batch_position)
     UNION ALL
@@ -74,15 +77,13 @@ _CLAIM = BatchStatement(
         FROM claimable, users u
         WHERE s.gsid = ANY (ARRAY[claimable.gsid]) AND s.ends > now()
             AND u.user_id = ANY (ARRAY[s.user_id]) AND u.valid_from = s.valid_from AND NOT u.disabled
-        RETURNING claimable.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.socket, u.*
+        RETURNING claimable.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, {SOCKET_WORKER} AS socket_worker, u.*
     )
-    SELECT *, true AS claimed, false AS user_invalid,
-        CASE WHEN socket IS NOT NULL THEN {NOTIFY_SOCKET} END AS notified
-    FROM claimed
+    SELECT *, true AS claimed, false AS user_invalid FROM claimed
     UNION ALL
-    SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.socket, no_user.*, false, s.status = 'confirmed' AND (
+    SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, NULL, no_user.*, false, s.status = 'confirmed' AND (
             SELECT u.valid_from = s.valid_from AND NOT u.disabled FROM users u WHERE u.user_id = s.user_id
-        ) IS NOT TRUE, NULL
+        ) IS NOT TRUE
     FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) LEFT JOIN users no_user ON false
     WHERE item.n NOT IN (SELECT n FROM claimed)
     """,  # noqa: S608 - fixed texts
@@ -91,13 +92,10 @@ _CLAIM = BatchStatement(
 # The poll's number is used up, so that a claim which may still be running finds nothing. A session that the game has
 # closed meanwhile stays closed.
 _RELEASE_CLAIM = Statement(
-    f"""WITH released AS ( -- the session, if no newer poll exists
-        UPDATE game_sessions SET poll = poll + 1, claimed_poll = NULL,
-            status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
-        WHERE gsid = :gsid AND poll = :number
-            AND (status IN ('pending', 'confirmed') OR (status = 'delivered' AND claimed_poll = :number))
-        RETURNING gsid
-    ) SELECT gsid, {NOTIFY_POLL} FROM released"""  # noqa: S608 - fixed texts
+    """UPDATE game_sessions SET poll = poll + 1, claimed_poll = NULL,
+        status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
+    WHERE gsid = :gsid AND poll = :number
+        AND (status IN ('pending', 'confirmed') OR (status = 'delivered' AND claimed_poll = :number))"""
 )
 _DENY_CLAIMED = Statement(
     """UPDATE game_sessions SET status = 'denied'
@@ -123,15 +121,17 @@ _FIND_CHANGED = Statement(
 
 
 class PollStore:
-    def __init__(self, database: Database, ttl_s: int, max_s: int, hold_s: int) -> None:
+    def __init__(self, database: Database, bus: Bus, ttl_s: int, max_s: int, hold_s: int) -> None:
         self._database = database
+        self._bus = bus
         start = _START.substitute(
             ttl_s=float(ttl_s),
             max_s=float(max_s),
             hold_s=float(hold_s),
             retention=RETENTION,
             snapshot_columns=SNAPSHOT_COLUMNS,
-            notify_poll=NOTIFY_POLL,
+            poll_worker=POLL_WORKER,
+            worker=bus.worker,
             max_polls=MAX_POLLS_PER_SECOND,
         )
         self._start = Batch(database, start)
@@ -150,6 +150,7 @@ class PollStore:
         snapshot = SessionSnapshot.from_row(row)
         if not row["extended"]:
             return Poll(gsid, 0, 0, 0.0, row["early"], snapshot)
+        publish_poll(self._bus, gsid, row["older_worker"])
         return Poll(gsid, row["number"], snapshot.cancels, row["left_s"], row["early"], snapshot)
 
     async def claim(self, poll: Poll) -> Claimed | NotClaimed | None:
@@ -163,6 +164,7 @@ class PollStore:
             return None
         snapshot = SessionSnapshot.from_row(row)
         if row["claimed"]:
+            publish_socket(self._bus, poll.gsid, row["socket_worker"])
             return Claimed(poll, snapshot, GameSessionData.from_row(row), User.from_row(row))
         return NotClaimed(snapshot, row["user_invalid"])
 

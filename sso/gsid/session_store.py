@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.model import LoginOptions, User
+from sso.bus.bus import Bus
 from sso.core.ids import digest
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.model import GameSessionData, LinkValues, SessionSnapshot
+from sso.gsid.topics import publish_poll, publish_socket
 
 NO_VALUES = LinkValues()
 DELETED_AFTER_S = 600  # a row is deleted this long after the latest possible end of its session
@@ -23,9 +25,13 @@ SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, 
     CAST(floor(extract(epoch FROM now())) AS bigint) AS ts"""
 SESSION_COLUMNS = """s.gsid, s.location, s.match, s.address, s.public_key, s.distr, s.factor, s.jwt_public_key,
     s.app_id, s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email, s.meta_given, s.bound_apps"""
-NOTIFY_POLL = "pg_notify('sso', 'poll:' || gsid)"
-NOTIFY_SOCKET = "pg_notify('sso', 'socket:' || gsid)"
-NOTIFY_BOTH = "pg_notify('sso', 'poll:' || gsid || E'\\nsocket:' || gsid)"
+# The workers to wake after a change of a row `s`; NULL if there is none, '' if it is not known, which means all. The
+# previous release polls and connects without naming its worker.
+POLL_WORKER = """CASE WHEN s.held_until > now() THEN
+    CASE WHEN split_part(s.poll_holder, '@', 1) = CAST(s.poll AS text) THEN split_part(s.poll_holder, '@', 2)
+    ELSE '' END END"""
+SOCKET_WORKER = "split_part(s.socket, '@', 2)"
+_WORKERS = f"{POLL_WORKER} AS poll_worker, {SOCKET_WORKER} AS socket_worker"
 
 # Early polls block a client by its key if it signs, otherwise by its address. A public key is no secret: a client that
 # registers the key of another one and polls with other evidence must not get that key blocked.
@@ -49,39 +55,34 @@ _CREATE = Statement(
     RETURNING CAST(floor(extract(epoch FROM created)) AS bigint)"""
 )
 _CLOSE = Statement(
-    f"""WITH closed AS ( -- the session, unless it had expired
-        UPDATE game_sessions SET state = :state,
-            status = CASE WHEN status IN ('pending', 'confirmed') THEN 'closed' ELSE status END
-        WHERE gsid = :gsid AND (ends > now() OR status NOT IN ('pending', 'confirmed')) RETURNING gsid
-    ) SELECT gsid, {NOTIFY_BOTH} FROM closed"""  # noqa: S608 - fixed texts
+    f"""UPDATE game_sessions s SET state = :state,
+        status = CASE WHEN status IN ('pending', 'confirmed') THEN 'closed' ELSE status END
+    WHERE gsid = :gsid AND (ends > now() OR status NOT IN ('pending', 'confirmed'))
+    RETURNING {_WORKERS}"""  # noqa: S608 - fixed texts
 )
 _CONFIRM = Statement(
-    f"""WITH confirmed AS ( -- the session, if it was pending and the user is valid
-        UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
-            valid_from = u.valid_from,
-            app_id = CASE WHEN s.app_id = 0 THEN :app_id ELSE s.app_id END,
-            gapp_id = CASE WHEN s.gapp_id = 0 THEN :gapp_id ELSE s.gapp_id END,
-            distr = CASE WHEN s.distr = '' THEN :distr ELSE s.distr END,
-            with_meta = s.with_meta OR (:meta AND NOT s.meta_given),
-            bound_apps = CASE WHEN :app_id > 0 OR :gapp_id > 0 THEN ARRAY[s.app_id, s.gapp_id] END
-        FROM users u
-        WHERE s.gsid = :gsid AND s.status = 'pending' AND s.ends > now()
-            AND u.user_id = :user_id AND u.valid_from = :valid_from AND NOT u.disabled
-        RETURNING s.gsid
-    ) SELECT gsid, {NOTIFY_BOTH} FROM confirmed"""  # noqa: S608 - fixed texts
+    f"""UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
+        valid_from = u.valid_from,
+        app_id = CASE WHEN s.app_id = 0 THEN :app_id ELSE s.app_id END,
+        gapp_id = CASE WHEN s.gapp_id = 0 THEN :gapp_id ELSE s.gapp_id END,
+        distr = CASE WHEN s.distr = '' THEN :distr ELSE s.distr END,
+        with_meta = s.with_meta OR (:meta AND NOT s.meta_given),
+        bound_apps = CASE WHEN :app_id > 0 OR :gapp_id > 0 THEN ARRAY[s.app_id, s.gapp_id] END
+    FROM users u
+    WHERE s.gsid = :gsid AND s.status = 'pending' AND s.ends > now()
+        AND u.user_id = :user_id AND u.valid_from = :valid_from AND NOT u.disabled
+    RETURNING {_WORKERS}"""  # noqa: S608 - fixed texts
 )
 _DENY = Statement(
-    f"""WITH denied AS ( -- the session, if it was pending
-        UPDATE game_sessions SET status = 'denied', stage = 'denied'
-        WHERE gsid = :gsid AND status = 'pending' AND ends > now() RETURNING gsid
-    ) SELECT gsid, {NOTIFY_BOTH} FROM denied"""  # noqa: S608 - fixed texts
+    f"""UPDATE game_sessions s SET status = 'denied', stage = 'denied'
+    WHERE gsid = :gsid AND status = 'pending' AND ends > now()
+    RETURNING {_WORKERS}"""  # noqa: S608 - fixed texts
 )
 _SET_STAGE = Statement(
-    f"""WITH updated AS ( -- the session, if the stage is new
-        UPDATE game_sessions SET stage = :stage
-        WHERE gsid = :gsid AND status = 'pending' AND ends > now() AND stage <> :stage
-            AND (:stage <> 'opened' OR stage = '') RETURNING gsid
-    ) SELECT gsid, {NOTIFY_SOCKET} FROM updated"""  # noqa: S608 - fixed texts
+    f"""UPDATE game_sessions s SET stage = :stage
+    WHERE gsid = :gsid AND status = 'pending' AND ends > now() AND stage <> :stage
+        AND (:stage <> 'opened' OR stage = '')
+    RETURNING NULL AS poll_worker, {SOCKET_WORKER} AS socket_worker"""  # noqa: S608 - fixed texts
 )
 _READ_FOR_PAGE = Statement(
     f"""SELECT {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, s.user_id,
@@ -112,8 +113,9 @@ class SessionOnPage:
 
 
 class GameSessionStore:
-    def __init__(self, database: Database, ttl_s: int, max_s: int) -> None:
+    def __init__(self, database: Database, bus: Bus, ttl_s: int, max_s: int) -> None:
         self._database = database
+        self._bus = bus
         self._ttl_s = ttl_s
         self._max_s = max_s
         self._find = Batch(database, _FIND)
@@ -165,16 +167,16 @@ class GameSessionStore:
 
     async def close(self, gsid: str, state: str) -> bool:
         """Ends the session; a delivered one stays delivered. Returns False, and does nothing, if it has expired."""
-        return await self._database.value(_CLOSE, gsid=gsid, state=state) is not None
+        return await self._change(_CLOSE, gsid, state=state)
 
     async def confirm(self, gsid: str, user: User, values: LinkValues = NO_VALUES) -> bool:
         """Confirms the session for the user and fills its empty fields with the link's values.
 
         Returns False if the session is no longer pending or the user is no longer valid.
         """
-        confirmed = await self._database.value(
+        return await self._change(
             _CONFIRM,
-            gsid=gsid,
+            gsid,
             user_id=user.user_id,
             valid_from=user.valid_from,
             app_id=values.app_id,
@@ -182,12 +184,20 @@ class GameSessionStore:
             distr=values.distr,
             meta=values.meta,
         )
-        return confirmed is not None
 
     async def deny(self, gsid: str) -> bool:
         """Returns False if the session is no longer pending."""
-        return await self._database.value(_DENY, gsid=gsid) is not None
+        return await self._change(_DENY, gsid)
 
     async def set_stage(self, gsid: str, stage: str) -> None:
         """Stores the progress of the browser, which the game can display."""
-        await self._database.value(_SET_STAGE, gsid=gsid, stage=stage)
+        await self._change(_SET_STAGE, gsid, stage=stage)
+
+    async def _change(self, statement: Statement, gsid: str, **values: Any) -> bool:
+        """Runs the statement and then wakes the session's poll and socket. Returns whether it changed the session."""
+        row = await self._database.row(statement, gsid=gsid, **values)
+        if row is None:
+            return False
+        publish_poll(self._bus, gsid, row["poll_worker"])
+        publish_socket(self._bus, gsid, row["socket_worker"])
+        return True

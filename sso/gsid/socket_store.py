@@ -4,19 +4,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sso.bus.bus import Bus
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.model import CONFIRMED, PENDING, SessionSnapshot
-from sso.gsid.session_store import NOTIFY_POLL, NOTIFY_SOCKET, SNAPSHOT_COLUMNS
+from sso.gsid.session_store import POLL_WORKER, SNAPSHOT_COLUMNS, SOCKET_WORKER
+from sso.gsid.topics import publish_poll, publish_socket
 
 _ATTACH = Statement(
-    f"""WITH attached AS ( -- the session, unless it has ended
-        UPDATE game_sessions s SET socket = :socket, last_seen = now()
-        WHERE s.gsid = :gsid AND s.ends > now() AND s.status IN ('pending', 'confirmed')
-        RETURNING s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
-    ) SELECT *, {NOTIFY_SOCKET} FROM attached"""  # noqa: S608 - fixed texts
+    f"""WITH previous AS ( -- the session, unless it has ended
+        SELECT s.gsid, {SOCKET_WORKER} AS worker FROM game_sessions s
+        WHERE s.gsid = :gsid AND s.ends > now() AND s.status IN ('pending', 'confirmed') FOR UPDATE
+    )
+    UPDATE game_sessions s SET socket = :socket, last_seen = now() FROM previous WHERE s.gsid = previous.gsid
+    RETURNING s.stage, s.socket, {SNAPSHOT_COLUMNS}, previous.worker AS previous_worker"""  # noqa: S608 - fixed texts
 )
 _READ = BatchStatement(
     f"""SELECT item.n, s.stage, s.socket, {SNAPSHOT_COLUMNS}
@@ -40,10 +43,9 @@ _HEARTBEAT = Statement(
     FROM locked WHERE is_current IS NOT TRUE"""  # noqa: S608 - fixed texts
 )
 _CANCEL = Statement(
-    f"""WITH cancelled AS ( -- the session, if this is its current socket
-        UPDATE game_sessions SET socket = NULL, cancels = cancels + 1
-        WHERE gsid = :gsid AND socket = :socket RETURNING gsid
-    ) SELECT gsid, {NOTIFY_POLL} FROM cancelled"""  # noqa: S608 - fixed texts
+    f"""UPDATE game_sessions s SET socket = NULL, cancels = cancels + 1
+    WHERE gsid = :gsid AND socket = :socket
+    RETURNING {POLL_WORKER} AS poll_worker"""  # noqa: S608 - fixed texts
 )
 
 
@@ -65,17 +67,21 @@ class SocketSession:
 
 
 class SocketStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, bus: Bus) -> None:
         self._database = database
+        self._bus = bus
         self._read = Batch(database, _READ)
 
     async def attach(self, gsid: str, socket_id: str) -> SocketSession | None:
-        """Makes this the session's current socket and notifies the previous one.
+        """Makes this the session's current socket and wakes the previous one.
 
         Returns None if the session does not exist or has ended.
         """
         row = await self._database.row(_ATTACH, gsid=gsid, socket=socket_id)
-        return SocketSession.from_row(row) if row else None
+        if row is None:
+            return None
+        publish_socket(self._bus, gsid, row["previous_worker"])
+        return SocketSession.from_row(row)
 
     async def read(self, gsid: str) -> SocketSession | None:
         """Returns None if the session does not exist."""
@@ -95,4 +101,4 @@ class SocketStore:
 
         Does nothing if another socket has replaced it.
         """
-        await self._database.value(_CANCEL, gsid=gsid, socket=socket_id)
+        publish_poll(self._bus, gsid, await self._database.value(_CANCEL, gsid=gsid, socket=socket_id))

@@ -1,6 +1,5 @@
 """The WebSocket of a game session: heartbeats, the stages of the login, and a close event with a reason (§6)."""
 
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -9,12 +8,24 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
+from sso.bus.subscriptions import Rescans
 from sso.core.errors import ServerBusy
 from sso.core.rate_window import RateWindow
+from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.session_request import RepeatedEvidence, parse_session_request
-from sso.gsid.socket_registry import FAILED, FLOOD, NOT_FOUND, TOO_LARGE, UNBOUND, SocketClient, SocketClose
+from sso.gsid.socket_registry import (
+    FAILED,
+    FLOOD,
+    NOT_FOUND,
+    TOO_LARGE,
+    UNBOUND,
+    SocketClient,
+    SocketClose,
+    new_socket_id,
+)
+from sso.gsid.topics import socket_topic
 from sso.gsid.wiring import GameLogin
 from sso.web.request import UnknownClient, client_address
 from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left
@@ -29,16 +40,17 @@ def game_sockets(game: GameLogin) -> Blueprint:
     @routes.websocket("/ws/gameSession/refresh/<gsid>")
     async def refresh(gsid: str) -> None:
         await websocket.accept()
-        with SocketClient(gsid) as client, game.notifications.subscribe(f"socket:{gsid}", rescans=False) as signals:
+        signals_of_session = game.bus.subscribe(socket_topic(gsid), Rescans.NEVER)
+        with SocketClient(gsid, new_socket_id(game.bus.worker)) as client, signals_of_session as signals:
             try:
                 if refusal := await attach(client):
-                    await send(client, refusal)
+                    await send(client, refusal, game.clock)
                     return
                 with game.socket_registry.registered(client):
                     await serve(client, signals)
             except Exception:  # otherwise the client would see a normal close
                 log.exception("gsid.socket_failed", gsid=gsid)
-                await send(client, SocketClose(FAILED, "server error"))
+                await send(client, SocketClose(FAILED, "server error"), game.clock)
 
     async def attach(client: SocketClient) -> SocketClose | None:
         """Authenticates the client and attaches it to its session. Returns the close event if it is refused."""
@@ -76,7 +88,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 nursery.start_soon(discard_messages, client)
                 nursery.start_soon(follow_session, client, signals)
                 async for event in client.events:
-                    await send(client, event)
+                    await send(client, event, game.clock)
                     if isinstance(event, SocketClose):
                         break
                 nursery.cancel_scope.cancel()
@@ -105,10 +117,10 @@ async def discard_messages(client: SocketClient) -> None:
             client.send(SocketClose(FLOOD, "too many messages"))
 
 
-async def send(client: SocketClient, event: dict[str, Any] | SocketClose) -> None:
+async def send(client: SocketClient, event: dict[str, Any] | SocketClose, clock: DatabaseClock) -> None:
     if isinstance(event, SocketClose):
         body = {"event": "close", "status": "ERROR" if event.error else "OK", "error": event.error, "gsid": client.gsid}
-        await websocket.send(orjson.dumps({**body, "ts": int(time.time())}).decode())
+        await websocket.send(orjson.dumps({**body, "ts": int(clock.now())}).decode())
         await websocket.close(event.code)
     else:
         await websocket.send(orjson.dumps(event).decode())

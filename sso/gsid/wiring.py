@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.ports import ApplicationDirectory
+from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.net import Network
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.db.clock import DatabaseClock
 from sso.db.database import Database
-from sso.db.notifications import Notifications
 from sso.gsid.backpressure import Backpressure
 from sso.gsid.confirm import Confirmation
 from sso.gsid.held_polls import HeldPolls
@@ -29,7 +30,8 @@ BASE = "/proxy/api/gameSession"
 @dataclass(frozen=True)
 class GameLogin:
     applications: ApplicationDirectory
-    notifications: Notifications
+    bus: Bus
+    clock: DatabaseClock
     sessions: GameSessionStore
     socket_store: SocketStore
     rate_limiter: GameRateLimiter
@@ -55,26 +57,27 @@ class GameLogin:
 def build(
     settings: Settings,
     database: Database,
-    notifications: Notifications,
+    bus: Bus,
     authentication_data: AuthenticationDataIssuer,
     applications: ApplicationDirectory,
     verifications: SignatureVerificationPool,
 ) -> GameLogin:
-    sessions = GameSessionStore(database, settings.gsid_ttl_s, settings.gsid_max_s)
-    poll_store = PollStore(database, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
+    sessions = GameSessionStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s)
+    poll_store = PollStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
     rate_limiter = GameRateLimiter(
         database, GameRateLimits(settings.rate_getgsid, settings.poll_strikes, settings.poll_block_s)
     )
     violations = Violations(database, rate_limiter, settings.poll_block_s)
     location_url = f"{settings.base_url}{BASE}/getGsidResult?Location="
     authenticator = SessionAuthenticator(sessions, applications, violations, verifications, location_url)
-    held_polls = HeldPolls(poll_store, notifications)
+    held_polls = HeldPolls(poll_store, bus)
     backpressure = Backpressure(settings.poll_delay_s)
-    socket_store = SocketStore(database)
+    socket_store = SocketStore(database, bus)
     confirmation = Confirmation(sessions, applications, game_admin=settings.gsid_admin == "allow")
     return GameLogin(
         applications=applications,
-        notifications=notifications,
+        bus=bus,
+        clock=database.clock,
         sessions=sessions,
         socket_store=socket_store,
         rate_limiter=rate_limiter,
@@ -84,7 +87,7 @@ def build(
         polls=PollHandler(
             poll_store,
             authentication_data,
-            notifications,
+            bus,
             held_polls,
             rate_limiter,
             authenticator,

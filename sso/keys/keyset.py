@@ -12,12 +12,12 @@ import orjson
 import structlog
 import trio
 
+from sso.bus.bus import Bus
 from sso.core import keys as key_material
 from sso.core.encryption import EncryptionError, Keyring
 from sso.core.jwt import Signer
 from sso.core.keys import PublicKey
 from sso.db.errors import DatabaseError
-from sso.db.notifications import Notifications
 from sso.keys.store import TOPIC, KeyStore, StoredKey, purpose
 
 log = structlog.get_logger()
@@ -98,11 +98,9 @@ class KeySet:
         jwk = key_material.public_jwk(public, stored.kid)
         return _LoadedKey(signer, public, stored.public_pem, stored.side, starts_at, jwk)
 
-    async def run(
-        self, notifications: Notifications, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Reloads the keys when they change and every few seconds. A failed reload keeps the keys in memory."""
-        with notifications.subscribe(TOPIC) as signals:
+        with bus.subscribe(TOPIC) as signals:
             await self.load()
             task_status.started()
             while True:

@@ -9,10 +9,10 @@ tokens of clients that chose another algorithm; each algorithm has a chain of it
 
 from collections.abc import Sequence
 
+from sso.bus.bus import Bus
 from sso.core import keys as key_material
 from sso.core.encryption import Keyring
 from sso.db.database import Database
-from sso.db.notifications import notify
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.keys.store import PUBLISHED, TOPIC, purpose
@@ -47,22 +47,27 @@ class LastKey(Exception):
 
 
 class KeyRotation:
-    def __init__(self, database: Database, keyring: Keyring) -> None:
+    def __init__(self, database: Database, bus: Bus, keyring: Keyring) -> None:
         self._database = database
+        self._bus = bus
         self._keyring = keyring
 
     async def ensure_signing_keys(self, algorithm: str, *, sides: Sequence[str] = ()) -> None:
         """Creates the main key, and a side key for each algorithm of ``sides``, if missing. May run concurrently."""
 
-        async def work(tx: Transaction) -> None:
+        async def work(tx: Transaction) -> bool:
+            added = False
             await tx.value(_LOCK)
             # If the service is already running, its processes must load a new key before it signs.
             delay = float(LEAD_S) if await tx.value(_COUNT_SIGNERS, side=False, algorithm=algorithm) else 0.0
             for name, side in ((algorithm, False), *((name, True) for name in sides)):
                 if not await tx.value(_COUNT_SIGNERS, side=side, algorithm=name):
                     await self._add(tx, name, side=side, delay=delay)
+                    added = True
+            return added
 
-        await self._database.transaction(work)
+        if await self._database.transaction(work):
+            self._bus.publish(TOPIC)
 
     async def rotate(self, algorithm: str, longest_token_s: int, *, side: bool = False) -> str:
         """Adds a key that signs after LEAD_S seconds and returns its id.
@@ -80,7 +85,9 @@ class KeyRotation:
             await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
             return kid
 
-        return await self._database.transaction(work)
+        kid = await self._database.transaction(work)
+        self._bus.publish(TOPIC)
+        return kid
 
     async def retire(self, kid: str) -> bool:
         """Retires a key at once: tokens that it signed are rejected. Returns False if there is no such key in use."""
@@ -91,11 +98,12 @@ class KeyRotation:
                 return False
             if not await tx.value(_COUNT_OTHER_SIGNERS, kid=kid):
                 raise LastKey(kid)
-            is_retired = await tx.value(_RETIRE, kid=kid) is not None
-            await notify(tx, TOPIC)
-            return is_retired
+            return await tx.value(_RETIRE, kid=kid) is not None
 
-        return await self._database.transaction(work)
+        is_retired = await self._database.transaction(work)
+        if is_retired:
+            self._bus.publish(TOPIC)
+        return is_retired
 
     async def _add(self, tx: Transaction, algorithm: str, *, side: bool, delay: float) -> str:
         private = key_material.GENERATE[algorithm]()
@@ -110,5 +118,4 @@ class KeyRotation:
             private_sealed=self._keyring.encrypt(purpose(kid), key_material.private_pem(private)),
             delay=delay,
         )
-        await notify(tx, TOPIC)
         return kid

@@ -8,7 +8,7 @@ from sso.core.encryption import column_purpose
 from sso.db.database import Database
 from sso.db.statement import Statement
 
-TOPIC = "keys"  # the notification that the keys have changed
+TOPIC = "keys"  # published when the keys have changed
 
 _SELECT = """SELECT kid, algorithm, side, public_pem, private_sealed, created, signs_from, published_until, retired,
     CAST(EXTRACT(EPOCH FROM signs_from - now()) AS float) AS starts_in,

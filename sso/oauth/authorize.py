@@ -1,9 +1,10 @@
 """GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from sso.accounts.sessions import Session
+from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization_request import Parameters, validate
 from sso.oauth.authorization_store import AuthorizationStore
@@ -42,11 +43,18 @@ Outcome = RedirectTo | ShowSignIn | AskConsent
 
 class Authorize:
     def __init__(
-        self, clients: ClientStore, authorizations: AuthorizationStore, token_issuer: TokenIssuer, *, allow_http: bool
+        self,
+        clients: ClientStore,
+        authorizations: AuthorizationStore,
+        token_issuer: TokenIssuer,
+        clock: DatabaseClock,
+        *,
+        allow_http: bool,
     ) -> None:
         self._clients = clients
         self._authorizations = authorizations
         self._token_issuer = token_issuer
+        self._clock = clock
         self._allow_http = allow_http
 
     async def find_client(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
@@ -82,7 +90,7 @@ class Authorize:
     async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
         """Starts the authorization. Raises AuthorizationError if prompt=none forbids a page that is needed."""
         no_prompt = "none" in request.prompts
-        if session is None or not _satisfies(session, request, datetime.now(UTC)):
+        if session is None or not _satisfies(session, request, self._clock.utc()):
             if no_prompt:
                 raise AuthorizationError("login_required", "the user must sign in")
             return ShowSignIn(await self._authorizations.save(request))

@@ -3,13 +3,13 @@
 These are endpoints of their own (§4.2), not a grant type of the token endpoint.
 """
 
-import time
 from typing import Any
 
 from sso.accounts.user_jwt import ExchangeSource, UserJwts
 from sso.core.ids import digest
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
+from sso.db.clock import DatabaseClock
 from sso.oauth.errors import InvalidAccessToken
 from sso.oauth.token_store import TokenStore
 from sso.oauth.tokens import TokenIssuer
@@ -17,11 +17,19 @@ from sso.oauth.userinfo import require_access_token
 
 
 class TokenExchange:
-    def __init__(self, token_store: TokenStore, token_issuer: TokenIssuer, jwts: UserJwts, id_token_s: int) -> None:
+    def __init__(
+        self,
+        token_store: TokenStore,
+        token_issuer: TokenIssuer,
+        jwts: UserJwts,
+        id_token_s: int,
+        clock: DatabaseClock,
+    ) -> None:
         self._token_store = token_store
         self._token_issuer = token_issuer
         self._jwts = jwts
         self._id_token_s = id_token_s
+        self._clock = clock
 
     async def to_id_token(self, user_jwt: str, address: Address, factor: str | None) -> dict[str, Any]:
         """Returns an ID token that expires no later than the user JWT. No endpoint of this service accepts it."""
@@ -29,7 +37,7 @@ class TokenExchange:
             caller = await self._jwts.verify(user_jwt, address, factor=factor, exchanged=True)
         except InvalidToken:
             raise InvalidAccessToken from None
-        now = int(time.time())
+        now = int(self._clock.now())
         exp = min(now + self._id_token_s, caller.claims["exp"])
         id_token = self._token_issuer.exchanged_id_token(caller.user.user_id, now, exp)
         return {"id_token": id_token, "expires_in": exp - now}

@@ -1,10 +1,10 @@
 """Creates ID tokens and refresh tokens (§2.1), and reads those that clients send back."""
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 from sso.core.jwt import InvalidToken, Verifier
+from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
 from sso.oauth.model import IssuedTokens
@@ -30,11 +30,14 @@ class IdTokenHint:
 
 
 class TokenIssuer:
-    def __init__(self, keys: KeySet, signing_pool: SigningPool, issuer: str, id_token_s: int) -> None:
+    def __init__(
+        self, keys: KeySet, signing_pool: SigningPool, issuer: str, id_token_s: int, clock: DatabaseClock
+    ) -> None:
         self._keys = keys
         self._signing_pool = signing_pool
         self._issuer = issuer
         self._id_token_s = id_token_s
+        self._clock = clock
         self._refresh_verifier = Verifier(typ=REFRESH_TOKEN, issuer=issuer)
         self._id_verifier = Verifier(typ=ID_TOKEN, issuer=issuer)
 
@@ -98,7 +101,7 @@ class TokenIssuer:
         """Returns None unless this service signed the token. The database checks the expiry, by its own clock."""
         try:
             claims = self._refresh_verifier.verify_own(
-                token, self._keys.find_signer, time.time(), expired_for=MAX_EXPIRED_S
+                token, self._keys.find_signer, self._clock.now(), expired_for=MAX_EXPIRED_S
             )
             grant_id, _, token_id = claims["jti"].partition(".")
             return PresentedRefreshToken(claims["azp"], grant_id, token_id)
@@ -111,7 +114,7 @@ class TokenIssuer:
         Returns None unless this service issued the token to a client.
         """
         try:
-            claims = self._id_verifier.verify(token, self._keys.find, time.time(), expired_for=MAX_EXPIRED_S)
+            claims = self._id_verifier.verify(token, self._keys.find, self._clock.now(), expired_for=MAX_EXPIRED_S)
             if claims["azp"] == self._issuer:
                 return None
             return IdTokenHint(claims["sub"], claims["azp"])

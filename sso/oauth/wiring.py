@@ -54,9 +54,9 @@ def build_oauth(
     clients = ClientStore(database, keyring)
     client_cache = ClientCache(clients, allow_http=allow_http)
     signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
-    token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s)
+    token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s, database.clock)
     authorizations = AuthorizationStore(database, settings.oauth_session_s, allow_http=allow_http)
-    authorize = Authorize(clients, authorizations, token_issuer, allow_http=allow_http)
+    authorize = Authorize(clients, authorizations, token_issuer, database.clock, allow_http=allow_http)
     return OAuth(
         clients=clients,
         token_store=token_store,
@@ -68,7 +68,7 @@ def build_oauth(
             RefreshTokenGrant(client_cache, token_store, token_issuer),
         ),
         revocation=Revocation(clients, token_store, token_issuer),
-        token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s),
+        token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
     )

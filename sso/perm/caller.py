@@ -4,7 +4,6 @@ At some endpoints a service JWT or an access key replaces the factor. Headers ta
 ``factor`` and ``service_jwt`` of the body, which are deprecated and still work.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from sso.accounts.user_jwt import UserJwts, has_factor, is_from_game
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
 from sso.core.net import Address
+from sso.db.clock import DatabaseClock
 from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
@@ -79,10 +79,13 @@ class Caller:
 
 
 class CallerAuthenticator:
-    def __init__(self, jwts: UserJwts, service_jwts: ServiceJwts, keys: AccessKeys, *, game_admin: bool) -> None:
+    def __init__(
+        self, jwts: UserJwts, service_jwts: ServiceJwts, keys: AccessKeys, clock: DatabaseClock, *, game_admin: bool
+    ) -> None:
         self._jwts = jwts
         self._service_jwts = service_jwts
         self._keys = keys
+        self._clock = clock
         self._game_admin = game_admin
 
     async def authenticate(
@@ -93,7 +96,7 @@ class CallerAuthenticator:
         At meta/data, the user JWT may have expired if the request has a service JWT, or if it is a get with an access
         key. A get of roles needs no user JWT at all then.
         """
-        now = int(time.time())
+        now = int(self._clock.now())
         service_id = await self._service_id(credentials)
         key = await self._access_key(credentials) if rule.subject is Subject.USER_DATA else None
         is_access_key_get = key is not None and fields.get("action") == "get"

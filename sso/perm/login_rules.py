@@ -1,7 +1,5 @@
 """The rules of applications for logins: which users may log in, with which permissions, and which servers may ask."""
 
-import time
-
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.core.encryption import Keyring
@@ -66,7 +64,7 @@ class LoginRules:
         return await self._addresses.resolve(peer, claimed, signature, application_ids)
 
     async def permissions(self, user: User, address: Address, application_ids: tuple[int, ...]) -> dict[str, list[str]]:
-        now = int(time.time())
+        now = int(self._database.clock.now())
         permissions: dict[str, list[str]] = {}
         for application_id in application_ids:
             loaded = await self._facts.load(user.user_id, application_id, address)
@@ -87,7 +85,7 @@ class LoginRules:
         """Administrators have the role root, a root rule, access to a project, or own secret data at an application."""
         central = await self._facts.load(user.user_id, CENTRAL_APPLICATION_ID, address)
         assert central is not None
-        rights = Rights(central.effective(int(time.time())))
+        rights = Rights(central.effective(int(self._database.clock.now())))
         if rights.is_root or rights.central.projects or any(map(rights.has_root_rule, ROOT_RULES)):
             return True
         return bool(await self._database.value(_HAS_SECRET_DATA, user_id=user.user_id))

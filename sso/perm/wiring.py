@@ -67,13 +67,13 @@ def build_permissions(
 ) -> Permissions:
     facts = FactsStore(database)
     access_keys = AccessKeys(database, keyring)
-    addresses = SignedAddresses(access_keys)
+    addresses = SignedAddresses(access_keys, database.clock)
     application_keys = ApplicationKeys(database, key_folder)
     service_jwts = ServiceJwts(database, application_keys, verifications, base_url)
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
         facts=facts,
-        callers=CallerAuthenticator(jwts, service_jwts, access_keys, game_admin=game_admin),
+        callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=game_admin),
         addresses=addresses,
         access_keys=access_keys,
         application_keys=application_keys,

@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from sso.metrics import forget_gauges_of_ended_workers
 from sso.serve.http1 import server
 from sso.serve.server_limits import ServerLimits
 
@@ -51,13 +52,17 @@ class MetricsApp:
                 await self._send(send, 200, await self._latest(), self._type)
 
     async def _latest(self) -> bytes:
-        from prometheus_client import generate_latest
-
         async with self._collecting:
             if trio.current_time() >= self._cached_until:
-                self._cached = await trio.to_thread.run_sync(generate_latest, self._registry)
+                self._cached = await trio.to_thread.run_sync(self._collect)
                 self._cached_until = trio.current_time() + CACHE_S
             return self._cached
+
+    def _collect(self) -> bytes:
+        from prometheus_client import generate_latest
+
+        forget_gauges_of_ended_workers()
+        return generate_latest(self._registry)
 
     async def _send(self, send: Any, status: int, data: bytes, content_type: bytes) -> None:
         headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(data))]

@@ -4,7 +4,7 @@ import time
 from typing import Any, NamedTuple
 
 import structlog
-from quart import Response, g, has_request_context
+from quart import Request, Response, Websocket, g, has_request_context
 from quart.globals import _cv_app
 from quart.typing import ResponseTypes
 from quart_trio import QuartTrio
@@ -22,6 +22,7 @@ from sso.web.error_page import error_page
 from sso.web.forwarding_monitor import ForwardingMonitor
 from sso.web.request import current_request
 from sso.web.request_rules import RequestRules, check_path
+from sso.web.request_tracing import started_span
 from sso.web.response import reply
 from sso.web.security_headers import SecurityHeaders
 
@@ -41,23 +42,24 @@ class ErrorResponse(NamedTuple):
 class ResponseFinisher:
     """Completes the response to one request, now or, for a deferred response, after Quart's request has ended."""
 
-    __slots__ = ("_access_log", "_format", "_method", "_request_id", "_route", "_security", "_started")
+    __slots__ = ("_access_log", "_format", "_method", "_request_id", "_route", "_security", "_span", "_started")
 
     def __init__(self, security: SecurityHeaders, access_log: AccessLog) -> None:
         app_globals, request = _cv_app.get().g, current_request()
         self._security = security
         self._access_log = access_log
         self._method = request.method
-        self._route = request.url_rule.rule if request.url_rule else "-"
+        self._route = _route(request)
         self._format = error_format_for(request.path)
         self._request_id = app_globals.request_id
         self._started = app_globals.started
+        self._span = started_span(request.scope)
 
     def __call__(self, outcome: Response | Exception) -> Response:
         response = self._render(outcome) if isinstance(outcome, Exception) else outcome
         self._security.add(response.headers)
         response.headers.add("X-Request-Id", self._request_id)
-        self._access_log.record(self._method, self._route, response.status_code, self._started)
+        self._access_log.record(self._method, self._route, response.status_code, self._started, self._span)
         return response
 
     def _render(self, error: Exception) -> Response:
@@ -93,6 +95,8 @@ class Middleware:
         app_globals.request_id = record_id()
         current_request_id.set(app_globals.request_id)
         request = current_request()
+        if (tracing := self._access_log.tracing) is not None:
+            tracing.start(request.scope, _route(request), app_globals.request_id)
         self._forwarding.observe(request.scope)
         if error := self._rules.violation(request.scope):
             raise error
@@ -135,7 +139,7 @@ def to_error_response(error: Exception) -> ErrorResponse:
         case InvalidBody():
             return ErrorResponse(error.status, "invalid_request", str(error), {}, {})
         case DatabaseError():
-            log.warning("request.database_unavailable", error=type(error).__name__, reason=str(error))
+            log.warning("request.database_failed", error=type(error).__name__, reason=str(error))
             message = "the service is not available for a moment, try again"
             return ErrorResponse(503, "temporarily_unavailable", message, {"Retry-After": "1"}, {})
         case HTTPException():
@@ -149,6 +153,10 @@ def to_error_response(error: Exception) -> ErrorResponse:
 def render_error(error: ErrorResponse, error_format: ErrorFormat) -> Response:
     """Renders an error as JSON."""
     return reply(error_body(error_format, error.code, error.message, error.extra), error.status, error.headers)
+
+
+def _route(request: Request | Websocket) -> str:
+    return request.url_rule.rule if request.url_rule else "-"
 
 
 def _kept_headers(error: HTTPException) -> dict[str, str]:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sso.core.ids import record_id
+from sso.log import current_request_id
 from sso.web.access_log import AccessLog
 from sso.web.client_connection import SharedHeaders, send_response
+from sso.web.request_tracing import started_span
 
 _METHODS = frozenset({"GET", "HEAD"})
 
@@ -43,13 +45,16 @@ class StaticResponse:
 
     async def respond(self, scope: Any, send: Callable[[Any], Any]) -> None:
         started = time.perf_counter()
+        request_id = record_id()
+        if (tracing := self._access_log.tracing) is not None:
+            tracing.start(scope, self._route, request_id)
+        current_request_id.set(request_id)
         data = self._current()
         if data is not self._data:
             self._prepare(data)
         is_current = any(name == b"if-none-match" and self._matches_etag(value) for name, value in scope["headers"])
         status, headers = (304, self._not_modified_headers) if is_current else (200, self._full_headers)
-        request_id = record_id()
-        self._access_log.record(scope["method"], self._route, status, started, request=request_id)
+        self._access_log.record(scope["method"], self._route, status, started, started_span(scope))
         own_headers = [(b"x-request-id", request_id.encode())]
         await send_response(scope, send, status, own_headers, b"" if is_current else data, headers)
 

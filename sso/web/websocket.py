@@ -8,12 +8,16 @@ from typing import Any
 from quart import websocket
 from quart_trio.asgi import TrioASGIWebsocketConnection
 
+from sso.web.request_tracing import started_span
+
 CLIENT_LEFT = "sso.client_left"  # a key in the extensions of the ASGI scope
 CLIENT_FLOODED = "sso.client_flooded"  # likewise, set by the server
 MAX_MESSAGE_BYTES = 4096  # of all fragments together
 
 
 class WebSocketConnection(TrioASGIWebsocketConnection):
+    close_code: int | None = None  # of the server; hypercorn does not pass on that of the client
+
     async def __call__(self, receive: Any, send: Any) -> None:
         async def receive_and_record() -> Any:
             message = await receive()
@@ -21,7 +25,16 @@ class WebSocketConnection(TrioASGIWebsocketConnection):
                 self.scope["extensions"][CLIENT_LEFT] = {}
             return message
 
-        await super().__call__(receive_and_record, send)
+        async def send_and_record(message: Any) -> None:
+            if message["type"] == "websocket.close":
+                self.close_code = message.get("code", 1000)
+            await send(message)
+
+        try:
+            await super().__call__(receive_and_record, send_and_record)
+        finally:
+            if span := started_span(self.scope):
+                span.closed(self.close_code)  # has no effect if the socket was refused
 
 
 def client_has_left() -> bool:

@@ -5,7 +5,6 @@ More than 300 lines, because each rule of the verification has its test here.
 
 import json
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import jwt as pyjwt
@@ -19,6 +18,7 @@ from sso.accounts.users import revoke_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
 from sso.core.net import parse_address
+from sso.db.clock import steady_time
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.services import Services
@@ -66,8 +66,9 @@ async def reloaded(services: Services, user: User) -> User:
     return current
 
 
-def set_time(monkeypatch: pytest.MonkeyPatch, moment: float) -> None:
-    monkeypatch.setattr("sso.accounts.user_jwt.time", SimpleNamespace(time=lambda: moment))
+def set_time(services: Services, moment: float) -> None:
+    now = steady_time()
+    services.database.clock.record(now, moment, now)
 
 
 async def test_verified_jwt_returns_its_user(services: Services) -> None:
@@ -149,9 +150,7 @@ async def test_derived_jwt_works_only_from_addresses_of_its_source(
     assert claims.get("ips") == allowed
 
 
-async def test_expired_for_does_not_extend_the_inherited_end(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_expired_for_does_not_extend_the_inherited_end(services: Services) -> None:
     user = await add_user(services)
     now = int(time.time())
     login_options = LoginOptions(address=HERE, factor="device")
@@ -159,7 +158,7 @@ async def test_expired_for_does_not_extend_the_inherited_end(
         user, login_options, "token", validated_at=LATE, inherited=InheritedLimits(ends=now + 300)
     )
     assert not await is_void(services, token, expired_for=30 * 86400)
-    set_time(monkeypatch, now + 301)
+    set_time(services, now + 301)
     assert await is_void(services, token, expired_for=30 * 86400)
 
 
@@ -228,9 +227,9 @@ async def test_each_of_several_revocations_within_a_second_voids_jwts(services: 
         assert [await is_void(services, token) for token in tokens] == [True] * (len(tokens) - 1) + [False]
 
 
-async def test_iat_before_valid_from_is_void(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_iat_before_valid_from_is_void(services: Services) -> None:
     user = await add_user(services)
-    set_time(monkeypatch, 1_800_000_000.9)
+    set_time(services, 1_800_000_000.9)
     token = issue(services, user)
     assert claims_of(token)["iat"] == 1_800_000_000
     await services.database.value(SET_VALID_FROM, user_id=user.user_id, moment=1_800_000_000)
@@ -256,20 +255,18 @@ async def test_end_sessions_and_apply_void_jwts(services: Services) -> None:
     assert await is_void(services, token)
 
 
-async def test_expired_jwt_is_rejected_unless_expired_for_allows_it(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_expired_jwt_is_rejected_unless_expired_for_allows_it(services: Services) -> None:
     user = await add_user(services)
     token = issue(services, user)
     end = claims_of(token)["exp"]
-    set_time(monkeypatch, end - 0.5)
+    set_time(services, end - 0.5)
     assert not await is_void(services, token)
-    set_time(monkeypatch, end)
+    set_time(services, end)
     assert await is_void(services, token)
     assert not await is_void(services, token, expired_for=30 * 86400)
-    set_time(monkeypatch, end + 30 * 86400 - 1)
+    set_time(services, end + 30 * 86400 - 1)
     assert not await is_void(services, token, expired_for=30 * 86400)
-    set_time(monkeypatch, end + 30 * 86400)
+    set_time(services, end + 30 * 86400)
     assert await is_void(services, token, expired_for=30 * 86400)
 
 
@@ -322,19 +319,17 @@ async def test_text_that_is_no_jwt_is_rejected(services: Services) -> None:
         assert await is_void(services, token)
 
 
-async def test_small_clock_difference_of_the_issuer_is_tolerated(
-    services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_small_clock_difference_of_the_issuer_is_tolerated(services: Services) -> None:
     """The clocks of two machines may differ by half a minute."""
     now = time.time()
     user = await add_user(services)
-    set_time(monkeypatch, now + 25)
+    set_time(services, now + 25)
     token = issue(services, user)
-    set_time(monkeypatch, now)
+    set_time(services, now)
     assert not await is_void(services, token)
-    set_time(monkeypatch, now + 40)
+    set_time(services, now + 40)
     ahead = issue(services, user)
-    set_time(monkeypatch, now)
+    set_time(services, now)
     assert await is_void(services, ahead)
 
 
@@ -345,10 +340,10 @@ async def login(services: Services, user: User) -> str:
 
 @pytest.mark.parametrize("ahead", [-20, 0, 20])
 async def test_jwt_of_a_process_with_a_wrong_clock_does_not_survive_a_password_change(
-    services: Services, monkeypatch: pytest.MonkeyPatch, ahead: int
+    services: Services, ahead: int
 ) -> None:
     user = await add_user(services)
-    set_time(monkeypatch, time.time() + ahead)
+    set_time(services, time.time() + ahead)
     token = await login(services, user)
     assert not await is_void(services, token)
     changed = await services.users.set_password(user.user_id, "hash")

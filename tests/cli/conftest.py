@@ -3,13 +3,16 @@
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
+import orjson
 import pytest
 
 from sso.cli import main
 from sso.core.encryption import MasterKey
 from tests.kit.postgres import Postgres
+from tests.state.studio import studio
 
 
 class CommandResult(NamedTuple):
@@ -40,6 +43,7 @@ def environment(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFact
     dsn = postgres_server.fresh()
     yield {
         "SSO_DATABASE_URL": dsn,
+        "SSO_SINGLE_NODE": "1",
         "SSO_DATA_DIR": str(folder),
         "SSO_SECRET_KEY": MasterKey.generate().text(),
         "SSO_ARGON2_TIME": "1",
@@ -65,3 +69,12 @@ def sso(
 
     yield run
     gc.enable()
+
+
+@pytest.fixture
+def applied(sso: Sso, tmp_path: Path) -> Sso:
+    """The command runner, with the studio document applied."""
+    file = tmp_path / "studio.json"
+    file.write_bytes(orjson.dumps(studio()))
+    sso("apply", str(file)).lines  # noqa: B018 - it must succeed
+    return sso

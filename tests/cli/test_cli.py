@@ -20,7 +20,7 @@ from sso.core.encryption import Keyring, MasterKey
 from sso.db.standalone import fetch_value
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, clean_environment
+from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
@@ -46,7 +46,7 @@ class Program:
     def __init__(self, folder: Path, dsn: str) -> None:
         self.folder = folder
         self.dsn = dsn
-        self.settings = QUICK | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
+        self.settings = QUICK | SINGLE_NODE | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
         (folder / "data").mkdir(mode=0o700)
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
@@ -206,8 +206,8 @@ def test_invalid_settings_are_reported_in_one_line(command: list[str], shared: P
 
 @pytest.mark.parametrize("command", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"]])
 def test_unreachable_database_is_reported_without_its_password(command: list[str], shared: Program) -> None:
-    result = shared(*command, SSO_DATABASE_URL=UNREACHABLE)
-    assert result.failed_with("the database cannot be reached", "SSO_DATABASE_URL")
+    result = shared(*command, SSO_DATABASE_URL=UNREACHABLE, SSO_START_WAIT_S="0")
+    assert result.failed_with("the database cannot be reached", "refuses connections", "SSO_DATABASE_URL")
     assert "hunter2" not in result.err
 
 

@@ -14,15 +14,10 @@ import pytest
 import sso.cli
 from tests.cli.test_cli import COMMANDS
 from tests.faults import open_folder
-from tests.kit.server import QUICK, clean_environment
+from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
 
 CREATE = {("serve",), ("apply",), ("migrate",), ("restore",), ("user", "add")}
-WITHOUT_DATA = {("play",), ("key", "master")}
-OTHERS = [
-    path
-    for path, command in COMMANDS.items()
-    if not isinstance(command, click.Group) and path not in CREATE | WITHOUT_DATA
-]
+OTHERS = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group) and path not in CREATE]
 
 
 class Result(NamedTuple):
@@ -37,7 +32,7 @@ def run(*arguments: str, **settings: str) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("SSO_")]:
             patch.delenv(name)
-        for name, value in (QUICK | settings).items():
+        for name, value in (QUICK | SINGLE_NODE | settings).items():
             patch.setenv(name, value)
         patch.setattr(sys, "argv", ["sso", *arguments])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
@@ -52,17 +47,8 @@ def run(*arguments: str, **settings: str) -> Result:
     return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
-def arguments_of(command: tuple[str, ...], folder: Path) -> list[str]:
-    """Returns the arguments that the command requires."""
-    pem = folder / "public.pem"
-    pem.write_text(PUBLIC_KEY)
-    special = {
-        ("app", "key", "add"): ["10", str(pem)],
-        ("backup",): [str(folder / "file.backup"), "--no-keys"],
-        ("client", "add"): ["shop", "--host", "shop.example.com"],
-    }
-    if command in special:
-        return special[command]
+def arguments_of(command: tuple[str, ...]) -> list[str]:
+    """Returns values for the arguments and options that the command requires."""
     arguments = []
     for parameter in COMMANDS[command].params:
         if isinstance(parameter, click.Argument) and parameter.required:
@@ -74,23 +60,42 @@ def arguments_of(command: tuple[str, ...], folder: Path) -> list[str]:
     return arguments
 
 
-PUBLIC_KEY = """-----BEGIN PUBLIC KEY-----
-MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
------END PUBLIC KEY-----
-"""
-
-
 @pytest.mark.parametrize("command", OTHERS, ids=" ".join)
-def test_command_reports_a_missing_data_directory_and_creates_none(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_command_does_not_create_a_data_directory(command: tuple[str, ...], tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "data"
-    result = run(*command, *arguments_of(command, tmp_path), SSO_DATA_DIR=str(missing))
-    assert result == (
+    run(*command, *arguments_of(command), SSO_DATA_DIR=str(missing))
+    assert not missing.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "app list",
+        "audit",
+        "backup file --no-keys",
+        "client add shop --host shop.example.com",
+        "client list",
+        "doctor",
+        "export",
+        "key list",
+        "key reseal",
+        "key rotate",
+        "perm list ann@example.com",
+        "project list",
+        "upgrade-db",
+        "user list",
+        "user set-password ann@example.com",
+        "why 10",
+    ],
+)
+def test_missing_data_directory_is_reported_with_its_setting(command: str, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    assert run(*command.split(), SSO_DATA_DIR=str(missing)) == (
         1,
         "",
         f"sso: there is no data directory at {missing}: set SSO_DATA_DIR to the data directory of the service, "
         "or create a new one with `sso serve`\n",
     )
-    assert not missing.parent.exists()
 
 
 def test_data_directory_without_a_database_is_reported_and_stays_empty(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_administration_by_games_is_reported_unless_denied(installed: Settings, 
     finding = findings(installed, dsn)["administration by games"]
     assert (finding.good, finding.warning) == (False, True)
     assert finding.advice.startswith("set SSO_GSID_ADMIN=deny")
-    denied = installed.model_copy(update={"gsid_admin": "deny"})
+    denied = replace(installed, gsid_admin="deny")
     assert findings(denied, dsn)["administration by games"].good
 
 

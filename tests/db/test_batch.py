@@ -29,9 +29,10 @@ class SleepingDatabase:
 
     def __init__(self) -> None:
         self.scheduler = BatchScheduler()
+        self.telemetry = None
         self.batches: list[list[float]] = []
 
-    async def run_sql(self, sql: str, columns: list[list[float]]) -> list[dict[str, int]]:
+    async def run_sql(self, sql: str, columns: list[list[float]], *_: object) -> list[dict[str, int]]:
         [seconds] = columns
         self.batches.append(seconds)
         await trio.sleep(max(seconds))

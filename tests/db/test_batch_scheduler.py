@@ -122,8 +122,9 @@ class QuickDatabase:
 
     def __init__(self, scheduler: BatchScheduler) -> None:
         self.scheduler = scheduler
+        self.telemetry = None
 
-    async def run_sql(self, sql: str, columns: list[list[int]]) -> list[dict[str, int]]:
+    async def run_sql(self, sql: str, columns: list[list[int]], *_: object) -> list[dict[str, int]]:
         await trio.sleep(SLOW_S / 3)
         return [{"n": number} for number, _ in enumerate(columns[0], 1)]
 

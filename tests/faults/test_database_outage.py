@@ -32,8 +32,8 @@ from tests.kit.server import Server, until
 REFUSED_S = 2.0
 RECOVERED_S = 5.0
 SCAN_S = 5.0  # interval of the regular scan of every worker
-SSO_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'sso'"
-LISTENERS = f"SELECT array_agg(pid ORDER BY pid) {SSO_CONNECTIONS} AND query ILIKE 'LISTEN%'"
+SSO_CONNECTIONS = "FROM pg_stat_activity WHERE application_name LIKE 'sso%'"
+LISTENERS = f"SELECT array_agg(pid ORDER BY pid) {SSO_CONNECTIONS} AND application_name = 'sso bus'"
 
 
 class Setup(NamedTuple):
@@ -76,14 +76,15 @@ def stop_and_restart_database(setup: Setup) -> None:
         gone = time.monotonic()
         load.wait_for(20, 503, since=gone)
         assert ask(server, "/healthz").status == 200
-        assert ask(server, "/readyz").status == 503
-        assert ask(server, "/readyz").retry_after.isdigit()
+        assert ask(server, "/readyz").status == 200  # no other node could serve instead
+        assert ask(server, "/readyz?database=1").status == 503
+        assert ask(server, "/readyz?database=1").retry_after.isdigit()
         assert ask(server, "/login").status == 200  # the form needs no database
         returns = time.monotonic()
         database.ensure()
         back = time.monotonic()
         load.wait_for(20, since=back)
-        assert until(lambda: ask(server, "/readyz").status == 200)  # on all workers
+        assert until(lambda: ask(server, "/readyz?database=1").status == 200)  # on all workers
         load.wait_for(50, since=time.monotonic())  # no further failures
     journal = load.journal
     refused = journal.answered(503)
@@ -209,7 +210,7 @@ def listeners(setup: Setup) -> set[int]:
 
 
 def new_listeners(setup: Setup) -> set[int]:
-    """Reopens the LISTEN connections of both workers and returns their pids; a new one is identified by its query."""
+    """Reopens the LISTEN connections of both workers and returns their pids."""
     old = set(sql(setup.dsn, f"SELECT array_agg(pid) {SSO_CONNECTIONS}"))
     sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {SSO_CONNECTIONS}")
     assert until(lambda: len(listeners(setup) - old) == 2)

@@ -36,7 +36,7 @@ POLLS_AT_STOP, SOCKETS_AT_STOP = (5000, 500) if LONG else (300, 30)
 HOLD_S = 120  # longer than any test: an answered poll has been woken
 SCAN_S = 5.0
 STOPPED_S = 10.0
-LISTENERS = "FROM pg_stat_activity WHERE application_name = 'sso' AND query ILIKE 'LISTEN%'"
+LISTENERS = "FROM pg_stat_activity WHERE application_name = 'sso bus'"
 POLLED = "SELECT count(*) FROM game_sessions WHERE poll > 0 AND gsid = ANY ($1)"
 pytestmark = pytest.mark.timeout(1200 if LONG else 180)
 
@@ -199,7 +199,7 @@ async def test_postgres_killed_during_deliveries_loses_no_login(setup: Setup, pl
         assert postmaster is not None
         kill([postmaster])
         await trio.to_thread.run_sync(lambda: until(lambda: not is_alive(postmaster)))
-        while (await ask_once(setup.server, "/readyz")).status != 503:  # noqa: ASYNC110 - there is no event to wait for
+        while (await ask_once(setup.server, "/readyz?database=1")).status != 503:  # noqa: ASYNC110 - it has no event
             await trio.sleep(0.05)
         await trio.to_thread.run_sync(setup.database.ensure)
 
@@ -241,14 +241,14 @@ async def test_regular_scan_compensates_for_a_silent_listen_connection(setup: Se
 
 def reopened_listeners(setup: Setup) -> list[int]:
     """Terminates all connections of the server. Returns the backend pids of its new LISTEN connections."""
-    connections = "FROM pg_stat_activity WHERE application_name = 'sso'"
+    connections = "FROM pg_stat_activity WHERE application_name LIKE 'sso%'"
     old = sql(setup.dsn, f"SELECT array_agg(pid) {connections}")
     sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {connections}")
     return new_listeners(setup, old)
 
 
 def new_listeners(setup: Setup, old: list[int]) -> list[int]:
-    """Waits for LISTEN connections of both workers. A new one is identified by its last statement."""
+    """Waits for new LISTEN connections of both workers."""
 
     def find() -> list[int] | None:
         pids = sorted(set(sql(setup.dsn, f"SELECT array_agg(pid) {LISTENERS}") or ()) - set(old))

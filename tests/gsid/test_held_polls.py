@@ -36,11 +36,11 @@ async def test_unreadable_session_does_not_keep_other_polls_from_being_woken(
         if len(woken) == 2:
             done.set()
 
-    monkeypatch.setattr(services.notifications, "signal", wake)
+    monkeypatch.setattr(services.bus, "signal", wake)
     with capture_logs() as logs, trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             await nursery.start(held_polls.run)
-            services.notifications.rescan()
+            services.bus.rescan()
             await done.wait()
             nursery.cancel_scope.cancel()
     assert set(woken) == {f"poll:{polls[2].gsid}", f"poll:{polls[4].gsid}"}

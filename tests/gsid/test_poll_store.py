@@ -14,7 +14,6 @@ from sso.accounts.model import LoginOptions, User
 from sso.core.keys import public_pem
 from sso.db.database import Database
 from sso.db.errors import Unavailable
-from sso.db.notifications import notify
 from sso.gsid.errors import Violation
 from sso.gsid.model import Cancelled, Claimed, Failed, LoginReady, NotClaimed, Poll, PollOutcome, Retry
 from sso.gsid.poll import AlreadyDelivered
@@ -36,9 +35,9 @@ async def user(services: Services) -> User:
 async def game(services: Services) -> AsyncIterator[GameLogin]:
     """Game login with its background tasks."""
     async with trio.open_nursery() as nursery:
-        await nursery.start(services.notifications.run)
+        await nursery.start(services.bus.run)
         await nursery.start(services.game_login.held_polls.run)
-        await services.notifications.connected.wait()
+        await services.bus.connected.wait()
         yield services.game_login
         nursery.cancel_scope.cancel()
 
@@ -61,8 +60,8 @@ async def start_poll(services: Services, gsid: str) -> Poll:
 
 async def until_notified(services: Services) -> None:
     """Returns when every notification that was sent before has arrived; they arrive in order."""
-    with services.notifications.subscribe("until notified") as signals, trio.fail_after(20):
-        await notify(services.database, "until notified")
+    with services.bus.subscribe("until notified") as signals, trio.fail_after(20):
+        await services.database.run_sql("SELECT pg_notify('sso', 'until notified')", [])
         await signals.receive()
 
 
@@ -250,7 +249,7 @@ async def test_uncertain_claim_is_found_by_the_same_poll(
         nursery.start_soon(one)
         await claims.failed.wait()
         assert outcomes == []
-        services.notifications.rescan()  # as after a lost connection and every few seconds
+        services.bus.rescan()  # as after a lost connection and every few seconds
     assert isinstance(outcomes[0], LoginReady)
     with pytest.raises(AlreadyDelivered):
         await result(game, gsid)

@@ -9,6 +9,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
+from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.gsid import socket_registry
 from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose, SocketRegistry
@@ -97,7 +98,7 @@ async def test_heartbeat_continues_when_clients_disconnect_meanwhile(
 
 async def test_unreadable_session_closes_only_its_own_socket(services: Services) -> None:
     registry = services.game_login.socket_registry
-    clients = [SocketClient(await new_session(services)) for _ in range(9)]
+    clients = [SocketClient(await new_session(services), record_id()) for _ in range(9)]
     for client in clients:
         await services.game_login.socket_store.attach(client.gsid, client.socket_id)
     await services.database.run_sql(_MAKE_UNREADABLE, [clients[4].gsid])

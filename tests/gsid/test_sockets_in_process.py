@@ -49,13 +49,13 @@ class InProcessServer:
 async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcessServer]:
     monkeypatch.setattr(hypercorn_connection, "PING_S", PING_S)
     listener = socket.create_server(("127.0.0.1", 0))
-    app = build_app(services, Health(), Metrics(enabled=False))
+    app = build_app(services, Health(), Metrics())
     stop, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
-        await nursery.start(services.notifications.run)
+        await nursery.start(services.bus.run)
         await nursery.start(services.game_login.held_polls.run)
         await nursery.start(services.game_login.socket_registry.run)
-        await services.notifications.connected.wait()
+        await services.bus.connected.wait()
         scope = trio.CancelScope()
 
         async def serve() -> None:

@@ -5,6 +5,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
+from sso.bus.wiring import build_bus
 from sso.core.encryption import EncryptionError, Keyring, MasterKey
 from sso.core.jwt import Verifier
 from sso.db.database import Database
@@ -30,7 +31,7 @@ async def test_tokens_of_every_algorithm_verify_with_the_published_set(
     database: Database, keyring: Keyring, algorithm: str
 ) -> None:
     keys = KeySet(KeyStore(database), keyring)
-    await KeyRotation(database, keyring).ensure_signing_keys(algorithm)
+    await KeyRotation(database, build_bus(database), keyring).ensure_signing_keys(algorithm)
     await keys.load()
     token = keys.signer().sign({"typ": "t", "iss": "i", "iat": 1000, "exp": 2000})
     assert Verifier("t", issuer="i").verify(token, keys.find, 1500)["kid"] == published(keys)[0]
@@ -59,7 +60,7 @@ async def test_private_key_is_encrypted_in_the_database(services: Services) -> N
 async def test_concurrent_starts_create_one_key(database: Database, keyring: Keyring) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(10):
-            nursery.start_soon(KeyRotation(database, keyring).ensure_signing_keys, "ES256")
+            nursery.start_soon(KeyRotation(database, build_bus(database), keyring).ensure_signing_keys, "ES256")
     assert await database.value(KEYS) == 1
 
 
@@ -84,11 +85,11 @@ async def test_key_past_its_publication_is_not_in_the_set(services: Services) ->
 async def test_running_key_set_reloads_after_a_notification(
     services: Services, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sso.db.notifications.RESCAN_S", 3600.0)  # without the periodic reload
+    monkeypatch.setattr("sso.bus.bus.RESCAN_S", 3600.0)  # without the periodic reload
     other = KeySet(services.key_store, services.keyring)
-    await nursery.start(services.notifications.run)
-    await services.notifications.connected.wait()
-    await nursery.start(other.run, services.notifications)
+    await nursery.start(services.bus.run)
+    await services.bus.connected.wait()
+    await nursery.start(other.run, services.bus)
     kid = await services.key_rotation.rotate("ES256", 3600)
     await until_true(lambda: other.find(kid) is not None)
 

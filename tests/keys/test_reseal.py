@@ -40,7 +40,9 @@ async def fill_users(services: Services) -> None:
 
 
 async def fill_outbox(services: Services) -> None:
-    await Outbox(services.keyring).put(services.database, "ann@example.com", "subject", "the code is 123456")
+    await Outbox(services.keyring, services.bus).put(
+        services.database, "ann@example.com", "subject", "the code is 123456"
+    )
 
 
 async def fill_signing_keys(services: Services) -> None:

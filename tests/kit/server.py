@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +23,8 @@ from sso.state.document import parse
 START_S = 30
 # The cheapest password hash and no limit of password checks, for tests of other things.
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8", "SSO_RATE_ACCOUNT": "0"}
+# The base URL has a port that is known after the start, and the master key is created in the data directory.
+SINGLE_NODE = {"SSO_SINGLE_NODE": "1"}
 _SSO = (sys.executable, "-m", "sso")
 _default_settings: dict[str, str] = {}
 
@@ -34,13 +36,14 @@ def set_default_settings(**settings: str) -> None:
 
 def clean_environment(**settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SSO_")}
-    return kept | _default_settings | settings
+    return kept | SINGLE_NODE | _default_settings | settings
 
 
 class Server:
-    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str], program: Sequence[str] = _SSO) -> None:
         self.folder = folder
-        self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **settings}
+        self._program = program
+        self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **SINGLE_NODE, **settings}
         self.base_url = ""
         self.process: subprocess.Popen[str] | None = None
         self._log: IO[str] | None = None
@@ -49,7 +52,7 @@ class Server:
         """Starts the server, with options of `sso serve`, and waits until it is ready."""
         self._log = (self.folder / "server.log").open("a")
         self.process = subprocess.Popen(
-            [*_SSO, "serve", *options],
+            [*self._program, "serve", *options],
             env=clean_environment(**self.settings),
             cwd=self.folder,
             stdout=subprocess.PIPE,
@@ -100,7 +103,7 @@ class Server:
     def sso(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Runs a command of the program with the same settings."""
         done = subprocess.run(
-            [*_SSO, *arguments],
+            [*self._program, *arguments],
             env=clean_environment(**self.settings),
             cwd=self.folder,
             input=stdin,

@@ -60,7 +60,7 @@ class Shop:
 
 @pytest.fixture
 async def shop(services: Services) -> Shop:
-    app = build_app(services, Health(), Metrics(False))
+    app = build_app(services, Health(), Metrics())
     return Shop(app.test_client(), services, services.database, await new_code(services), {})
 
 

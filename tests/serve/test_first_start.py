@@ -35,7 +35,7 @@ def test_printed_command_creates_the_first_administrator_and_is_not_printed_agai
         assert hint, text
         (opened,) = server.log_events("data_directory.opened")
         assert (opened["path"], opened["new"]) == (str(data), True)
-        (event,) = server.log_events("users.missing")
+        (event,) = server.log_events("administrator.needed")
         assert event["command"] == hint[1]
 
         other_terminal = {"PATH": os.environ["PATH"]}
@@ -49,7 +49,7 @@ def test_printed_command_creates_the_first_administrator_and_is_not_printed_agai
         server.start()
         assert output_of(server) == ""
         assert [event["new"] for event in server.log_events("data_directory.opened")] == [True, False]
-        assert len(server.log_events("users.missing")) == 1
+        assert len(server.log_events("administrator.needed")) == 1
 
 
 def test_hint_does_not_contain_the_database_url(postgres_server: Postgres, tmp_path: Path) -> None:
@@ -57,6 +57,6 @@ def test_hint_does_not_contain_the_database_url(postgres_server: Postgres, tmp_p
     server = Server(tmp_path, QUICK | {"SSO_DATABASE_URL": dsn})
     server.start()
     text = output_of(server)
-    assert "with the same SSO_DATABASE_URL" in text
+    assert "with the same SSO_* settings" in text
     assert dsn not in text
     postgres_server.drop(dsn)

@@ -1,5 +1,7 @@
 """The metrics listener: counts of all workers, and limits for its clients."""
 
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -7,8 +9,9 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
+from tests.kit.game import BASE, Game
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server, running, until
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +61,32 @@ def test_metrics_listener_has_a_limit_of_connections_per_address(metered: tuple[
     with ExitStack() as stack:
         others = [stack.enter_context(socket.create_connection((host, int(port)), timeout=10)) for _ in range(65)]
         assert others[-1].recv(100).startswith(b"HTTP/1.1 429 ")
+
+
+def gauge(bind: str, name: str) -> float | None:
+    lines = httpx.get(f"http://{bind}/metrics", timeout=10).text.splitlines()
+    values = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")]
+    return values[0] if values else None
+
+
+def test_gauges_are_the_sum_over_live_workers(metered: tuple[Server, str]) -> None:
+    server, bind = metered
+    assert until(lambda: gauge(bind, "sso_sockets") == 0)
+    assert until(lambda: gauge(bind, "sso_database_circuit_open") == 0)
+    with ExitStack() as stack:
+        for _ in range(3):
+            send_poll(stack, server)
+        assert until(lambda: gauge(bind, "sso_held_polls") == 3)
+        for pid in server.workers():
+            os.kill(pid, signal.SIGKILL)  # a killed worker leaves its gauges behind
+        assert until(lambda: gauge(bind, "sso_held_polls") == 0, 20)
+
+
+def send_poll(stack: ExitStack, server: Server) -> None:
+    """Registers a game session and sends a poll, which the server holds."""
+    game = stack.enter_context(Game(server))
+    body = b'{"gsid":"%b"}' % game.register().gsid.encode()
+    host, _, port = server.base_url.removeprefix("http://").partition(":")
+    poll = stack.enter_context(socket.create_connection((host, int(port)), source_address=(game.address, 0)))
+    head = f"POST {BASE}/getGsidResult HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    poll.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

@@ -75,7 +75,7 @@ def test_cost_is_estimated_from_size_and_number_of_parts(body: bytes, expected: 
 @pytest.fixture
 async def threads(services: Services, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """An application, and the threads in which it parses bodies."""
-    seen: dict[str, Any] = {"app": build_app(services, Health(), Metrics(False)), "parsed": []}
+    seen: dict[str, Any] = {"app": build_app(services, Health(), Metrics()), "parsed": []}
 
     def parse(*arguments: Any, **options: Any) -> ParsedBody:
         seen["parsed"].append(threading.get_ident())
@@ -104,7 +104,7 @@ async def test_event_loop_runs_while_a_body_is_parsed(services: Services, monkey
         return parse_body(raw, *arguments, **options)
 
     monkeypatch.setattr(request, "parse_body", parse)
-    client = build_app(services, Health(), Metrics(False)).test_client()
+    client = build_app(services, Health(), Metrics()).test_client()
     statuses: list[int] = []
 
     async def send(body: bytes) -> None:

@@ -74,7 +74,7 @@ TESTED_ELSEWHERE = {"/proxy/oauth/authorize/<request_id>", "/proxy/oauth/logout"
 
 
 async def test_list_of_forms_is_complete(services: Services) -> None:
-    app = build_app(services, Health(), Metrics(False))
+    app = build_app(services, Health(), Metrics())
     forms = {
         rule.rule
         for rule in app.url_map.iter_rules()

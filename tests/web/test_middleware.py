@@ -76,13 +76,13 @@ def signed_in(server: Server) -> Iterator[Browser]:
 
 
 async def test_list_of_routes_is_complete(services: Services) -> None:
-    rules = list(build_app(services, Health(), Metrics(False)).url_map.iter_rules())
+    rules = list(build_app(services, Health(), Metrics()).url_map.iter_rules())
     assert {rule.rule for rule in rules if not rule.websocket} == set(ROUTES)
     assert {rule.rule for rule in rules if rule.websocket} == set(SOCKETS)
 
 
 async def test_fixed_rules_agree_with_the_router(services: Services) -> None:
-    app = build_app(services, Health(), Metrics(False))
+    app = build_app(services, Health(), Metrics())
     assert isinstance(app, FastQuart)
     router = app.url_map.bind("")
     assert len(app.fixed_rules) > 100

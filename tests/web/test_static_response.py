@@ -62,7 +62,7 @@ async def test_changed_content_changes_the_response_and_its_etag() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    static = StaticResponse("/x", lambda: shown[0], "text/plain", {"A": "b"}, AccessLog(Metrics(False)))
+    static = StaticResponse("/x", lambda: shown[0], "text/plain", {"A": "b"}, AccessLog(Metrics()))
     scope = {"type": "http", "method": "GET", "headers": []}
     for _ in range(2):
         await static.respond(scope, send)

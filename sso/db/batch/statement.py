@@ -1,9 +1,11 @@
 """A statement that serves many items at once: named, typed columns in, at most one row per item out."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from sso.db.statement import Statement
+from sso.db.statement_name import StatementOrigin
 
 
 class BatchStatement:
@@ -24,11 +26,14 @@ class BatchStatement:
     in an f-string it is written ``{{items}}``. Other braces are left alone.
     """
 
-    def __init__(self, sql: str, columns: Mapping[str, str]) -> None:
+    def __init__(self, sql: str, columns: Mapping[str, str], name: str = "") -> None:
+        """``name`` is used in logs and traces; by default it is that of the constant that holds the statement."""
         if "{items}" not in sql:
             raise ValueError("the SQL of a BatchStatement must contain {items}")
         self._sql = sql
         self._columns = dict(columns)
+        self._name = name
+        self._origin = StatementOrigin(sys._getframe(1))
 
     def substitute(self, **parts: object) -> "BatchStatement":
         """Returns the statement with ``{name}`` replaced by the text of ``parts["name"]``, for parts known later."""
@@ -38,14 +43,14 @@ class BatchStatement:
             if field not in sql:
                 raise ValueError(f"the SQL of the BatchStatement does not contain {field}")
             sql = sql.replace(field, str(part))
-        return BatchStatement(sql, self._columns)
+        return BatchStatement(sql, self._columns, self.name)
 
     @cached_property
     def statement(self) -> Statement:
         """The plain statement, for a transaction. Its parameters are arrays with a value for each item."""
         arrays = ", ".join(f"CAST(:{name} AS {type_name}[])" for name, type_name in self._columns.items())
         items = f"unnest({arrays}) WITH ORDINALITY AS item ({', '.join(self._columns)}, n)"
-        statement = Statement(self._sql.replace("{items}", items))
+        statement = Statement(self._sql.replace("{items}", items), self.name)
         if set(statement.names) != self._columns.keys():
             raise ValueError(f"the SQL of the BatchStatement has parameters that are not columns: {statement.names}")
         return statement
@@ -53,6 +58,10 @@ class BatchStatement:
     @property
     def sql(self) -> str:
         return self.statement.sql
+
+    @cached_property
+    def name(self) -> str:
+        return self._name or self._origin.name(self)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ the statement decides which of them gets a row; the other gets none.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from operator import itemgetter
 from typing import Any
 
@@ -50,8 +50,17 @@ class Batch:
         self._running: list[float] = []  # when each running batch began
         self._observe = observe
 
-    async def __call__(self, **values: Any) -> Row | None:
+    def __call__(self, **values: Any) -> Coroutine[Any, Any, Row | None]:
         """Returns the row for this item, or None. The keyword arguments are the columns of the statement."""
+        return self._call(values) if self._database.telemetry is None else self._traced_call(values)
+
+    async def _traced_call(self, values: dict[str, Any]) -> Row | None:
+        """Like ``_call``, with a span that includes the wait for the previous batch."""
+        assert self._database.telemetry is not None
+        with self._database.telemetry.statement(self._statement.name):
+            return await self._call(values)
+
+    async def _call(self, values: dict[str, Any]) -> Row | None:
         try:
             item = _Item(self._pick(values))
         except KeyError:
@@ -108,6 +117,8 @@ class Batch:
     async def _run(self, items: list[_Item]) -> None:
         if self._observe:
             self._observe(len(items))
+        if self._database.telemetry is not None:
+            self._database.telemetry.record_batch(self._statement.name, len(items))
         if self._width == 1:
             columns = [[item.arguments for item in items]]
         else:
@@ -132,10 +143,11 @@ class Batch:
             items[row["n"] - 1].row = row
 
     async def _fetch(self, columns: list[list[Any]]) -> list[Row]:
+        sql, name, items = self._statement.sql, self._statement.name, len(columns[0])
         try:
-            return await self._database.run_sql(self._statement.sql, columns)
+            return await self._database.run_sql(sql, columns, name, items)
         except TransactionConflict:  # it was rolled back, and the other transaction has gone on
-            return await self._database.run_sql(self._statement.sql, columns)
+            return await self._database.run_sql(sql, columns, name, items)
 
     def _has_free_slot(self) -> bool:
         running = self._running

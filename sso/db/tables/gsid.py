@@ -45,6 +45,7 @@ game_sessions = Table(
     Column("valid_from", BigInteger),  # of that user at that time; if it has changed, the confirmation is invalid
     # Polls are numbered, and only the newest one may claim the result.
     Column("poll", Integer, nullable=False, server_default=text("0")),
+    Column("poll_holder", Text),  # the number of the newest poll and the worker that holds it, such as 3@4f2a…
     Column("claimed_poll", Integer),
     timestamp_column("held_until", nullable=True),
     timestamp_column("retry_at", nullable=True),  # an earlier poll counts as early

@@ -1,6 +1,5 @@
 """Service JWTs: an application authenticates itself with a key that the service trusts for it."""
 
-import time
 from functools import partial
 from typing import Any
 
@@ -56,7 +55,7 @@ class ServiceJwts:
         key = await self._keys.find(application_id, kid_of(token))
         if key is None:
             raise InvalidToken("unknown kid")
-        verify = partial(self._verifier.verify, token, lambda _: key, time.time())
+        verify = partial(self._verifier.verify, token, lambda _: key, self._database.clock.now())
         claims = await self._verifications.run(client, key, verify)
         if claims["exp"] - claims["iat"] > MAX_LIFETIME_S:
             raise InvalidToken("lifetime too long")
@@ -64,10 +63,9 @@ class ServiceJwts:
             raise InvalidToken("removed application")
         return application_id
 
-    def issue(self, application_id: int, private_pem: str) -> str:
+    def issue(self, application_id: int, private_pem: str, now: int) -> str:
         """A service JWT of an application whose private key is stored."""
         key = load_private(private_pem)
-        now = int(time.time())
         claims: dict[str, Any] = {"typ": TYP, "app_id": application_id, "aud": self._audience}
         signer = Signer(key_id(key.public_key()), key, algorithm_of(key.public_key()))
         return signer.sign({**claims, "iat": now, "exp": now + MAX_LIFETIME_S})

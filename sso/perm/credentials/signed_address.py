@@ -3,11 +3,11 @@
 import hashlib
 import hmac
 import re
-import time
 from collections.abc import Collection
 
 from sso.core.errors import Forbidden
 from sso.core.net import Address, parse_address
+from sso.db.clock import DatabaseClock
 from sso.perm.credentials.access_keys import AccessKeys
 
 MAX_CLOCK_SKEW_S = 300
@@ -15,8 +15,9 @@ SIGNATURE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,15}):([0-9a-fA-F]{64})", re.A
 
 
 class SignedAddresses:
-    def __init__(self, keys: AccessKeys) -> None:
+    def __init__(self, keys: AccessKeys, clock: DatabaseClock) -> None:
         self._keys = keys
+        self._clock = clock
 
     async def resolve(
         self, peer: Address, claimed: str | None, signature: str | None, application_ids: Collection[int]
@@ -42,7 +43,7 @@ class SignedAddresses:
     async def _verify(self, address: str, signature: str) -> int:
         """The id of the application whose key signed the address. The signature covers its spelling in the request."""
         parts = SIGNATURE.fullmatch(signature.strip())
-        if parts is None or abs(int(parts[2]) - time.time()) > MAX_CLOCK_SKEW_S:
+        if parts is None or abs(int(parts[2]) - self._clock.now()) > MAX_CLOCK_SKEW_S:
             raise Forbidden("Signature is not valid")
         key_and_secret = await self._keys.find_with_secret(parts[1])
         if key_and_secret is None:

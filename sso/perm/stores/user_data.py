@@ -1,6 +1,5 @@
 """A user's record at an application in the database: own sections and assigned roles (§2.9)."""
 
-import time
 from typing import Any
 
 from sso.db.statement import Statement
@@ -29,6 +28,7 @@ _WRITE = Statement(
     ON CONFLICT (user_id, application_id) DO UPDATE SET login = excluded.login, public_data = excluded.public_data,
         private_data = excluded.private_data, secret_data = excluded.secret_data"""
 )
+_NOW = Statement("SELECT CAST(extract(epoch FROM now()) AS bigint)")
 _CLEAR_ROLES = Statement("DELETE FROM role_assignments WHERE user_id = :user_id AND application_id = :application_id")
 _PUT_ROLES = Statement(
     """INSERT INTO role_assignments (user_id, application_id, name, expired, ttl, position)
@@ -119,7 +119,9 @@ async def _check_user_limits(
     assigned: tuple[Assignment, ...],
 ) -> None:
     """Refuse a role that has its ``user_limit`` of users. The application is locked, so the count does not change."""
-    now = int(time.time())
+    if not any(roles[item.name].user_limit for item in assigned):
+        return
+    now: int = await tx.value(_NOW)
     held = {item.name for item in old if not item.ended(now)}
     for item in assigned:
         role = roles[item.name]

@@ -11,6 +11,7 @@ import structlog
 import trio
 from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
+from sso.core.telemetry import current_span
 from sso.log import current_request_id
 from sso.serve.http1.exchange import HttpExchange
 from sso.serve.http1.head import head_end, read_head
@@ -78,6 +79,8 @@ class Connection:
         except Exception:
             context.log(_log.exception, "http.connection_failed")
         finally:
+            if (span := current_span.get()) is not None:
+                span.abandoned()  # has no effect if the request was answered
             context.connections.discard(self)
             context.limiter.release(self.client)
             self.sock.close()
@@ -117,6 +120,7 @@ class Connection:
         limits, clock = self.context.limits, self.context.clock
         self.response_started = False
         current_request_id.set(None)  # later log lines do not belong to the previous request
+        current_span.set(None)  # it has ended
         if self.buffer:
             await checkpoint()  # else a client that pipelines requests could occupy this process
         elif self.context.draining and not self._is_new:

@@ -27,6 +27,7 @@ from sso.web.client_connection import FAST_EXTENSION, FastExchange, RawHeaders
 from sso.web.deferred_response import DeferredResponse
 from sso.web.fast_quart.context import FastAppContext, FastRequestContext, FixedRules, fixed_rules
 from sso.web.fast_quart.request import FastRequest, LazyBodyRequest, read_headers
+from sso.web.request_tracing import started_span
 
 MAX_CACHED_NAMES = 256
 _raw_names: dict[str, bytes] = {}
@@ -34,6 +35,13 @@ _raw_names: dict[str, bytes] = {}
 
 class FastHTTPConnection(TrioASGIHTTPConnection):
     """Used with servers that offer no FastExchange, and for responses that are streamed."""
+
+    async def __call__(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        try:
+            await super().__call__(receive, send)
+        finally:
+            if span := started_span(self.scope):
+                span.abandoned()  # has no effect if the request was answered
 
     async def handle_messages(  # type: ignore[override]
         self, nursery: trio.Nursery, request: Request, receive: ASGIReceiveCallable

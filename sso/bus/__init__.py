@@ -1,0 +1,1 @@
+"""Wake-ups between workers, carried by PostgreSQL or NATS."""

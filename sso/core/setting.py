@@ -1,0 +1,38 @@
+"""The declaration of a setting, as a field of a dataclass."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import Field, field, fields
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class SettingInfo(NamedTuple):
+    """What is known about a setting besides its name and its default."""
+
+    parse: Callable[[object], Any]
+    description: str
+    example: str | int | None  # a possible value, where the default is none
+    default_text: str  # the default in words, where it depends on something else
+
+
+def setting(
+    default: T,
+    parse: Callable[[object], T],
+    description: str,
+    *,
+    example: str | int | None = None,
+    default_text: str = "",
+) -> T:
+    result: T = field(default=default, metadata={"info": SettingInfo(parse, description, example, default_text)})
+    return result
+
+
+def setting_fields(settings: type) -> Mapping[str, Field[Any]]:
+    """Returns the fields of a dataclass that are settings, by their names."""
+    return {item.name: item for item in fields(settings) if "info" in item.metadata}
+
+
+def setting_info(item: Field[Any]) -> SettingInfo:
+    info: SettingInfo = item.metadata["info"]
+    return info

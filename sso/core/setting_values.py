@@ -1,0 +1,199 @@
+"""Parsers of settings.
+
+A value is a string, or in a TOML file also an integer, a boolean or a list. A parser returns the typed value, or raises
+ValueError with a text that follows the name of the setting, such as "must be a string". The text does not repeat values
+that may be secret.
+"""
+
+import pwd
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sso.core.bind_address import Bind, parse_bind, parse_binds
+from sso.core.database_url import database_hosts
+from sso.core.net import Network, parse_networks
+from sso.core.urls import has_scheme, is_plain_address, parse_header_list
+
+EXPECTED_MAIL_FROM = "must be an e-mail address such as sso@example.com"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
+
+
+class SecretText:
+    """A text that must not appear in logs and tracebacks."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def get_secret_value(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "SecretText('…')"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretText) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+def integer(least: int, most: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"must be an integer from {least} to {most}")
+        return value
+
+    return parse
+
+
+seconds = integer(1, 10 * 366 * 86400)
+count = integer(0, 1_000_000)
+
+
+def flag(value: object) -> bool:
+    number = _FLAGS.get(str(value).lower()) if isinstance(value, str | int) else None
+    if number is None:
+        raise ValueError("must be 0 or 1")
+    return number
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a string")  # noqa: TRY004 - the caller catches one exception
+    return value
+
+
+def secret(value: object) -> SecretText:
+    return SecretText(text(value))
+
+
+def path(value: object) -> Path:
+    return Path(text(value))
+
+
+def choice(*names: str) -> Callable[[object], Any]:
+    def parse(value: object) -> str:
+        if value not in names:
+            raise ValueError(f"must be {', '.join(names[:-1])} or {names[-1]}")
+        return str(value)
+
+    return parse
+
+
+def matching(pattern: str, expected: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if not re.fullmatch(pattern, text(value)):
+            raise ValueError(expected)
+        return text(value)
+
+    return parse
+
+
+def comma_separated(value: object) -> str:
+    return text(",".join(str(item) for item in value) if isinstance(value, list) else value)
+
+
+def networks(value: object) -> tuple[Network, ...]:
+    return parse_networks(comma_separated(value))
+
+
+def hosts(value: object) -> tuple[str, ...]:
+    try:
+        # parse_bind validates the host.
+        binds = [parse_bind(f"{item.strip()}:0") for item in comma_separated(value).split(",")]
+    except ValueError:
+        binds = [Bind()]
+    if any(not bind.host for bind in binds):
+        raise ValueError("expected host names or addresses without a port, separated by commas; IPv6 as [::1]")
+    return tuple(bind.host for bind in binds)
+
+
+def binds(value: object) -> str:
+    addresses = comma_separated(value)
+    parse_binds(addresses)
+    return addresses
+
+
+def tcp_bind(value: object) -> str:
+    if any(bind.path for bind in parse_binds(text(value))):
+        raise ValueError("must be host:port")
+    return text(value)
+
+
+def url(*schemes: str, example: str) -> Callable[[object], str]:
+    """A URL with a host, but no user, query and fragment."""
+
+    def parse(value: object) -> str:
+        if not is_plain_address(text(value), schemes):
+            raise ValueError(f"must be an address such as {example}")
+        return text(value).rstrip("/")
+
+    return parse
+
+
+def secret_url(*schemes: str) -> Callable[[object], SecretText]:
+    """A URL that may have a password."""
+    expected = " or ".join(filter(None, [", ".join(f"{name}://" for name in schemes[:-1]), f"{schemes[-1]}://"]))
+
+    def parse(value: object) -> SecretText:
+        if not has_scheme(text(value), schemes):
+            raise ValueError(f"must be a URL that begins with {expected}")
+        return secret(value)
+
+    return parse
+
+
+def database_url(value: object) -> SecretText:
+    url = secret_url("postgresql", "postgres")(value)
+    try:
+        database_hosts(url.get_secret_value())
+    except ValueError:  # its text may quote a password
+        raise ValueError(
+            "must be a URL such as postgresql://user:password@host1,host2:5433/name, with special characters as %XX"
+        ) from None
+    return url
+
+
+def headers(value: object) -> SecretText:
+    parse_header_list(text(value))
+    return secret(value)
+
+
+def account(value: object) -> str:
+    try:
+        uid = pwd.getpwnam(text(value)).pw_uid
+    except (KeyError, ValueError):
+        raise ValueError("must be the name of an account on this machine") from None
+    if uid == 0:
+        raise ValueError("must not be root")
+    return text(value)
+
+
+def certificate_file(value: object) -> Path:
+    import ssl  # slow to import, and rarely needed
+
+    try:
+        ssl.create_default_context(cafile=text(value))
+    except (OSError, ValueError):
+        raise ValueError("must be a readable PEM file with the certificates of a CA") from None
+    return path(value)
+
+
+def mail_sender(value: object) -> str:
+    from email.message import EmailMessage  # slow to import, and rarely needed
+
+    sender = text(value)
+    try:
+        message = EmailMessage()
+        message["From"] = sender
+        (address,) = message["From"].addresses
+    except Exception:  # the parser of the library raises errors of many kinds
+        raise ValueError(EXPECTED_MAIL_FROM) from None
+    if not (address.username and address.domain and sender.isprintable()):
+        raise ValueError(EXPECTED_MAIL_FROM)
+    return sender

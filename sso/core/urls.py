@@ -1,0 +1,38 @@
+"""Checks of the addresses and headers in settings. No error text quotes a value, which may contain a password."""
+
+import re
+from urllib.parse import urlsplit
+
+_CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "?"
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([!-~](?:[ -~]*[!-~])?)")
+
+
+def is_plain_address(url: str, schemes: tuple[str, ...]) -> bool:
+    """Returns whether the URL has one of the schemes and a host, but no user, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    return (
+        url.startswith(tuple(f"{scheme}://" for scheme in schemes))
+        and _CHARACTERS.fullmatch(url) is not None
+        and bool(parts.hostname)
+        and parts.username is None
+    )
+
+
+def has_scheme(url: str, schemes: tuple[str, ...]) -> bool:
+    """Checks the scheme here because error texts of libraries may quote the password."""
+    try:
+        return urlsplit(url).scheme in schemes
+    except ValueError:
+        return False
+
+
+def parse_header_list(text: str) -> dict[str, str]:
+    """Returns the headers of a list ``name=value,name=value``. Raises ValueError."""
+    matches = [_HEADER.fullmatch(item.strip()) for item in text.split(",")]
+    if not all(matches):
+        raise ValueError("must be name=value, several separated by commas")
+    return {match[1]: match[2] for match in matches if match}

@@ -1,0 +1,301 @@
+"""The settings, in the order in which they are documented: default, parser and description of each.
+
+``sso config example`` shows the descriptions. The settings are a dataclass: importing pydantic would take longer than
+everything else that a command such as ``sso client list`` does. This file may have more than 300 lines because it is
+one list.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from sso.core import setting_values as values
+from sso.core.bind_address import parse_binds, public_bind
+from sso.core.net import Network, parse_address, parse_networks
+from sso.core.setting import setting
+from sso.core.setting_values import SecretText, count, integer, seconds
+
+
+@dataclass(frozen=True)
+class Settings:
+    # Addresses
+    bind: str = setting(
+        "127.0.0.1:8000",
+        values.binds,
+        "Addresses to listen on, separated by commas: `host:port`, `[::1]:8000` or `unix:/path`.",
+    )
+    base_url: str = setting(
+        "",
+        values.url("http", "https", example="https://sso.example.com"),
+        "Public address of the service, and the `iss` of every token.",
+        example="https://sso.example.com",
+        default_text="`http://` and the first address with a port of SSO_BIND (127.0.0.1 for 0.0.0.0)",
+    )
+    ws_url: str = setting(
+        "",
+        values.url("ws", "wss", example="wss://sso.example.com"),
+        "Public WebSocket address.",
+        example="wss://sso.example.com",
+        default_text="SSO_BASE_URL with `ws` in place of `http`",
+    )
+    hosts: tuple[str, ...] = setting(
+        (),
+        values.hosts,
+        "Additional host names and addresses, without ports, that a `Host` header may have.",
+        example="sso.internal,10.0.0.5",
+    )
+    trusted_proxies: tuple[Network, ...] = setting(
+        (), values.networks, "Networks of your reverse proxies.", example="127.0.0.1,10.0.0.0/8"
+    )
+    proxy_header: Literal["X-Forwarded-For", "Forwarded"] = setting(
+        "X-Forwarded-For",
+        values.choice("X-Forwarded-For", "Forwarded"),
+        "The header in which the proxies send the client's address: `X-Forwarded-For` or `Forwarded`.",
+    )
+    metrics_bind: str | None = setting(
+        None,
+        values.tcp_bind,
+        "Address on which `GET /metrics` is answered for Prometheus.",
+        example="127.0.0.1:9090",
+    )
+
+    # Data
+    data_dir: Path = setting(
+        Path("var"), values.path, "Directory for the embedded database, the master key, key files and mail."
+    )
+    database_url: SecretText | None = setting(
+        None,
+        values.database_url,
+        "URL of a PostgreSQL database. It may name several hosts, a primary and its standbys. Without it, the embedded "
+        "PostgreSQL is used.",
+        example="postgresql://sso:password@db1.example.com,db2.example.com/sso",
+    )
+    single_node: bool = setting(
+        False,
+        values.flag,
+        "1: only one node uses the database of SSO_DATABASE_URL, so that the defaults of SSO_SECRET_KEY and "
+        "SSO_BASE_URL are allowed.",
+    )
+    wal_archive: Path | None = setting(
+        None,
+        values.path,
+        "Folder in which the embedded PostgreSQL archives its write-ahead log, for point-in-time recovery.",
+        example="/backups/wal",
+    )
+    database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
+    start_wait_s: int = setting(
+        60,
+        integer(0, 86400),
+        "Seconds that `sso serve` and `sso migrate` wait for a database of SSO_DATABASE_URL that is not reachable. 0 "
+        "means that they fail at once.",
+    )
+    secret_key: SecretText | None = setting(
+        None,
+        values.secret,
+        "Master key, which encrypts the secrets in the database; `sso key master` prints a new one. While the key is "
+        "being changed: `new,old`.",
+        example="the line that `sso key master` prints",
+        default_text="the file secret.key in the data directory",
+    )
+    audit_days: int = setting(
+        400, integer(0, 36500), "Days after which entries of the audit trail are deleted. 0 keeps them forever."
+    )
+
+    # Processes
+    workers: int = setting(1, integer(1, 256), "Number of worker processes.")
+    user: str | None = setting(
+        None, values.account, "Account to run under when the service is started by root.", example="nobody"
+    )
+    http: Literal["builtin", "hypercorn", "lane"] = setting(  # "lane" is the deprecated name of "builtin"
+        "builtin",
+        values.choice("builtin", "hypercorn", "lane"),
+        "The HTTP server: `builtin`, or `hypercorn`, which serves the same requests with the same limits. `lane`, the "
+        "former name of `builtin`, still works and logs a warning.",
+    )
+    connections_per_address: int = setting(
+        512,
+        count,
+        "Connections that one address may have to one worker. 0 means no limit. Trusted proxies and Unix sockets are "
+        "exempt.",
+    )
+
+    # Sign-in
+    rate_login: int = setting(
+        60,
+        count,
+        "Failed logins per minute from one IPv4 address or IPv6 /64; an IPv6 /48 may have ten times as many. 0 means "
+        "no limit.",
+    )
+    rate_account: int = setting(
+        60,
+        count,
+        "Successful password checks per account and minute. This bounds the CPU time that one account can use for "
+        "hashing. Known devices are counted separately. 0 means no limit.",
+    )
+    login_queue: int = setting(
+        200, count, "Password checks that may wait in a worker. Further logins get 503 with `Retry-After`."
+    )
+    argon2_time: int = setting(
+        2,
+        integer(1, 100),
+        "Cost of the password hash: passes. After a change, existing hashes are upgraded at the next login.",
+    )
+    argon2_kib: int = setting(19456, integer(8, 4 * 1024 * 1024), "Cost of the password hash: memory in KiB.")
+    browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")
+    jwt_ttl_s: int = setting(3600, seconds, "Lifetime of user JWTs in seconds.")
+    token_ttl_s: int = setting(2592000, seconds, "Lifetime of session tokens (`token`) in seconds.")
+    stoken_ttl_s: int = setting(3600, seconds, "Lifetime of session tokens (`stoken`) in seconds.")
+    token_max_s: int = setting(
+        15552000,
+        seconds,
+        "Session tokens and user JWTs can be renewed until this many seconds after the original sign-in.",
+    )
+
+    # OAuth
+    oauth_session_s: int = setting(
+        600, seconds, "Seconds from the authorization request to the redemption of the code."
+    )
+    access_ttl_s: int = setting(3600, seconds, "Lifetime of access tokens in seconds.")
+    id_ttl_s: int = setting(3600, seconds, "Lifetime of ID tokens in seconds.")
+    refresh_ttl_s: int = setting(2592000, seconds, "Lifetime of refresh tokens in seconds.")
+    grant_max_s: int = setting(15552000, seconds, "Maximum lifetime of a grant in seconds.")
+    refresh_leeway_s: int = setting(
+        0, count, "Seconds during which a client may repeat a refresh whose response was lost."
+    )
+    rate_authorize: int = setting(
+        600,
+        count,
+        "Authorization requests per minute without a browser session, from one IPv4 address or IPv6 /64; further ones "
+        "get 429. An IPv6 /48 may have ten times as many. 0 means no limit.",
+    )
+
+    # Games
+    vendor: str = setting(
+        "sso",
+        values.matching("[a-z][a-z0-9]{0,31}", "must have 1 to 32 characters of a-z and 0-9, the first one a letter"),
+        "Prefix of the field `<vendor>_nick`.",
+    )
+    gsid_ttl_s: int = setting(120, seconds, "Lifetime of a game session in seconds; each poll extends it by as much.")
+    gsid_max_s: int = setting(1200, seconds, "Maximum lifetime of a game session in seconds.")
+    gsid_hold_s: int = setting(30, seconds, "Seconds for which a poll is held.")
+    gsid_heartbeat_s: int = setting(5, seconds, "Seconds between heartbeats of the WebSocket.")
+    gsid_admin: Literal["allow", "deny"] = setting(
+        "allow",
+        values.choice("allow", "deny"),
+        "`allow` or `deny`. With `deny`, tokens from a game login do not allow administration.",
+    )
+    poll_delay_s: int = setting(0, count, "Minimum `delay` of a RETRY; a busy service sends a longer one.")
+    poll_strikes: int = setting(10, integer(1, 1_000_000), "Early polls in a minute after which the client is blocked.")
+    poll_block_s: int = setting(60, seconds, "Seconds for which a client that polls too early is blocked.")
+    rate_getgsid: int = setting(
+        600,
+        count,
+        "New game sessions per address and minute, then 429; an IPv6 /48 may have ten times as many. 0 means no limit.",
+    )
+    info_allow: tuple[Network, ...] = setting(
+        parse_networks("127.0.0.1/32,::1/128"), values.networks, "Networks that may call `info`."
+    )
+
+    # Mail
+    smtp_url: SecretText | None = setting(
+        None,
+        values.secret_url("smtp", "smtp+starttls", "smtps"),
+        "Mail server: `smtp://`, `smtp+starttls://` or `smtps://`. Without it, mails are written to files in `mail/`. "
+        "With `smtp+starttls` and `smtps` the certificate must match the host name of the URL. A mail that cannot be "
+        "sent is tried eight times within about two hours.",
+        example="smtp+starttls://sso:password@mail.example.com:587",
+    )
+    smtp_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA. If it is set, the mail server's certificate is verified with "
+        "this CA only, otherwise with the CAs of the system.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
+    mail_from: str = setting(
+        "",
+        values.mail_sender,
+        "Sender of mails.",
+        example="Sign-on <sso@example.com>",
+        default_text="`sso@` and the host of SSO_BASE_URL",
+    )
+
+    # Logs and telemetry
+    log_format: Literal["auto", "json", "console"] = setting(
+        "auto",
+        values.choice("auto", "json", "console"),
+        "`json`, `console` or `auto` (`console` if standard error is a terminal).",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = setting(
+        "info",
+        values.choice("debug", "info", "warning", "error"),
+        "`debug`, `info`, `warning` or `error`.",
+    )
+    slow_statement_ms: int = setting(
+        500, count, "Milliseconds from which a database statement is logged as slow. 0 logs none."
+    )
+    otlp_endpoint: str | None = setting(
+        None,
+        values.url("http", "https", example="http://collector:4318"),
+        "Address of an OpenTelemetry collector. If it is set, traces and metrics are sent there.",
+        example="http://collector:4318",
+    )
+    otlp_headers: SecretText | None = setting(
+        None,
+        values.headers,
+        "Headers for the collector; several are separated by commas.",
+        example="authorization=Bearer TOKEN",
+    )
+    otlp_sample_percent: int = setting(
+        100, integer(0, 100), "Percentage of the requests that are traced. Metrics always count all requests."
+    )
+
+    otlp_interval_s: int = setting(5, seconds, "Seconds between two exports of a worker.")
+    otlp_continue_traces: bool = setting(
+        False,
+        values.flag,
+        "1: continue the trace in the header `traceparent` of the proxies in SSO_TRUSTED_PROXIES.",
+    )
+
+    # Not a setting: whether SSO_BASE_URL is set, so that the base URL does not depend on the bind address of this node.
+    has_base_url: bool = False
+
+    def __post_init__(self) -> None:
+        """Derives the public addresses from the bind addresses, and the sender of mail from the base URL."""
+        base_url = self.base_url or public_bind(parse_binds(self.bind)).local_url()
+        host = urlsplit(base_url).hostname or ""
+        derived = {
+            "base_url": base_url,
+            "ws_url": "ws" + base_url.removeprefix("http"),
+            "mail_from": f"sso@{host}" if host and ":" not in host else "sso@localhost",
+        }
+        for name, value in derived.items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
+
+    @property
+    def https(self) -> bool:
+        return self.base_url.startswith("https://")
+
+    @property
+    def public_hosts(self) -> tuple[str, ...]:
+        """The host names of the base URL and the WebSocket URL."""
+        return tuple(urlsplit(url).hostname or "" for url in (self.base_url, self.ws_url))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the service can be reached from this machine only, as far as its addresses show."""
+        if not self.has_base_url and not all(bind.is_local() for bind in parse_binds(self.bind)):
+            return False
+        host = urlsplit(self.base_url).hostname or ""
+        if host == "localhost" or host.endswith(".localhost"):
+            return True
+        try:
+            return parse_address(host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def key_file(self) -> Path:
+        return self.data_dir / "secret.key"

@@ -1,0 +1,102 @@
+"""A collector that refuses connections, hangs or answers with errors delays no request and no shutdown."""
+
+import re
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from sso.otel import export
+from sso.otel.export import EXPORT_S, FLUSH_S, open_export
+from sso.otel.spans import OtelTelemetry
+from tests.kit.otlp import hanging_collector, refusing_collector, running_collector
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, until
+
+LIBRARY_LIMIT_S = 30  # how long the library waits for its threads at the end if nothing limits it
+REQUESTS = 20
+QUEUED, MAX_SPAN_BYTES = 1024, 4096
+
+
+@contextmanager
+def answering_collector(status: int) -> Iterator[str]:
+    with running_collector(status=status) as collector:
+        yield collector.endpoint
+
+
+COLLECTORS: dict[str, Callable[[], AbstractContextManager[str]]] = {
+    "ConnectionError": refusing_collector,
+    "ReadTimeout": hanging_collector,
+    "500 Internal Server Error": lambda: answering_collector(500),
+    "503 Service Unavailable": lambda: answering_collector(503),  # exporters try again after this status
+    "301 Moved Permanently": lambda: answering_collector(301),
+}
+
+
+@pytest.mark.parametrize("reason", COLLECTORS)
+def test_failing_collector_delays_neither_requests_nor_shutdown_and_is_logged_once(
+    postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory, reason: str
+) -> None:
+    folder = tmp_path_factory.mktemp("failing")
+    with COLLECTORS[reason]() as endpoint:
+        settings = {"SSO_OTLP_ENDPOINT": endpoint, "SSO_OTLP_INTERVAL_S": "1"}
+        server = Server(folder, QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()} | settings)
+        server.start()
+        try:
+            assert until(lambda: server.log_events("telemetry.export_failed"), 60)
+            began = time.monotonic()
+            with server.client() as client:
+                assert {client.get("/readyz").status_code for _ in range(REQUESTS)} == {200}
+            assert time.monotonic() - began < REQUESTS * EXPORT_S / 2
+        finally:
+            began = time.monotonic()
+            assert server.stop() == 0
+        assert time.monotonic() - began < LIBRARY_LIMIT_S - 5
+    (line,) = server.log_events("telemetry.export_failed")
+    assert (line["reason"], line["endpoint"], line["process"]) == (reason, endpoint, "worker-1")
+    assert not re.search(r"opentelemetry|Traceback|library\.logged", server.log())
+
+
+def test_log_says_when_the_collector_accepts_data_again(
+    postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with running_collector(status=500) as collector:
+        settings = {"SSO_OTLP_ENDPOINT": f"{collector.endpoint}/", "SSO_OTLP_INTERVAL_S": "1"}
+        server = Server(
+            tmp_path_factory.mktemp("resumed"), QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()} | settings
+        )
+        server.start()
+        try:
+            assert until(lambda: server.log_events("telemetry.export_failed"), 60)
+            collector.status = 200
+            assert until(lambda: server.log_events("telemetry.export_resumed"), 60)
+        finally:
+            assert server.stop() == 0
+    assert len(server.log_events("telemetry.export_failed")) == 1
+    assert server.log_events("telemetry.export_resumed")[0]["failed_exports"] >= 1
+
+
+def record_requests(telemetry: OtelTelemetry, count: int) -> int:
+    """Records requests. Returns the memory in use afterwards."""
+    for number in range(count):
+        telemetry.start_request("GET", "/readyz", f"{number:016}").answered(200)
+    return tracemalloc.get_traced_memory()[0]
+
+
+async def test_spans_for_a_collector_that_hangs_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "MAX_QUEUED_SPANS", QUEUED)
+    tracemalloc.start()
+    try:
+        with hanging_collector() as endpoint:
+            async with open_export(endpoint, {}, 100, 3600) as opened:
+                empty = tracemalloc.get_traced_memory()[0]
+                full = record_requests(opened.telemetry, 2 * QUEUED)
+                later = record_requests(opened.telemetry, 2 * QUEUED)
+                began = time.monotonic()
+            assert time.monotonic() - began < FLUSH_S + 10
+    finally:
+        tracemalloc.stop()
+    assert full - empty < 2 * QUEUED * MAX_SPAN_BYTES  # those in the queue, and those that are being sent
+    assert later - full < (full - empty) / 4
