@@ -1,39 +1,32 @@
-"""What the commands share: settings, the connection to the database, and error reporting."""
+"""What the commands share: settings, the connection to the database, and error reporting.
+
+Functions import what only a running command needs: ``--help`` and completion should answer at once.
+"""
 
 import os
 import pwd
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import trio
 
-from sso import log
-from sso.backup.errors import BackupError
-from sso.cli.data_directory import NoDataDirectory, announce_creation, is_missing, require_data_directory
-from sso.cli.database_start import migrate_database
 from sso.cli.progress import Progress
-from sso.config import ConfigError, Settings, load
-from sso.core.encryption import EncryptionError
-from sso.core.errors import ApiError
-from sso.db.embedded import EmbeddedError, join
-from sso.db.errors import DatabaseError
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
-from sso.serve.listeners import BindError
-from sso.serve.privileges import drop_privileges
+from sso.config import Settings, load
+from sso.core.errors import ApiError, OperatorError
 
 if TYPE_CHECKING:
     from sso.cli.services import CommandServices
+    from sso.perm.stores.audit import AuditActor
 
 T = TypeVar("T")
 
 
-def command_line_actor() -> AuditActor:
+def command_line_actor() -> "AuditActor":
     """Returns the actor for audit entries: the account that runs this command, and its login name if that differs."""
+    from sso.perm.stores.audit import AuditActor
+
     try:
         account = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -45,8 +38,8 @@ def command_line_actor() -> AuditActor:
     return AuditActor(operator=account if login == account else f"{login} as {account}")
 
 
-class CommandFailure(Exception):
-    """The command failed; the text is one line for the operator."""
+class CommandFailure(OperatorError):
+    """The command failed."""
 
 
 def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
@@ -60,17 +53,7 @@ def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) 
     return value
 
 
-FAILURES = (
-    CommandFailure,
-    ApiError,
-    BackupError,
-    ConfigError,
-    EncryptionError,
-    EmbeddedError,
-    DatabaseError,
-    BindError,
-    NoDataDirectory,
-)
+FAILURES = (OperatorError, ApiError)
 
 
 def settings_of(ctx: click.Context, *, may_create: bool = False) -> Settings:
@@ -78,6 +61,10 @@ def settings_of(ctx: click.Context, *, may_create: bool = False) -> Settings:
 
     Raises NoDataDirectory without it, before anything is created.
     """
+    from sso import log
+    from sso.cli.data_directory import require_data_directory
+    from sso.serve.privileges import drop_privileges
+
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
     serves = ctx.info_name == "serve"
@@ -99,6 +86,11 @@ def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda:
         meanwhile()
         yield settings.database_url.get_secret_value()
         return
+    from concurrent.futures import ThreadPoolExecutor
+
+    from sso.cli.data_directory import is_missing
+    from sso.db.embedded import join
+
     what = f"{'creating' if is_missing(settings) else 'starting'} the database in {settings.data_dir.resolve()}"
     with Progress(what) as progress, ThreadPoolExecutor(1) as pool:
         starting = pool.submit(join, settings.data_dir)
@@ -118,6 +110,8 @@ def migrated_database(
 
     With ``wait``, a database of SSO_DATABASE_URL that is not reachable has SSO_START_WAIT_S to become so.
     """
+    from sso.cli.database_start import migrate_database
+
     with running_database(settings, meanwhile) as dsn:
         migrate_database(dsn, settings.start_wait_s if wait and settings.database_url else 0)
         yield dsn
@@ -136,6 +130,10 @@ def with_services(
     missing, since this may be the first command on a new database. ``may_create`` is for commands that create a missing
     data directory.
     """
+    import trio
+
+    from sso.cli.data_directory import announce_creation
+
     settings = settings_of(ctx, may_create=may_create)
     if settings.database_url is None and may_create:
         announce_creation(settings)
@@ -177,4 +175,6 @@ async def write_audit_entry(services: "CommandServices", operation: str, target:
 
     The entry is written first, so that no change goes without an entry; a failed change leaves an entry, too.
     """
+    from sso.perm.stores import audit
+
     await audit.write(services.database, command_line_actor(), operation, target, None, after)

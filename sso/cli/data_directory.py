@@ -7,18 +7,20 @@ existing one: a mistyped or forgotten SSO_DATA_DIR must not lead to a second, em
 import click
 
 from sso.config import Settings
-from sso.db.embedded.paths import has_database
+from sso.core.errors import OperatorError
 
 HOW = "set SSO_DATA_DIR to the data directory of the service, or create a new one with `sso serve`"
 
 
-class NoDataDirectory(Exception):
+class NoDataDirectory(OperatorError):
     """The text is one line: the path, the setting, and how a data directory is created."""
 
 
 def is_missing(settings: Settings) -> bool:
     """Whether the data directory, or the embedded database in it, has to be created."""
     if settings.database_url is None:
+        from sso.db.embedded.paths import has_database
+
         return not has_database(settings.data_dir)
     return not settings.data_dir.exists()
 

@@ -4,8 +4,10 @@ written: a file or a service manager gets log lines only."""
 import os
 import sys
 import time
-from concurrent.futures import Future
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -42,7 +44,7 @@ class Progress:
             self._visible = True
             self._write(f"{self._title}: {text}")
 
-    def wait(self, work: Future[T]) -> T:
+    def wait(self, work: "Future[T]") -> T:
         """Returns the result of work that another thread does. Meanwhile, shows the seconds that it has taken."""
         while not work.done():
             try:

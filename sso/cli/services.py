@@ -3,29 +3,27 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sso.cli.data_directory import announce_creation, require_data_directory
-from sso.config import Settings
-from sso.core.encryption import Keyring
-from sso.db.database import Database
-from sso.keys.master_key import open_keyring
-from sso.keys.shared_settings import require_shared_key
-from sso.perm.stores.audit import AuditActor
-
 if TYPE_CHECKING:
     from sso.accounts.second_factor_changes import SecondFactorChanges
     from sso.accounts.users import UserStore
     from sso.bus.bus import Bus
+    from sso.config import Settings
+    from sso.core.encryption import Keyring
     from sso.core.passwords import Hasher
+    from sso.db.database import Database
     from sso.keys.rotation import KeyRotation
     from sso.keys.store import KeyStore
     from sso.oauth.client_store import ClientStore
+    from sso.perm.stores.audit import AuditActor
     from sso.perm.stores.facts import FactsStore
     from sso.services import Services
     from sso.state.apply import Applier
 
 
 class CommandServices:
-    def __init__(self, settings: Settings, database: Database, actor: AuditActor, *, may_create: bool = False) -> None:
+    def __init__(
+        self, settings: "Settings", database: "Database", actor: "AuditActor", *, may_create: bool = False
+    ) -> None:
         self.settings = settings
         self.may_create = may_create  # a missing data directory
         self.database = database
@@ -39,7 +37,11 @@ class CommandServices:
         return int(self.database.clock.now())
 
     @cached_property
-    def keyring(self) -> Keyring:
+    def keyring(self) -> "Keyring":
+        from sso.cli.data_directory import announce_creation, require_data_directory
+        from sso.keys.master_key import open_keyring
+        from sso.keys.shared_settings import require_shared_key
+
         require_shared_key(self.settings)
         if self.settings.secret_key is None:  # the master key is in the data directory
             if self.may_create:

@@ -1,16 +1,35 @@
 """Runs the migrations on the connection that sso.db.migrate hands over, each in a transaction of its own."""
 
+from typing import Any
+
+import sqlalchemy as sa
 from alembic import context
 
 from sso.db.tables import metadata
 
-on_version = context.config.attributes["on_version"]
+FIRST_RECORDED = "0019"  # creates the table schema_compatibility
+
+
+def record_oldest_program(ctx: Any, step: Any) -> None:
+    """Records which programs can use the schema after this migration: by default none but its own."""
+    revision = step.up_revision.revision
+    if revision >= FIRST_RECORDED:
+        oldest = getattr(step.up_revision.module, "oldest_program", revision)
+        ctx.connection.execute(sa.text("DELETE FROM schema_compatibility"))
+        ctx.connection.execute(sa.text("INSERT INTO schema_compatibility VALUES (:oldest)"), {"oldest": oldest})
+
+
+def after_migration(ctx: Any, step: Any, heads: Any, run_args: Any) -> None:
+    record_oldest_program(ctx, step)
+    if report := context.config.attributes.get("on_version"):
+        report(step.up_revision.revision)
+
 
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
     transaction_per_migration=True,
-    on_version_apply=lambda *, step, **_: on_version(step.up_revision_id),
+    on_version_apply=after_migration,
 )
 with context.begin_transaction():
     context.run_migrations()
