@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sso.core.bus_url import parse_bus_url
 from sso.core.errors import OperatorError
 from sso.core.setting import setting_fields, setting_info
 from sso.settings import Settings
@@ -45,6 +46,9 @@ def load(config_file: Path | None = None, environ: Mapping[str, str] = os.enviro
         raise ConfigError(
             "SSO_WAL_ARCHIVE: is for the embedded PostgreSQL: with SSO_DATABASE_URL, use your server's archive_command"
         )
+    bus_url = parsed.get("bus_url")
+    if parsed.get("bus_ca_file") and not (bus_url and parse_bus_url(bus_url.get_secret_value()).tls):
+        raise ConfigError("SSO_BUS_CA_FILE: is for an SSO_BUS_URL that begins with tls://")
     return Settings(**parsed, has_base_url="base_url" in parsed)
 
 

@@ -1,7 +1,7 @@
 """The settings, in the order in which they are documented: default, parser and description of each.
 
 ``sso config example`` shows the descriptions. The settings are a dataclass: importing pydantic would take longer than
-everything else that a command such as ``sso client list`` does. This file may have more than 300 lines because it is
+everything else that a command such as ``sso client list`` does. This file has more than 300 lines because it is
 one list.
 """
 
@@ -84,6 +84,20 @@ class Settings:
         example="/backups/wal",
     )
     database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
+    bus_url: SecretText | None = setting(
+        None,
+        values.bus_url,
+        "NATS servers that carry the wake-ups between workers: `nats://`, or `tls://` for encrypted connections. "
+        "Without it, PostgreSQL carries them.",
+        example="tls://sso:password@nats1.example.com:4222,nats2.example.com:4222",
+    )
+    bus_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA. If it is set, the certificates of the NATS servers are "
+        "verified with this CA only, otherwise with the CAs of the system.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
     start_wait_s: int = setting(
         60,
         integer(0, 86400),

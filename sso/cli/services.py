@@ -54,7 +54,7 @@ class CommandServices:
     def bus(self) -> "Bus":
         from sso.bus.wiring import build_bus
 
-        return build_bus(self.database)
+        return build_bus(self.database, self.settings)
 
     async def send_messages(self) -> None:
         """Sends what the command has published, so that the workers notice its changes at once."""

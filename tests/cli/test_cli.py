@@ -14,6 +14,7 @@ import argon2
 import click
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 import sso.cli
 from sso.core.encryption import Keyring, MasterKey
@@ -52,7 +53,7 @@ class Program:
     def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
         raw = io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True) for _ in range(2))
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, capture_logs():  # the program shows errors only
             for name in [name for name in os.environ if name.startswith("SSO_")]:
                 patch.delenv(name)
             for name, value in (self.settings | settings).items():
