@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 import sso
-from sso.metrics import BUCKETS, METHODS, RequestObserver, WorkerGauge
+from sso.metrics import BUCKETS, METHODS, RequestObserver, StatementObserver, WorkerGauge
 from sso.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
 from sso.otel.spans import OtelTelemetry
 
@@ -61,6 +61,12 @@ class OtelExport:
             seconds.record(duration_s, attributes)
 
         return observe
+
+    def slow_statement_observer(self) -> StatementObserver:
+        statements = self._meter.create_counter(
+            "sso.database.slow_statements", description="Statements that took at least SSO_SLOW_STATEMENT_MS"
+        )
+        return lambda name: statements.add(1, {"db.operation.name": name})
 
     def observe_gauges(self, gauges: Iterable[WorkerGauge]) -> None:
         def read(gauge: WorkerGauge, _: CallbackOptions) -> Iterable[Observation]:
