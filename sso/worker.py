@@ -66,12 +66,16 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
     if settings.otlp_endpoint is None:
         yield None
         return
-    from sso.otel.export import open_export
+    from sso.otel.export import ExportOptions, open_export
 
-    headers = parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
-    async with open_export(
-        settings.otlp_endpoint, headers, settings.otlp_sample_percent, settings.otlp_interval_s
-    ) as export:
+    options = ExportOptions(
+        settings.otlp_endpoint,
+        parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {},
+        settings.otlp_sample_percent,
+        settings.otlp_interval_s,
+        settings.otlp_ca_file,
+    )
+    async with open_export(options) as export:
         yield export
 
 
