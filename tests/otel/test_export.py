@@ -245,6 +245,6 @@ def test_missing_packages_are_reported_in_one_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.endswith("is not installed; run: pip install 'sso[otel]'")
+    assert line.endswith("-py3-none-any.whl[otel]'")
     assert "SSO_OTLP_ENDPOINT: the package opentelemetry." in line
     assert not (tmp_path / "data").exists()
