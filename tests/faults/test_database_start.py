@@ -30,7 +30,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def server(node: Node, folder: Path) -> Server:
     """A server that is not started."""
-    return Server(folder, QUICK | {"SSO_DATABASE_URL": node.dsn, "SSO_LOG_FORMAT": "json", "SSO_SINGLE_NODE": "1"})
+    logged = {"SSO_LOG_FORMAT": "json", "SSO_LOG_LEVEL": "warning"}
+    return Server(folder, QUICK | logged | {"SSO_DATABASE_URL": node.dsn, "SSO_SINGLE_NODE": "1"})
 
 
 def test_start_waits_for_the_database(node: Node, server: Server) -> None:
