@@ -25,6 +25,7 @@ from sso.core.bind_address import Bind, parse_binds
 from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
 from sso.keys.shared_settings import require_shared_settings
+from sso.nodes.name import default_node_name
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.handover import offer_listeners
@@ -72,7 +73,9 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
         except ValueError as error:
             raise ConfigError(f"SSO_BIND: {error}") from None
         listeners = stack.enter_context(open_listeners(settings, binds, replace=replace))
-        settings = _with_real_port(settings, binds[0].bound(listeners.requests[0]))
+        bound = binds[0].bound(listeners.requests[0])
+        settings = _with_real_port(settings, bound)
+        settings = dataclasses.replace(settings, node_name=settings.node_name or default_node_name(bound))
         drop_privileges(settings.user, settings.data_dir, binds)
         if listeners.metrics:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
@@ -170,7 +173,11 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
         current = load(config_file)
         require_shared_settings(current)
         _require_telemetry_packages(current)
-        return roles(dataclasses.replace(current, base_url=settings.base_url, ws_url=settings.ws_url))
+        return roles(
+            dataclasses.replace(
+                current, base_url=settings.base_url, ws_url=settings.ws_url, node_name=settings.node_name
+            )
+        )
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 
