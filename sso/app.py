@@ -106,7 +106,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     s = services
     visitor = Visitor(s.sessions)
     life_s = s.settings.browser_ttl_s
-    app.register_blueprint(health_routes(health, s.database))
+    app.register_blueprint(health_routes(health, s.database, shared_database=s.settings.database_url is not None))
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))

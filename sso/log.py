@@ -11,6 +11,7 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from sso.core.background import current_task_name
 from sso.core.telemetry import current_span
 
 # fmt: off
@@ -36,7 +37,7 @@ def configure_logging(form: Literal["auto", "json", "console"], level: str) -> N
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            _add_request_id,
+            _add_origin,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _blank_secrets,
@@ -86,12 +87,23 @@ class _StructlogHandler(logging.Handler):
         structlog.get_logger().log(record.levelno, "library.logged", logger=record.name, message=str(record.msg)[:200])
 
 
-def _add_request_id(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+def _add_origin(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Adds the request or the background task that the line is about."""
     if request_id := current_request_id.get():
         event.setdefault("request", request_id)
         if span := current_span.get():
             event.setdefault("trace", span.trace_id)
+    elif task_name := current_task_name.get():
+        event.setdefault("task", task_name)
     return event
+
+
+def request_fields() -> dict[str, str]:
+    """Returns the fields of the current request, for a line that another task writes about it later."""
+    request_id, span = current_request_id.get(), current_span.get()
+    if request_id is None:
+        return {}
+    return {"request": request_id, "trace": span.trace_id} if span else {"request": request_id}
 
 
 def printable(text: str) -> str:

@@ -65,9 +65,10 @@ class Settings:
     )
     database_url: SecretText | None = setting(
         None,
-        values.secret_url("postgresql", "postgres"),
-        "URL of a PostgreSQL database. Without it, the embedded PostgreSQL is used.",
-        example="postgresql://sso:password@db.example.com/sso",
+        values.database_url,
+        "URL of a PostgreSQL database. It may name several hosts, a primary and its standbys. Without it, the embedded "
+        "PostgreSQL is used.",
+        example="postgresql://sso:password@db1.example.com,db2.example.com/sso",
     )
     single_node: bool = setting(
         False,
@@ -82,6 +83,12 @@ class Settings:
         example="/backups/wal",
     )
     database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
+    start_wait_s: int = setting(
+        60,
+        integer(0, 86400),
+        "Seconds that `sso serve` and `sso migrate` wait for a database of SSO_DATABASE_URL that is not reachable. 0 "
+        "means that they fail at once.",
+    )
     secret_key: SecretText | None = setting(
         None,
         values.secret,

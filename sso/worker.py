@@ -141,7 +141,7 @@ async def _open_connections(services: Services) -> None:
     try:
         await services.database.open_connections()
     except* Exception as group:  # connections are opened again when they are needed
-        log.warning("worker.connections_not_opened", reason=str(group.exceptions[0]))
+        log.warning("worker.connections_failed", reason=str(group.exceptions[0]))
 
 
 async def _wait_for_database(services: Services) -> None:
@@ -157,7 +157,7 @@ async def _wait_for_database(services: Services) -> None:
             await measure_clock(services.database)
         except DatabaseError as error:
             if not logged:
-                log.warning("worker.database_unavailable", reason=str(error))
+                log.warning("worker.start_delayed", reason=str(error))
             logged = True
             await trio.sleep(RETRY_S)
         else:

@@ -137,8 +137,9 @@ def test_only_routes_pages_and_web_import_quart() -> None:
 
 
 def test_only_the_database_and_its_loop_import_asyncio() -> None:
-    assert importers("asyncio") == {"db/asyncio_loop.py", "db/database.py", "db/listener.py", "db/standalone.py"}
-    assert importers("asyncpg") == {"db/driver_errors.py", "db/pool.py", "db/standalone.py"}
+    names = ("asyncio_loop", "connection", "connector", "database", "listener", "race", "standalone")
+    assert importers("asyncio") == {f"db/{name}.py" for name in names}
+    assert importers("asyncpg") == {"db/driver_errors.py", "db/connection.py"}
     assert importers("trio_asyncio") == {"db/asyncio_loop.py"}
 
 

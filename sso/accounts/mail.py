@@ -11,19 +11,21 @@ from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
+from sso.log import request_fields
 
 TOPIC = "mail"
 MAX_TRIES = 8
 
 _PUT = Statement(
-    """INSERT INTO outbox (id, recipient, subject, body_sealed) VALUES (:id, :recipient, :subject, :body_sealed)"""
+    """INSERT INTO outbox (id, recipient, subject, body_sealed, request_id, trace_id)
+    VALUES (:id, :recipient, :subject, :body_sealed, :request_id, :trace_id)"""
 )
 # Claims a message until `next_try`: two senders never take the same one. The message of a killed sender is retried.
 _CLAIM = Statement(
     """UPDATE outbox
     SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => 30 * 2 ^ least(tries, 8))
     WHERE id = (SELECT id FROM outbox WHERE next_try <= now() ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING id, recipient, subject, body_sealed, tries"""
+    RETURNING id, recipient, subject, body_sealed, tries, request_id, trace_id"""
 )
 _DELETE = Statement("DELETE FROM outbox WHERE id = :id")
 
@@ -36,10 +38,21 @@ class Outbox:
         self._bus = bus
 
     async def put(self, tx: Runner, recipient: str, subject: str, body: str) -> None:
-        """Adds a message, whose body is encrypted, as it may contain a code. Call ``wake_senders`` after the commit."""
-        message_id = record_id()
+        """Adds a message, whose body is encrypted, as it may contain a code. Call ``wake_senders`` after the commit.
+
+        The log lines about its delivery have the current request.
+        """
+        message_id, origin = record_id(), request_fields()
         sealed = self._keyring.encrypt(column_purpose("outbox.body_sealed", message_id), body)
-        await tx.value(_PUT, id=message_id, recipient=recipient, subject=subject, body_sealed=sealed)
+        await tx.value(
+            _PUT,
+            id=message_id,
+            recipient=recipient,
+            subject=subject,
+            body_sealed=sealed,
+            request_id=origin.get("request"),
+            trace_id=origin.get("trace"),
+        )
 
     def wake_senders(self) -> None:
         """Lets the senders look at once; without it they look every few seconds."""
@@ -75,23 +88,31 @@ class MailSender:
         row = await self._database.row(_CLAIM)
         if row is None:
             return False
-        if row["tries"] <= MAX_TRIES:
+        message_id, tries, origin = row["id"], row["tries"], _origin(row)
+        if tries <= MAX_TRIES:
             try:
                 await self._deliver(row)
+                log.info("mail.delivered", id=message_id, tries=tries, **origin)
             except Exception as error:
-                log.warning("mail.delivery_failed", id=row["id"], tries=row["tries"], reason=_reason(error))
-                if row["tries"] < MAX_TRIES:
+                log.warning("mail.delivery_failed", id=message_id, tries=tries, reason=_reason(error), **origin)
+                if tries < MAX_TRIES:
                     return True
-                log.error("mail.delivery_abandoned", id=row["id"], tries=row["tries"])
+                log.error("mail.delivery_abandoned", id=message_id, tries=tries, **origin)
         else:
-            log.error("mail.delivery_abandoned", id=row["id"], tries=row["tries"])
-        await self._database.value(_DELETE, id=row["id"])
+            log.error("mail.delivery_abandoned", id=message_id, tries=tries, **origin)
+        await self._database.value(_DELETE, id=message_id)
         return True
 
     async def _deliver(self, row: Row) -> None:
         body = self._keyring.decrypt(column_purpose("outbox.body_sealed", row["id"]), row["body_sealed"])
         message = build_message(self._sender, row["recipient"], row["subject"], body)
         await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
+
+
+def _origin(row: Row) -> dict[str, str]:
+    """Returns the log fields of the request that queued a message. A message of an older release has none."""
+    origin = {"request": row["request_id"], "trace": row["trace_id"]}
+    return {name: value for name, value in origin.items() if value}
 
 
 def _reason(error: Exception) -> str:

@@ -9,15 +9,18 @@ from typing import IO, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from sso.backup.errors import BackupError
+from sso.core.database_url import database_hosts
 from sso.db.embedded.binaries import environment, newest_install
 
 CHUNK_BYTES = 1 << 20
+# For a URL with several hosts, which these programs try one after another.
+PRIMARY_ONLY = {"PGTARGETSESSIONATTRS": "read-write", "PGCONNECT_TIMEOUT": "5"}
 _PROGRESS = re.compile(r"\s*(\d+)/(\d+) kB")
 
 
 def dump(dsn: str) -> Iterator[bytes]:
     """A consistent snapshot of the database in pg_dump's custom format, piece by piece."""
-    url, variables = _without_password(dsn)
+    url, variables = _for_libpq(dsn)
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s"]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
@@ -41,7 +44,7 @@ def dump(dsn: str) -> Iterator[bytes]:
 
 def base_backup(dsn: str, folder: Path, progress: Callable[[int, int], None]) -> None:
     """Copies the files of a running server to a new folder, with a manifest of their digests."""
-    url, variables = _without_password(dsn)
+    url, variables = _for_libpq(dsn)
     arguments = ["--format=plain", "--wal-method=stream", "--checkpoint=fast", "--manifest-checksums=SHA256"]
     process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
         [_program("pg_basebackup"), *arguments, "--progress", f"--pgdata={folder}", f"--dbname={url}"],
@@ -70,7 +73,7 @@ def base_backup(dsn: str, folder: Path, progress: Callable[[int, int], None]) ->
 
 def restore(dsn: str, chunks: Iterator[bytes]) -> None:
     """Restores a dump in one transaction: completely or not at all."""
-    url, variables = _without_password(dsn)
+    url, variables = _for_libpq(dsn)
     arguments = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
@@ -115,7 +118,7 @@ def _program(name: str) -> str:
     return str(path)
 
 
-def _without_password(dsn: str) -> tuple[str, dict[str, str]]:
+def _for_libpq(dsn: str) -> tuple[str, dict[str, str]]:
     """The URL without its password, and an environment with it. Other accounts can see the arguments of a process."""
     parts = urlsplit(dsn)
     user, at, hosts = parts.netloc.rpartition("@")
@@ -124,4 +127,5 @@ def _without_password(dsn: str) -> tuple[str, dict[str, str]]:
     password = next((text for text in passwords if text), "")
     rest = urlencode([(name, value) for name, value in query if name != "password"], quote_via=quote)
     url = urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{hosts}", parts.path, rest, ""))
-    return url, environment() | ({"PGPASSWORD": password} if password else {})
+    variables = environment() | (PRIMARY_ONLY if len(database_hosts(dsn)) > 1 else {})
+    return url, variables | ({"PGPASSWORD": password} if password else {})

@@ -29,7 +29,7 @@ class PostgresTransport:
         return topic
 
     async def run(self, receive: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
-        self._listener = Listener(self._database.dsn, (CHANNEL, channel_of(self._worker)), receive)
+        self._listener = Listener(self._database.connector, (CHANNEL, channel_of(self._worker)), receive)
         try:
             await self._database.run_on_asyncio(self._listener.run(connected))
         except DatabaseError as error:

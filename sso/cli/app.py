@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 
-from sso.cli.context import CommandFailure, command_line_actor, with_services
+from sso.cli.context import CommandFailure, command_line_actor, utf8_argument, with_services
+from sso.cli.lookups import require_application, require_project
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
@@ -13,7 +15,7 @@ from sso.core import keys as material
 from sso.core.encryption import Keyring
 from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Runner, Transaction
+from sso.db.transaction import Row, Transaction
 from sso.keys.shared_settings import require_shared_settings
 from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
@@ -23,7 +25,6 @@ from sso.perm.stores.applications import (
     application_name_conflicts,
     create_application,
     private_key,
-    read_application_row,
 )
 from sso.perm.stores.email_secret import get_or_create_email_secret
 
@@ -40,23 +41,25 @@ _LIST = Statement(
 def command() -> None:
     """Manage applications: keys, service JWTs, e-mail secrets.
 
-    Schemas, roles and access keys of an application are managed with `sso apply` or over the API.
+    `sso role` manages the roles of an application; its schema and its access keys are managed with `sso apply` or over
+    the API.
 
     \b
     Example:
-      sso app create Tanks --project red_dawn
+      sso app add Tanks --project red_dawn
       sso app key add 40 tanks.pem
     """
 
 
 @command.command("list")
-@click.option("--project", "project_id", help="Only applications of this project.")
+@click.option("--project", callback=utf8_argument, help="Only applications of this project (id or alias).")
 @list_options
 @click.pass_context
-def list_applications(ctx: click.Context, project_id: str | None, form: Format | None) -> None:
+def list_applications(ctx: click.Context, project: str | None, form: Format | None) -> None:
     """List the applications: id, name, project, and "removed" if that is so."""
 
     async def work(services: CommandServices) -> list[Row]:
+        project_id = (await require_project(services.database, project))["id"] if project else None
         return await services.database.rows(_LIST, project_id=project_id)
 
     def line(record: Record) -> list[object]:
@@ -74,7 +77,7 @@ def show(ctx: click.Context, app_id: int, form: Format | None) -> None:
     """Show an application with its public keys and its access keys (without their values)."""
 
     async def work(services: CommandServices) -> dict[str, Any]:
-        row = await _require_application(services.database, app_id)
+        row = await require_application(services.database, app_id)
         names = ("application_id", "name", "description", "project_id", "removed", "settings", "service_meta")
         return {
             **{name: row[name] for name in names},
@@ -88,21 +91,28 @@ def show(ctx: click.Context, app_id: int, form: Format | None) -> None:
 
 
 @command.command()
-@click.argument("name")
-@click.option("--project", "project_id", help="Id of the project that it belongs to.")
-@click.option("--description", default="", help="One sentence about it.")
+@click.argument("name", callback=utf8_argument)
+@click.option("--project", callback=utf8_argument, help="Project that it belongs to (id or alias).")
+@click.option("--description", default="", callback=utf8_argument, help="One sentence about it.")
 @click.pass_context
-def create(ctx: click.Context, name: str, project_id: str | None, description: str) -> None:
-    """Create an application with the name NAME and print its id."""
-    fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
+def add(ctx: click.Context, name: str, project: str | None, description: str) -> None:
+    """Add an application with the name NAME and print its id.
+
+    \b
+    Example:
+      sso app add Tanks --project red_dawn
+    """
 
     async def work(services: CommandServices) -> Row:
+        project_id = (await require_project(services.database, project))["id"] if project else None
+        fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
         with application_name_conflicts():
             return await services.database.transaction(
-                create_application, command_line_actor(), services.keyring, fields, None
+                create_application, services.actor, services.keyring, fields, None
             )
 
-    click.echo(f"application_id {with_services(ctx, work)['application_id']}")
+    with option_errors({"name": "NAME", "description": "--description"}, f"project {project}"):
+        click.echo(f"application_id {with_services(ctx, work)['application_id']}")
 
 
 @command.command("service-jwt")
@@ -118,7 +128,7 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
 
     async def work(services: CommandServices) -> str:
         require_shared_settings(services.settings)  # the base URL is the audience
-        row = await _require_application(services.database, app_id)
+        row = await require_application(services.database, app_id)
         perm = services.complete.permissions
         pem = _stored_private_key(services.keyring, row)
         kid = material.key_id(material.load_private(pem).public_key())
@@ -141,7 +151,7 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
     """
 
     async def work(services: CommandServices) -> str | None:
-        await _require_application(services.database, app_id)
+        await require_application(services.database, app_id)
         return await services.database.transaction(
             get_or_create_email_secret, command_line_actor(), services.keyring, app_id
         )
@@ -173,7 +183,7 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
 
     async def work(services: CommandServices) -> str:
         async def add(tx: Transaction) -> str:
-            row = await _require_application(tx, app_id)
+            row = await require_application(tx, app_id)
             kid = await add_custom_key(tx, app_id, pem)
             await _audit_key_change(tx, "application.key.add", row, None, kid)
             return kid
@@ -191,7 +201,7 @@ def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
     """List the trusted keys: kid and algorithm."""
 
     async def work(services: CommandServices) -> list[dict[str, str]]:
-        await _require_application(services.database, app_id)
+        await require_application(services.database, app_id)
         return await services.complete.permissions.application_keys.published(app_id)
 
     keys = with_services(ctx, work)
@@ -208,7 +218,7 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
 
     async def work(services: CommandServices) -> bool:
         async def remove(tx: Transaction) -> bool:
-            row = await _require_application(tx, app_id)
+            row = await require_application(tx, app_id)
             removed = await delete_custom_key(tx, app_id, kid)
             if removed:
                 await _audit_key_change(tx, "application.key.remove", row, kid, None)
@@ -219,13 +229,6 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
     if not with_services(ctx, work):
         raise CommandFailure(f"application {app_id} has no key {kid} that was added with `sso app key add`")
     click.echo(f"{kid} is removed")
-
-
-async def _require_application(runner: Runner, app_id: int) -> Row:
-    row = await read_application_row(runner, app_id)
-    if row is None:
-        raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
-    return row
 
 
 def _stored_private_key(keyring: Keyring, row: Row) -> str:

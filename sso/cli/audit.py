@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from sso.cli.context import CommandFailure, with_services
+from sso.cli.context import with_services
+from sso.cli.lookups import require_user
 from sso.cli.output import Record, on_terminal, print_lines, print_list
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
@@ -56,7 +57,7 @@ def command(
             AuditFilter(
                 project_id=await resolve_project_id(services.database, project) if project else None,
                 application_id=app_id,
-                user_id=await _user_id(services, user) if user else None,
+                user_id=(await require_user(services, user)).user_id if user else None,
                 operation=operation,
                 since=since,
             ),
@@ -80,13 +81,6 @@ async def _entries(services: CommandServices, criteria: AuditFilter, most: int) 
             break
         criteria = replace(criteria, before_id=page[-1]["id"])
     return entries
-
-
-async def _user_id(services: CommandServices, name: str) -> str:
-    user = await services.users.find(name)
-    if user is None:
-        raise CommandFailure(f"there is no user {name}")
-    return user.user_id
 
 
 def _listed(entry: dict[str, Any]) -> Record:

@@ -13,12 +13,12 @@ import trio
 
 from sso import log
 from sso.backup.errors import BackupError
+from sso.cli.database_start import migrate_database
 from sso.config import ConfigError, Settings, load
 from sso.core.encryption import EncryptionError
 from sso.core.errors import ApiError
 from sso.db.embedded import EmbeddedError, join
-from sso.db.errors import DatabaseError, Unavailable
-from sso.db.migrate import migrate
+from sso.db.errors import DatabaseError
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.serve.listeners import BindError
@@ -47,9 +47,13 @@ class CommandFailure(Exception):
     """The command failed; the text is one line for the operator."""
 
 
-def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Rejects arguments that are not UTF-8 (surrogates), which PostgreSQL cannot store or compare."""
-    if any("\ud800" <= character <= "\udfff" for character in value):
+def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """Rejects arguments that are not UTF-8 (surrogates), which PostgreSQL cannot store or compare.
+
+    An option that was not given is None, and one that may be given several times is a tuple.
+    """
+    texts = (value or "",) if isinstance(value, str | None) else value
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
         raise click.BadParameter("expected UTF-8")
     return value
 
@@ -97,20 +101,16 @@ def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda:
 
 
 @contextmanager
-def migrated_database(settings: Settings, meanwhile: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Yields the DSN of a running database whose schema is up to date."""
+def migrated_database(
+    settings: Settings, meanwhile: Callable[[], None] = lambda: None, *, wait: bool = False
+) -> Iterator[str]:
+    """Yields the DSN of a running database whose schema is up to date.
+
+    With ``wait``, a database of SSO_DATABASE_URL that is not reachable has SSO_START_WAIT_S to become so.
+    """
     with running_database(settings, meanwhile) as dsn:
-        _migrate(dsn)
+        migrate_database(dsn, settings.start_wait_s if wait and settings.database_url else 0)
         yield dsn
-
-
-def _migrate(dsn: str) -> None:
-    try:
-        migrate(dsn)
-    except Unavailable as error:
-        raise CommandFailure(
-            f"the database cannot be reached ({error}): check SSO_DATABASE_URL and that the database runs"
-        ) from None
 
 
 def with_services(

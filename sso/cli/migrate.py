@@ -13,5 +13,5 @@ def command(ctx: click.Context) -> None:
 
     `sso serve` does this when it starts. Use this command to do it beforehand, for example before a rolling update.
     """
-    with migrated_database(settings_of(ctx)):
+    with migrated_database(settings_of(ctx), wait=True):
         click.echo(f"the database is at version {HEAD}")

@@ -81,7 +81,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         if settings.database_url is None and set_wal_archive(settings.data_dir, settings.wal_archive):
             log.warning("embedded_postgres.archiving_disabled", reason="SSO_WAL_ARCHIVE is no longer set")
-        dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker))
+        dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker, wait=True))
         if document is not None:
             _apply_first(ctx, document)
         return _supervise(settings, ctx.find_root().obj, dsn, listeners)

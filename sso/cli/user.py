@@ -11,9 +11,9 @@ from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_atte
 from sso.accounts.users import exportable_fields
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
-from sso.cli.root_role import assign_root
 from sso.cli.services import CommandServices
 from sso.core.passwords import MAX_PASSWORD_LENGTH
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
@@ -60,19 +60,22 @@ def add(
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     from sso.state.document import DocumentError, parse
 
+    root = {"user_id": login, "application_id": CENTRAL_APPLICATION_ID, "data": {"roles": [ROOT_ROLE]}}
+    fields |= {"user_id": user_id} if user_id else {}
     try:
-        document = parse({"users": [fields | ({"user_id": user_id} if user_id else {})]})
+        document = parse({"users": [fields], "permissions": [root] if admin else []})
     except DocumentError as error:
         raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
     async def work(services: CommandServices) -> User | None:
         if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
             raise CommandFailure("there is already a user with this login or user id")
-        await services.applier.apply(document)
-        user = await services.users.get_by_login(login)
-        if user and admin:
-            await services.database.transaction(assign_root, services.actor, user.user_id)
-        return user
+        try:
+            await services.applier.apply(document)  # the user and the role in one transaction
+        except DocumentError as error:
+            message = str(error).removeprefix("users[0].").replace("permissions[0].data.roles", "--admin")
+            raise CommandFailure(message) from None
+        return await services.users.get_by_login(login)
 
     user = with_services(ctx, work)
     assert user is not None

@@ -1,12 +1,14 @@
 """Keeps a background task running: an unexpected error is logged, and the task starts again after a pause."""
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any
 
 import structlog
 import trio
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.5, 30.0
+current_task_name: ContextVar[str | None] = ContextVar("current_task_name", default=None)  # shown in each log line
 log = structlog.get_logger()
 
 
@@ -30,6 +32,7 @@ async def keep_running(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Runs ``task`` until it returns, and again if it fails. An error before it has started is raised."""
+    current_task_name.set(name)
     status = _Status(task_status)
     pause = FIRST_PAUSE_S
     while True:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sso.core.bind_address import Bind, parse_bind, parse_binds
+from sso.core.database_url import database_hosts
 from sso.core.net import Network, parse_networks
 from sso.core.urls import has_scheme, is_plain_address, parse_header_list
 
@@ -145,6 +146,17 @@ def secret_url(*schemes: str) -> Callable[[object], SecretText]:
         return secret(value)
 
     return parse
+
+
+def database_url(value: object) -> SecretText:
+    url = secret_url("postgresql", "postgres")(value)
+    try:
+        database_hosts(url.get_secret_value())
+    except ValueError:  # its text may quote a password
+        raise ValueError(
+            "must be a URL such as postgresql://user:password@host1,host2:5433/name, with special characters as %XX"
+        ) from None
+    return url
 
 
 def headers(value: object) -> SecretText:

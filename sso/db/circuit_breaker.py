@@ -37,7 +37,8 @@ class CircuitBreaker:
         self._last_answer = trio.current_time()
         self._next_probe = None
 
-    def record_failure(self, began: float) -> None:
-        """A call that began at ``began`` could not connect or got no answer in time."""
+    def record_failure(self, began: float) -> bool:
+        """A call that began at ``began`` could not connect or got no answer in time. Returns whether it is open now."""
         if self._last_answer < began:
             self._next_probe = trio.current_time() + PAUSE_S
+        return self._next_probe is not None

@@ -23,8 +23,9 @@ from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
 from sso.db.circuit_breaker import CircuitBreaker
 from sso.db.clock import DatabaseClock
-from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
-from sso.db.errors import DeadlineExceeded, TransactionConflict, Unavailable
+from sso.db.connector import Connector
+from sso.db.driver_errors import DRIVER_ERRORS, is_read_only, raise_translated
+from sso.db.errors import DatabaseError, DeadlineExceeded, ReadOnly, TransactionConflict, Unavailable
 from sso.db.loop_lag import LoopLag
 from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
@@ -46,11 +47,11 @@ class Database:
     def __init__(
         self, dsn: str, loop: FastAsyncioLoop, size: int, slow_ms: int = 0, telemetry: Telemetry | None = None
     ) -> None:
-        self.dsn = dsn
         self._loop = loop
         self._size = size
         self._slots = trio.Semaphore(size)
-        self._pool = ConnectionPool(dsn)
+        self.connector = Connector(dsn)
+        self._pool = ConnectionPool(self.connector)
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
         self.scheduler = BatchScheduler()
@@ -158,6 +159,15 @@ class Database:
     async def _run(self, function: Callable[[Any], Awaitable[T]], seconds: float) -> T:
         """Returns ``function(connection)``, awaited on the asyncio loop."""
         began = trio.current_time()
+        try:
+            return await self._run_until(began + seconds, function, began)
+        except ReadOnly:
+            if not self.connector.has_several_hosts:
+                raise
+        # Nothing was written, and another host is the primary now or soon.
+        return await self._run_until(began + seconds, function, began)
+
+    async def _run_until(self, deadline: float, function: Callable[[Any], Awaitable[T]], began: float) -> T:
         if not self._breaker.allows_call(STATEMENT_S):
             raise Unavailable("the database is unavailable")
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -165,7 +175,7 @@ class Database:
             self._slots.acquire_nowait()
         except trio.WouldBlock:
             await self._wait_for_slot()
-        scope = trio.CancelScope(shield=True, deadline=began + seconds)
+        scope = trio.CancelScope(shield=True, deadline=deadline)
         self._lag.scopes.add(scope)
         try:
             with scope:
@@ -187,30 +197,36 @@ class Database:
 
     async def _with_connection(self, function: Callable[[Any], Awaitable[T]], began: float) -> T:
         pool = self._pool
-        connection = None
+        connection = pool.take_idle() or await self._open_connection(began)
         try:
-            connection = pool.take_idle() or await pool.open_connection()
             result = await function(connection)
         except DRIVER_ERRORS as error:
-            if connection is None:
-                self._breaker.record_failure(began)
+            if not connection.is_closed():
+                self._breaker.record_success()  # an error, but an answer
+            if is_read_only(error):
+                pool.reject(connection)
             else:
                 pool.give_back(connection)
-                if not connection.is_closed():
-                    self._breaker.record_success()  # an error, but an answer
             raise_translated(error)
         except Exception:
-            if connection is not None:
-                pool.give_back(connection)  # an error of the caller's function: its transaction is rolled back
+            pool.give_back(connection)  # an error of the caller's function: its transaction is rolled back
             raise
         except BaseException:
             # Out of time: the statement may still be running, so the connection cannot be used again.
-            if connection is not None:
-                connection.terminate()
+            connection.terminate()
+            if self._breaker.record_failure(began):
+                pool.drop_idle()  # their server does not answer either
             raise
         pool.give_back(connection)
         self._breaker.record_success()
         return result
+
+    async def _open_connection(self, began: float) -> Any:
+        try:
+            return await self._pool.open_connection()
+        except (*DRIVER_ERRORS, DatabaseError) as error:
+            self._breaker.record_failure(began)
+            raise_translated(error)
 
 
 async def _occupy(_connection: Any) -> None:

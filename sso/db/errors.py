@@ -9,6 +9,14 @@ class Unavailable(DatabaseError):
     """The database is unreachable, too busy or read-only: retry in a moment."""
 
 
+class Unreachable(Unavailable):
+    """No connection could be opened: the text names each host with the reason."""
+
+
+class ReadOnly(Unavailable):
+    """The server does not accept writes: it has become a standby. Nothing was written."""
+
+
 class DeadlineExceeded(Unavailable):
     """The database did not answer in time. Whether the statement was executed is not known."""
 

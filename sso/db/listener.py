@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from sso.db.connector import Connector
 from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
 from sso.db.errors import Unavailable
-from sso.db.pool import connect
 
 PROBE_EVERY_S = 2.0  # a connection whose peer is gone without a FIN looks alive until it is used
 PROBE_S = 2.0
@@ -18,18 +18,21 @@ _SET_UP = "SET application_name = 'sso bus'; SET synchronous_commit = off"
 
 
 class Listener:
-    def __init__(self, dsn: str, channels: Iterable[str], deliver: Callable[[str], None]) -> None:
-        self._dsn = dsn
+    def __init__(self, connector: Connector, channels: Iterable[str], deliver: Callable[[str], None]) -> None:
+        self._connector = connector
         self._channels = tuple(channels)
         self._deliver = deliver
         self._connection: Any = None
         self._in_use = asyncio.Lock()
 
     async def run(self, connected: Callable[[], None]) -> NoReturn:
-        """Calls ``connected`` once it listens. Raises Unavailable when the connection is lost."""
+        """Calls ``connected`` once it listens.
+
+        Raises Unavailable when the connection is lost, or closed because another host has become the primary.
+        """
         connection = None
         try:
-            connection = await connect(self._dsn)
+            connection = await self._connector.connect()
             lost = asyncio.get_running_loop().create_future()
             connection.add_termination_listener(lambda _: lost.cancel())
             for channel in self._channels:

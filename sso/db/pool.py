@@ -2,46 +2,15 @@
 
 from typing import Any
 
-import asyncpg
-import orjson
-
-CONNECT_S = 1.5
-
-# PostgreSQL ends a slow statement shortly before our own deadline, so that its outcome is known.
-SERVER_SETTINGS = {
-    "application_name": "sso",
-    "timezone": "UTC",
-    "jit": "off",
-    "statement_timeout": "1800",
-    "lock_timeout": "1500",
-    "idle_in_transaction_session_timeout": "10000",
-    # Every statement finds its rows by a key. A plan is made once, perhaps while a table is empty, and is still used
-    # when the table is large. So plans that read whole tables are disabled.
-    "plan_cache_mode": "force_generic_plan",
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-}
-
-
-async def connect(dsn: str) -> Any:
-    connection = await asyncpg.connect(
-        dsn,
-        timeout=CONNECT_S,
-        server_settings=SERVER_SETTINGS,
-        max_cached_statement_lifetime=0,  # unlimited: PostgreSQL itself plans again after an ANALYZE
-    )
-    await connection.set_type_codec(
-        "jsonb", schema="pg_catalog", encoder=lambda value: orjson.dumps(value).decode(), decoder=orjson.loads
-    )
-    return connection
+from sso.db.connector import Connector
+from sso.db.driver_errors import DRIVER_ERRORS
 
 
 class ConnectionPool:
     """Keeps idle connections for reuse, the last used first."""
 
-    def __init__(self, dsn: str) -> None:
-        self._dsn = dsn
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
         self._idle: list[Any] = []
         self._is_closed = False
 
@@ -53,7 +22,7 @@ class ConnectionPool:
         return None
 
     async def open_connection(self) -> Any:
-        return await connect(self._dsn)
+        return await self._connector.connect()
 
     def give_back(self, connection: Any) -> None:
         if connection.is_closed():
@@ -63,12 +32,24 @@ class ConnectionPool:
         else:
             self._idle.append(connection)
 
+    def reject(self, connection: Any) -> None:
+        """Closes a connection whose server refused to write, and with it all idle ones: the primary is elsewhere."""
+        connection.terminate()
+        self.drop_idle()
+
+    def drop_idle(self) -> None:
+        """Closes the idle connections, because their server is not usable. New ones begin with a search for another."""
+        self._connector.search_again()
+        while self._idle:
+            self._idle.pop().terminate()
+
     async def close(self) -> None:
         """Closes the idle connections; those in use are closed when they are given back."""
         self._is_closed = True
+        await self._connector.close()
         while self._idle:
             connection = self._idle.pop()
             try:
                 await connection.close(timeout=1)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            except DRIVER_ERRORS:
                 connection.terminate()

@@ -2,28 +2,29 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import asyncpg
-
-from sso.db.driver_errors import raise_translated
+from sso.core.database_url import DatabaseHost, database_hosts
+from sso.db.connection import open_plain
+from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
 from sso.db.errors import Unavailable
+from sso.db.race import find_primary, open_only_host
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 T = TypeVar("T")
-CONNECT_S = 10
+CONNECT_S = 10.0
+
+_last_primary: dict[str, DatabaseHost] = {}  # by DSN: a command opens several connections, one after another
 
 
-def fetch_value(dsn: str, *statements: str) -> Any:
+def fetch_value(dsn: str, *statements: str, connect_s: float = CONNECT_S) -> Any:
     """Returns the first value of the first row of the last statement, None if an earlier one returns NULL."""
 
     async def run() -> Any:
-        try:
-            connection = await asyncpg.connect(dsn, timeout=CONNECT_S)
-        except ValueError:  # its text is dropped: it may quote a password
-            raise Unavailable("the database URL is not valid") from None
+        connection = await _connect(dsn, connect_s)
         try:
             value = None
             for sql in statements:
@@ -45,7 +46,7 @@ def run_with_connection(dsn: str, function: "Callable[[Connection], T]") -> T:
 
     async def run() -> T:
         engine = create_async_engine(
-            "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(dsn, timeout=CONNECT_S), poolclass=NullPool
+            "postgresql+asyncpg://", async_creator=partial(_connect, dsn, CONNECT_S), poolclass=NullPool
         )
         try:
             async with engine.connect() as connection:
@@ -56,9 +57,26 @@ def run_with_connection(dsn: str, function: "Callable[[Connection], T]") -> T:
     return _run(run())
 
 
+async def _connect(dsn: str, seconds: float) -> Any:
+    """Connects to the primary, if the URL has several hosts."""
+    try:
+        hosts = database_hosts(dsn)
+        if len(hosts) < 2:
+            return await open_only_host(hosts, open_plain(dsn, None, seconds))
+        open_host = partial(_open_host, dsn, seconds)
+        _last_primary[dsn], connection = await find_primary(hosts, open_host, _last_primary.get(dsn), seconds)
+    except ValueError:  # its text is dropped: it may quote a password
+        raise Unavailable("the database URL is not valid") from None
+    return connection
+
+
+async def _open_host(dsn: str, seconds: float, host: DatabaseHost) -> Any:
+    return await open_plain(dsn, host, seconds)
+
+
 def _run(work: Coroutine[Any, Any, T]) -> T:
     try:
         with asyncio.Runner() as runner:
             return runner.run(work)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except DRIVER_ERRORS as error:
         raise_translated(error)

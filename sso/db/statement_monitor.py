@@ -49,4 +49,4 @@ def _log_slow(name: str, seconds: float, items: int, result: Any, error: BaseExc
         fields["error"] = type(error).__name__
     elif isinstance(result, list):
         fields["rows"] = len(result)
-    log.warning("database.statement_slow", statement=name, ms=round(seconds * 1e3, 1), **fields)
+    log.warning("database.statement_was_slow", statement=name, ms=round(seconds * 1e3, 1), **fields)

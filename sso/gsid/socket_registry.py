@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import structlog
@@ -14,6 +14,7 @@ from sso.db.errors import DatabaseError
 from sso.db.failing_rows import isolate_failing_rows
 from sso.gsid.model import DELIVERED, SESSION_EXPIRED
 from sso.gsid.socket_store import SocketSession, SocketStore
+from sso.log import request_fields
 
 # Close codes.
 DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
@@ -45,6 +46,7 @@ class SocketClient:
     socket_id: str
     stage: str = ""
     closing: bool = False
+    origin: dict[str, str] = field(default_factory=request_fields)  # log fields of the request that opened the socket
 
     def __post_init__(self) -> None:
         self._queue, self.events = trio.open_memory_channel[Event](math.inf)
@@ -143,5 +145,5 @@ class SocketRegistry:
 
 def _close_after_failure(client: SocketClient, error: Exception) -> None:
     """Closes a socket whose session cannot be read; the other sockets keep their heartbeat."""
-    log.error("gsid.session_heartbeat_failed", gsid=client.gsid, reason=type(error).__name__)
+    log.error("gsid.session_heartbeat_failed", gsid=client.gsid, reason=type(error).__name__, **client.origin)
     client.send(SocketClose(FAILED, "internal error"))

@@ -1,7 +1,7 @@
 """Checks writes that give or take away rights in a project: callers may do so only with rights that they hold.
 
 The check compares the project before and after the write, inside the transaction of the write, so all endpoints share
-it. Writes of the operator (``sso apply``, the command line) are not checked.
+it. Writes of the operator are not checked: ``sso apply``, and commands, for which `keep_administrator` is enough.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -21,25 +21,10 @@ from sso.perm.engine.project_exclusion import project_exclusion
 from sso.perm.engine.rights import ALL, Rights, secret_rights
 from sso.perm.engine.rules import RuleSource
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.errors import PermissionConflict
 from sso.perm.input.membership import MemberRole
-from sso.perm.stores.administrators import (
-    NO_ADMINISTRATOR,
-    NO_PERMANENT_ADMINISTRATOR,
-    Administration,
-    administration,
-    is_administrator,
-    possible_administrators,
-)
+from sso.perm.stores.administrators import AdministratorGuard, is_administrator
 from sso.perm.stores.facts import read_application, read_facts
-from sso.perm.stores.locks import lock_project, share_lock_applications
-from sso.perm.stores.project_state import (
-    KnownUser,
-    ProjectState,
-    read_resources,
-    read_states,
-    read_users,
-)
+from sso.perm.stores.project_state import KnownUser, ProjectState, read_resources, read_users
 
 NOT_HELD = "role %s: only a caller who has all its rules may give it or take it away"
 # The name of the role may be hidden from the caller.
@@ -68,11 +53,9 @@ class Delegation:
     tx: Transaction
     caller: Caller
     project_id: str
-    central: CompiledApplication
+    guard: AdministratorGuard
     rights: Rights
     held_rules: HeldRules
-    before: ProjectState
-    administered: Administration = Administration.NONE
     held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
     grantable: dict[int, frozenset[str]] = field(default_factory=dict)  # roles by application
     # The members with a role that the caller does not hold, and whether each of them has access to the project.
@@ -83,25 +66,27 @@ class Delegation:
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
         """Lock the applications whose roles the write names, then the project, and read the state before the write."""
-        await share_lock_applications(tx, {CENTRAL_APPLICATION_ID, *applications})
-        if (await lock_project(tx, project_id))["removed"]:
-            raise Forbidden("removed")
-        central = await read_application(tx, CENTRAL_APPLICATION_ID)
+        guard = await AdministratorGuard.begin(tx, project_id, caller.now, applications)
         facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
-        assert central is not None
         assert facts is not None
-        rights = Rights(compute_permissions(central, facts, caller.now))
+        rights = Rights(compute_permissions(guard.central, facts, caller.now))
         access = next((item for item in rights.central.projects if item.project.id == project_id), None)
-        before = (await read_states(tx, [project_id]))[project_id]
-        delegation = cls(tx, caller, project_id, central, rights, HeldRules(central, access), before)
+        delegation = cls(tx, caller, project_id, guard, rights, HeldRules(guard.central, access))
         await delegation._read_before(applications)
         return delegation
+
+    @property
+    def before(self) -> ProjectState:
+        return self.guard.before
+
+    @property
+    def central(self) -> CompiledApplication:
+        return self.guard.central
 
     async def _read_before(self, applications: Iterable[int]) -> None:
         """Read the state that the write may change. The caller's own rights count as they are before the write."""
         user_ids = self._members_with_unheld_roles()
-        users = await read_users(self.tx, user_ids | possible_administrators(self.central, self.before.members))
-        self.administered = administration(self.central, self.before, users, self.caller.now)
+        users = await read_users(self.tx, user_ids)
         self.access_with_unheld_roles = {user_id: _has_access(self.before, users, user_id) for user_id in user_ids}
         if not self.rights.is_root:
             # The write itself refuses applications of other projects.
@@ -132,16 +117,12 @@ class Delegation:
         return frozenset(member.user_id for member in self.before.members if not self._may_remove(member))
 
     async def check(self) -> None:
-        after = (await read_states(self.tx, [self.project_id]))[self.project_id]
+        after = await self.guard.read_after()
         if not self.rights.is_root:
             self._check_members(after)
             self._check_actions(after)
             await self._check_access(after)
-        if self.administered:
-            users = await read_users(self.tx, possible_administrators(self.central, after.members))
-            left = administration(self.central, after, users, self.caller.now)
-            if left < self.administered:
-                raise PermissionConflict(NO_PERMANENT_ADMINISTRATOR if left else NO_ADMINISTRATOR)
+        await self.guard.check(after)
 
     def _check_members(self, after: ProjectState) -> None:
         for member in self.before.members - after.members:

@@ -72,7 +72,7 @@ def offer_listeners(
     try:
         control = _listen(path)
     except OSError as error:
-        _log.warning("handover.unavailable", reason=f"{error.strerror}: {path.parent}")
+        _log.warning("handover.setup_failed", reason=f"{error.strerror}: {path.parent}")
         ready()
         while True:
             signal.pause()

@@ -98,7 +98,7 @@ class HypercornConnection(TCPServer):
         try:
             await super().run()
         except* _CLIENT_ERRORS as group:
-            self._rules.log(_log.debug, "http.protocol_error", error=type(group.exceptions[0]).__name__)
+            self._rules.log(_log.debug, "http.protocol_violated", error=type(group.exceptions[0]).__name__)
         except* Exception:
             self._rules.log(_log.warning, "http.connection_failed", exc_info=True)
 

@@ -95,7 +95,7 @@ class Supervisor:
             self._processes.fill_slots()
             self._wait_until(lambda: all(slot.is_ready for slot in slots))
         self._started = True
-        _log.info("supervisor.ready", count=len(self._processes.children))
+        _log.info("supervisor.started", count=len(self._processes.children))
         if self._on_ready:
             self._on_ready()
 
@@ -107,7 +107,7 @@ class Supervisor:
             _log.exception("reload.failed")
             return
         if role is None:
-            _log.error("reload.workers_missing")
+            _log.error("reload.refused")
             return
         _log.info("reload.started", count=role.count)
         slots = self._processes.slots
@@ -132,7 +132,7 @@ class Supervisor:
             return False
         self._wait_until(lambda: new.ready or new.has_exited, _READY_S)
         if new.has_exited or not new.ready:
-            _log.error("process.not_ready", child=new.name, pid=new.pid)
+            _log.error("process.replacement_failed", child=new.name, pid=new.pid)
             self._stop(new)
             return False
         old, slot.child, slot.role = slot.child, new, role
@@ -163,7 +163,7 @@ class Supervisor:
                 if not self._wait_for_exit(group, timeout, _SHUTDOWN_SIGNALS):
                     self._kill(group)
         except _StopRequested:
-            _log.warning("supervisor.interrupted_twice")
+            _log.warning("supervisor.stop_forced")
             self._kill(children)
         return all(child.exited_cleanly for child in children)
 

@@ -13,6 +13,7 @@ from sso.core.net import contains
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
+from sso.log import request_fields
 from sso.web.client_address import LOCAL, TrustedProxies, UnknownAddress, peer_address
 
 REPORT_EVERY_S = 60.0
@@ -67,12 +68,12 @@ class ForwardingMonitor:
 
     def __init__(self, proxies: TrustedProxies) -> None:
         self._proxies = proxies
-        self._report: tuple[str, str] | None = None
+        self._report: tuple[str, str, dict[str, str]] | None = None  # peer, header, fields of the request
         self._pending = trio.Event()
 
     def observe(self, scope: Any) -> None:
         if self._report is None and (header := ignored_header(scope, self._proxies)):
-            self._report = (_peer(scope) or str(LOCAL), header)
+            self._report = (_peer(scope) or str(LOCAL), header, request_fields())
             self._pending.set()
 
     async def run(self, database: Database, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -80,9 +81,9 @@ class ForwardingMonitor:
         while True:
             await self._pending.wait()
             assert self._report is not None
-            peer, header = self._report
+            peer, header, origin = self._report
             if await record_untrusted_proxy(database, peer, header):
-                log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=ADVICE)
+                log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=ADVICE, **origin)
             await trio.sleep(REPORT_EVERY_S)
             self._report, self._pending = None, trio.Event()
 

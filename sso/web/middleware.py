@@ -139,7 +139,7 @@ def to_error_response(error: Exception) -> ErrorResponse:
         case InvalidBody():
             return ErrorResponse(error.status, "invalid_request", str(error), {}, {})
         case DatabaseError():
-            log.warning("request.database_unavailable", error=type(error).__name__, reason=str(error))
+            log.warning("request.database_failed", error=type(error).__name__, reason=str(error))
             message = "the service is not available for a moment, try again"
             return ErrorResponse(503, "temporarily_unavailable", message, {"Retry-After": "1"}, {})
         case HTTPException():

@@ -14,6 +14,7 @@ from sso.bus.wiring import build_bus
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.log import current_request_id
 from tests.kit.smtp import Certificate, MailServer, mail_server, make_certificate
 
 SENDER = "sso@example.com"
@@ -78,7 +79,8 @@ async def test_smtp_server_with_certificate_of_the_ca_file_is_accepted(
     with mail_server(scheme, certificate) as server:
         url = f"{scheme}://user:hunter2@localhost:{server.port}"
         await put(database, keyring)
-        assert await deliver(mail_sender(database, keyring, url, tmp_path, certificate.ca_file)) == []
+        logs = await deliver(mail_sender(database, keyring, url, tmp_path, certificate.ca_file))
+        assert [entry["event"] for entry in logs] == ["mail.delivered"]
         (mail,) = server.mails
         assert "To: ann@example.com" in mail
         assert "It is 123456." in mail
@@ -131,7 +133,7 @@ async def test_invalid_mail_is_abandoned_and_the_next_one_is_sent(
     await database.value(_POISON, **({"recipient": "ann@example.com", "subject": "x", "body": None} | part))
     await put(database, keyring, "bob@example.com")
     logs = await deliver(sender)
-    assert [entry["event"] for entry in logs] == ["mail.delivery_failed"]
+    assert [entry["event"] for entry in logs] == ["mail.delivery_failed", "mail.delivered"]
     (mail,) = plain.mails
     assert "To: bob@example.com" in mail
     for _ in range(MAX_TRIES - 1):
@@ -168,5 +170,28 @@ async def test_mail_to_an_international_address_is_sent(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
 ) -> None:
     await put(database, keyring, "ünï@exämple.de")
-    assert await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)) == []
+    await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert "To: ünï@xn--exmple-cua.de" in plain.mails[0]
+
+
+async def test_log_lines_of_a_mail_have_the_request_that_queued_it(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+) -> None:
+    sender = mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
+    token = current_request_id.set("0123456789abcdef")
+    await put(database, keyring)
+    current_request_id.reset(token)
+    await put(database, keyring)  # by a command, for example
+    await database.value(_SET_TRIES, tries=MAX_TRIES)
+    abandoned = await deliver(sender)
+    assert sorted(str(entry.get("request")) for entry in abandoned) == ["0123456789abcdef", "None"]
+
+
+async def test_mail_of_the_previous_release_is_sent(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
+) -> None:
+    """It inserts rows without the columns for the log."""
+    await put(database, keyring)
+    await database.value(Statement("UPDATE outbox SET request_id = NULL, trace_id = NULL"))
+    (delivered,) = await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    assert (delivered["event"], "request" in delivered, "trace" in delivered) == ("mail.delivered", False, False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sso.backup.postgres_tools import _without_password
+from sso.backup.postgres_tools import _for_libpq
 from sso.db.migrate import HEAD
 from tests.faults import open_folder
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
@@ -259,7 +259,7 @@ def test_backup_without_keys_needs_no_passphrase_and_says_so(
     ],
 )  # fmt: skip
 def test_password_of_the_database_is_not_among_the_arguments(dsn: str, url: str) -> None:
-    shown, environment = _without_password(dsn)
+    shown, environment = _for_libpq(dsn)
     assert shown == url
     assert environment["PGPASSWORD"] == "p@ss"
     assert not {name for name in environment if name.startswith("SSO_")}

@@ -3,13 +3,16 @@
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
+import orjson
 import pytest
 
 from sso.cli import main
 from sso.core.encryption import MasterKey
 from tests.kit.postgres import Postgres
+from tests.state.studio import studio
 
 
 class CommandResult(NamedTuple):
@@ -66,3 +69,12 @@ def sso(
 
     yield run
     gc.enable()
+
+
+@pytest.fixture
+def applied(sso: Sso, tmp_path: Path) -> Sso:
+    """The command runner, with the studio document applied."""
+    file = tmp_path / "studio.json"
+    file.write_bytes(orjson.dumps(studio()))
+    sso("apply", str(file)).lines  # noqa: B018 - it must succeed
+    return sso

@@ -72,7 +72,7 @@ def test_commands_of_sso_client_are_audited(sso: Sso, latest: Latest) -> None:
 
 
 def test_commands_of_sso_app_and_sso_key_are_audited(sso: Sso, latest: Latest, tmp_path: Path) -> None:
-    app = sso("app", "create", "Audited").out.split()[-1]
+    app = sso("app", "add", "Audited").out.split()[-1]
     assert latest()["operation"] == "application.create"
     secret = sso("app", "email-secret", app).out.split()[-1]
     entry = latest()

@@ -205,8 +205,8 @@ def test_invalid_settings_are_reported_in_one_line(command: list[str], shared: P
 
 @pytest.mark.parametrize("command", [["user", "list"], ["apply", "-"], ["export"], ["migrate"], ["key", "list"]])
 def test_unreachable_database_is_reported_without_its_password(command: list[str], shared: Program) -> None:
-    result = shared(*command, SSO_DATABASE_URL=UNREACHABLE)
-    assert result.failed_with("the database cannot be reached", "SSO_DATABASE_URL")
+    result = shared(*command, SSO_DATABASE_URL=UNREACHABLE, SSO_START_WAIT_S="0")
+    assert result.failed_with("the database cannot be reached", "refuses connections", "SSO_DATABASE_URL")
     assert "hunter2" not in result.err
 
 

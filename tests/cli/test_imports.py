@@ -30,6 +30,8 @@ def imported_modules(environment: dict[str, str], *arguments: str) -> set[str]:
         ("user", "list"),
         ("key", "list"),
         ("project", "list"),
+        ("role", "list"),
+        ("group", "list"),
         ("app", "list"),
         ("audit",),
     ],

@@ -94,8 +94,9 @@ def test_control_characters_in_names_are_escaped(environment: dict[str, str], ss
         execute(dsn, "UPDATE users SET nick = 'Ann' WHERE user_id = '1000'")
 
 
-@pytest.mark.parametrize("arguments", [("client", "list"), ("app", "list"), ("project", "list"), ("key", "list")])
-def test_lists_have_json(sso: Sso, arguments: tuple[str, str]) -> None:
+@pytest.mark.parametrize("name", ["client", "app", "project", "role", "group", "key"])
+def test_lists_have_json(sso: Sso, name: str) -> None:
+    arguments = (name, "list")
     lines = sso(*arguments, "--json").lines
     assert len(lines) == len(sso(*arguments).lines)
     assert all(isinstance(json.loads(line), dict) for line in lines)

@@ -2,12 +2,15 @@
 
 import itertools
 
+import orjson
 import pytest
+import structlog
 import trio
 import trio.testing
 from structlog.testing import capture_logs
 
 from sso.core.background import FIRST_PAUSE_S, LAST_PAUSE_S, keep_running
+from sso.log import configure_logging
 
 
 async def test_background_task_that_fails_is_logged_and_started_again(autojump_clock: trio.testing.MockClock) -> None:
@@ -45,3 +48,18 @@ async def test_background_task_can_be_cancelled(autojump_clock: trio.testing.Moc
     with trio.move_on_after(5) as scope:
         await keep_running("example", task)
     assert scope.cancelled_caught
+
+
+async def test_log_lines_of_a_background_task_have_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("json", "info")
+
+    async def task(*, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        structlog.get_logger().info("example.happened")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(keep_running, "example", task)
+    structlog.get_logger().info("example.happened")
+    inside, outside = (orjson.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert inside["task"] == "example"
+    assert "task" not in outside

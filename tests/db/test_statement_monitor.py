@@ -65,7 +65,7 @@ async def test_slow_statement_is_logged_without_its_parameters(monitored: Databa
         await monitored.value(SLEEP, label="private")
         await monitored.value(QUICK)
     [entry] = logs
-    assert (entry["event"], entry["log_level"]) == ("database.statement_slow", "warning")
+    assert (entry["event"], entry["log_level"]) == ("database.statement_was_slow", "warning")
     assert (entry["statement"], entry["rows"]) == (SLEEP.name, 1)
     assert entry["ms"] >= SLOW_MS
     assert "private" not in str(entry)

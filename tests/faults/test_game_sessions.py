@@ -199,7 +199,7 @@ async def test_postgres_killed_during_deliveries_loses_no_login(setup: Setup, pl
         assert postmaster is not None
         kill([postmaster])
         await trio.to_thread.run_sync(lambda: until(lambda: not is_alive(postmaster)))
-        while (await ask_once(setup.server, "/readyz")).status != 503:  # noqa: ASYNC110 - there is no event to wait for
+        while (await ask_once(setup.server, "/readyz?database=1")).status != 503:  # noqa: ASYNC110 - it has no event
             await trio.sleep(0.05)
         await trio.to_thread.run_sync(setup.database.ensure)
 

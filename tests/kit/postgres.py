@@ -5,9 +5,10 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 
@@ -51,16 +52,24 @@ class Postgres:
 
 def execute(dsn: str, sql: str) -> None:
     """Runs a statement without a time limit."""
+    _with_connection(dsn, lambda connection: connection.execute(sql))
 
-    async def run() -> None:
+
+def fetch(dsn: str, sql: str) -> Any:
+    """Returns the value of a statement."""
+    return _with_connection(dsn, lambda connection: connection.fetchval(sql))
+
+
+def _with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
         connection = await asyncpg.connect(dsn)
         try:
-            await connection.execute(sql)
+            return await function(connection)
         finally:
             await connection.close()
 
     with asyncio.Runner() as runner:
-        runner.run(run())
+        return runner.run(run())
 
 
 @contextmanager

@@ -6,10 +6,16 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 
-def run_on_terminal(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Returns the exit code and everything that the program wrote to the terminal."""
+def run_on_terminal(
+    command: Sequence[str], environment: Mapping[str, str], *, stdin: int | None = None
+) -> tuple[int, str]:
+    """Returns the exit code and everything that the program wrote to the terminal, from which it also reads.
+
+    ``stdin`` is another file descriptor to read from, or subprocess.DEVNULL.
+    """
     controller, terminal = pty.openpty()
-    with subprocess.Popen(command, env=environment, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+    reads_from = terminal if stdin is None else stdin
+    with subprocess.Popen(command, env=environment, stdin=reads_from, stdout=terminal, stderr=terminal) as process:
         os.close(terminal)
         output = b""
         try:

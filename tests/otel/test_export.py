@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.kit.browser import Browser, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game
 from tests.kit.oauth import new_browser, new_site
@@ -77,6 +79,19 @@ def test_request_id_and_trace_id_are_in_the_log(server: Server, collector: Colle
             trace_id = span_of(collector, request_id).trace_id
             (entry,) = [e for e in server.log_events("request.answered") if e["request"] == request_id]
             assert (entry["route"], entry["trace"]) == (path, trace_id)
+
+
+def test_mail_is_logged_with_the_request_and_the_trace_that_queued_it(server: Server, collector: Collector) -> None:
+    login = new_user(server, email_2fa=True)
+    with Browser(server) as browser:
+        request_id = browser.sign_in(login).headers["X-Request-Id"]
+
+    def find() -> list[dict[str, Any]]:
+        return [entry for entry in server.log_events("mail.delivered") if entry.get("request") == request_id]
+
+    until(find, 30)
+    (entry,) = find()
+    assert (entry["trace"], entry["task"]) == (span_of(collector, request_id).trace_id, "mail")
 
 
 def test_secrets_are_not_exported(server: Server, collector: Collector) -> None:

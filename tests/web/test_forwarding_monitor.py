@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from structlog.testing import capture_logs
 
 from sso.config import load
 from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.doctor import check
+from sso.log import current_request_id
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import FORWARDING_HEADERS, ForwardingMonitor, ignored_header, record_untrusted_proxy
 from tests.kit.browser import query
+from tests.kit.conditions import until_true
 from tests.kit.game import Game
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
@@ -149,6 +152,18 @@ async def test_workers_together_report_a_peer_once(database: Database) -> None:
     assert await record_untrusted_proxy(database, "192.0.2.2", "via")
     await database.run_sql("UPDATE untrusted_proxies SET last_seen = now() - interval '60 s'", [])
     assert await record_untrusted_proxy(database, "192.0.2.1", "via")
+
+
+async def test_report_has_the_request_with_the_ignored_header(database: Database, nursery: trio.Nursery) -> None:
+    monitor = ForwardingMonitor(TrustedProxies())
+    with capture_logs() as logs:
+        await nursery.start(monitor.run, database)
+        token = current_request_id.set("0123456789abcdef")
+        monitor.observe(forwarded())
+        current_request_id.reset(token)
+        await until_true(lambda: bool(logs))
+    nursery.cancel_scope.cancel()
+    assert (logs[0]["event"], logs[0]["request"]) == (EVENT, "0123456789abcdef")
 
 
 async def test_monitor_reports_once_a_minute_also_without_a_database(

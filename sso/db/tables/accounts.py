@@ -162,6 +162,8 @@ outbox = Table(
     created_column(),
     Column("next_try", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("request_id", Text),  # of the request that queued the message, for the log
+    Column("trace_id", Text),
     Index("ix_outbox_next_try", "next_try"),
 )
 

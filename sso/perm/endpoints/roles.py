@@ -11,13 +11,12 @@ from sso.perm.caller import Caller
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.records import RoleRecord, Schema
-from sso.perm.errors import PermissionConflict
 from sso.perm.input.names import read_segment
 from sso.perm.input.protected_rules import includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import roles as role_store
-from sso.perm.stores.administrators import administration_by_project, require_administrators
+from sso.perm.stores.administrators import keep_administrators
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, role_json, save_role
 from sso.perm.stores.schemas import schema_of
@@ -62,8 +61,6 @@ class RoleEndpoint:
         name = read_segment(data.get("name"), "data.name")
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
-        if application_id == CENTRAL_APPLICATION_ID and name == ROOT_ROLE:
-            raise PermissionConflict("the role root of the central application cannot be removed")
         await self._database.transaction(_delete, request.caller, rights, application_id, name)
         return request.response()
 
@@ -81,10 +78,8 @@ async def _save(
     schema = schema_of(row)
     roles = await read_roles(tx, application_id)
     _require_schema_right(rights, roles.get(changes["name"]), changes, schema)
-    administered = await administration_by_project(tx, application_id, [changes["name"]], caller.now)
-    role = await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
-    await require_administrators(tx, administered, caller.now)
-    return role
+    async with keep_administrators(tx, application_id, [changes["name"]]):
+        return await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
 
 
 async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, application_id: int, name: str) -> None:
@@ -94,9 +89,8 @@ async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, applica
         raise NotFound("role not found")
     if role.protected:
         rights.require_on_target(Operation.SCHEMA_MODIFY)
-    administered = await administration_by_project(tx, application_id, [name], caller.now)
-    await delete_role(tx, caller.actor, application_id, row["project_id"], role)
-    await require_administrators(tx, administered, caller.now)
+    async with keep_administrators(tx, application_id, [name]):
+        await delete_role(tx, caller.actor, application_id, row["project_id"], role)
 
 
 def _require_schema_right(

@@ -12,7 +12,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.administrators import administration_by_project, require_administrators
+from sso.perm.stores.administrators import keep_administrators
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles, save_role
@@ -65,13 +65,10 @@ async def _save(
         raise PermissionConflict(f"If-Match: the schema has version {old['version']}")
     schema = complete_schema(old, changes)
     roles = await read_roles(tx, application_id)
-    administered = await administration_by_project(
-        tx, application_id, [role["name"] for role in role_changes], caller.now
-    )
     # Roles come first, because the new schema is checked against the roles as they are then.
-    for role in role_changes:
-        await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
-    await require_administrators(tx, administered, caller.now)
+    async with keep_administrators(tx, application_id, [role["name"] for role in role_changes]):
+        for role in role_changes:
+            await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
     return schema_json(await save_schema(tx, caller.actor, old, schema, roles), roles)
 
 

@@ -1,11 +1,13 @@
 """Whether projects have an administrator: an enabled user with every project rule of the role admin in the project."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from sso.core.errors import Forbidden
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import Membership
 from sso.perm.engine.held_roles import assignable_through_project
@@ -16,12 +18,14 @@ from sso.perm.errors import PermissionConflict
 from sso.perm.input.membership import MemberRole
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.facts import read_application
+from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import KnownUser, ProjectState, read_states, read_users
 
 MANAGE_PROJECT = "project.can_manage_project"  # an administrator needs it, even if the role admin does not give it
 NO_ADMINISTRATOR = "the project would have no administrator with access to it"
 NO_PERMANENT_ADMINISTRATOR = "the project would have no administrator whose role does not end"
 
+_NOW = Statement("SELECT CAST(floor(extract(epoch FROM clock_timestamp())) AS bigint)")
 _WITH_ROLES = Statement(
     """SELECT DISTINCT m.project_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
     WHERE m.role = ANY(CAST(:names AS text[])) AND m.level = 'project'"""
@@ -87,22 +91,68 @@ def _manages(central: CompiledApplication, name: str) -> bool:
     )
 
 
-async def administration_by_project(
-    tx: Runner, application_id: int, roles: Collection[str], now: int
-) -> dict[str, Administration]:
-    """The projects with members who have one of these roles, each with the administration that it has now.
+@dataclass(frozen=True)
+class AdministratorGuard:
+    """A locked project before a write. If it has an administrator, it must have one after the write."""
 
-    Only roles of the central application matter. The central application must be locked: every change of the
-    administrators of a project holds a lock on it.
+    tx: Transaction
+    project_id: str
+    now: int
+    central: CompiledApplication
+    before: ProjectState
+    administered: Administration
+
+    @classmethod
+    async def begin(
+        cls, tx: Transaction, project_id: str, now: int, applications: Iterable[int] = ()
+    ) -> "AdministratorGuard":
+        """Lock the applications whose roles the write names, then the project, and read the state before the write."""
+        await share_lock_applications(tx, {CENTRAL_APPLICATION_ID, *applications})
+        if (await lock_project(tx, project_id))["removed"]:
+            raise Forbidden("removed")
+        central = await read_application(tx, CENTRAL_APPLICATION_ID)
+        assert central is not None
+        before = (await read_states(tx, [project_id]))[project_id]
+        users = await read_users(tx, possible_administrators(central, before.members))
+        return cls(tx, project_id, now, central, before, administration(central, before, users, now))
+
+    async def read_after(self) -> ProjectState:
+        return (await read_states(self.tx, [self.project_id]))[self.project_id]
+
+    async def check(self, after: ProjectState) -> None:
+        """Raise PermissionConflict if the project lost its last administrator, or its last permanent one."""
+        if self.administered:
+            users = await read_users(self.tx, possible_administrators(self.central, after.members))
+            left = administration(self.central, after, users, self.now)
+            if left < self.administered:
+                raise PermissionConflict(NO_PERMANENT_ADMINISTRATOR if left else NO_ADMINISTRATOR)
+
+
+@asynccontextmanager
+async def keep_administrator(tx: Transaction, project_id: str, applications: Iterable[int] = ()) -> AsyncIterator[None]:
+    """Lock the project, and refuse writes inside this block that leave it without an administrator.
+
+    ``applications`` are those whose roles the write names.
+    """
+    guard = await AdministratorGuard.begin(tx, project_id, await tx.value(_NOW), applications)
+    yield
+    await guard.check(await guard.read_after())
+
+
+@asynccontextmanager
+async def keep_administrators(tx: Transaction, application_id: int, roles: Collection[str]) -> AsyncIterator[None]:
+    """Refuse changes of these roles inside this block that leave a project without an administrator.
+
+    Only roles of the central application matter. The application must be locked: every change of the administrators of
+    a project holds a lock on the central application.
     """
     if application_id != CENTRAL_APPLICATION_ID or not roles:
-        return {}
+        yield
+        return
+    now: int = await tx.value(_NOW)
     rows = await tx.rows(_WITH_ROLES, names=list(roles))
-    return await _read_administration(tx, [row["project_id"] for row in rows], now)
-
-
-async def require_administrators(tx: Runner, before: Mapping[str, Administration], now: int) -> None:
-    """Raise PermissionConflict if a project lost its last administrator, or its last permanent one."""
+    before = await _read_administration(tx, [row["project_id"] for row in rows], now)
+    yield
     after = await _read_administration(tx, before, now) if before else {}
     # A project without an entry in ``after`` was removed.
     if any(after.get(project_id, administered) < administered for project_id, administered in before.items()):

@@ -23,6 +23,7 @@ from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 NAME_TAKEN = "name: another application of the project already has this name"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
+_PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :project_id")
 _PROJECT = Statement("SELECT removed FROM projects WHERE id = :project_id FOR SHARE")
 # Ids may also be chosen by an operator, so the next value of the sequence may be taken, or become taken on commit.
 _CREATE = Statement(
@@ -46,6 +47,13 @@ _REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id
 
 async def read_application_row(runner: Runner, application_id: int) -> Row | None:
     return await runner.row(_GET, application_id=application_id)
+
+
+async def refuse_removed_application(tx: Runner, application: Row) -> None:
+    """Raise Forbidden if a locked application, or its project, is removed."""
+    project_id = application["project_id"]
+    if application["removed"] or (project_id and await tx.value(_PROJECT_REMOVED, project_id=project_id)):
+        raise Forbidden("removed")
 
 
 async def create_application(

@@ -18,6 +18,12 @@ _SELECT = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_i
     FROM user_groups g"""
 _OF_PROJECT = Statement(f"{_SELECT} WHERE g.project_id = :project_id ORDER BY g.created, g.id")
 _ONE = Statement(f"{_SELECT} WHERE g.id = :id")
+_BY_NAME = Statement(
+    f"""{_SELECT} JOIN projects p ON p.id = g.project_id AND NOT p.removed
+    WHERE (g.id = :name OR lower(g.title) = lower(:name))
+        AND (CAST(:project_id AS text) IS NULL OR g.project_id = :project_id)
+    ORDER BY g.project_id, g.created, g.id"""
+)
 _COUNT = Statement("SELECT count(*) FROM user_groups WHERE project_id = :project_id")
 _CREATE = Statement(
     """INSERT INTO user_groups (id, project_id, title, description, tags, conditions)
@@ -41,6 +47,12 @@ async def read_group(runner: Runner, group_id: str) -> Row | None:
 
 async def read_groups(runner: Runner, project_id: str) -> list[Row]:
     return await runner.rows(_OF_PROJECT, project_id=project_id)
+
+
+async def find_groups(runner: Runner, name: str, project_id: str | None) -> list[Row]:
+    """The group with this id, or else the groups with this title, in one project or in all that are not removed."""
+    rows = await runner.rows(_BY_NAME, name=name, project_id=project_id)
+    return [row for row in rows if row["id"] == name] or rows
 
 
 async def lock_group(tx: Transaction, group_id: str, project_id: str) -> Row:

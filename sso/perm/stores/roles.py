@@ -90,6 +90,8 @@ async def delete_role(
     tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, role: RoleRecord
 ) -> None:
     """Delete a role of a locked application with its assignments, its memberships and its grants to groups."""
+    if application_id == CENTRAL_APPLICATION_ID and role.name == ROOT_ROLE:
+        raise PermissionConflict("the role root of the central application cannot be removed")
     await _audit(tx, actor, "role.delete", application_id, project_id, role, None)
     await tx.value(_DELETE, application_id=application_id, name=role.name)
     await tx.value(_RAISE_VERSION, application_id=application_id)

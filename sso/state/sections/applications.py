@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.core.encryption import Keyring
-from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
-from sso.perm.stores.applications import create_application, private_key, save_application
+from sso.perm.stores.applications import (
+    create_application,
+    private_key,
+    refuse_removed_application,
+    save_application,
+)
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application_if_exists
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
@@ -23,7 +27,6 @@ FIELDS = frozenset(("application_id", "name", "description", "project_id", "sett
 ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE NOT a.removed AND p.removed IS NOT TRUE"""
 _ALL = Statement(f"SELECT a.* {ACTIVE_APPLICATIONS} ORDER BY a.application_id")
-_PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :id")
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,7 @@ async def lock_active_application(tx: Transaction, application_id: int, prefix: 
     row = await lock_application_if_exists(tx, application_id)
     if row is None:
         raise InvalidInput(f"{prefix}there is no such application")
-    if row["removed"] or (row["project_id"] and await tx.value(_PROJECT_REMOVED, id=row["project_id"])):
-        raise Forbidden("removed")
+    await refuse_removed_application(tx, row)
     return row
 
 

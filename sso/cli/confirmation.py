@@ -1,0 +1,24 @@
+"""Asks before a command deletes something."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from sso.cli.context import CommandFailure
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def yes_option(command: Command) -> Command:
+    return click.option("--yes", is_flag=True, help="Do not ask for confirmation.")(command)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Raises CommandFailure unless the answer, or the option --yes, is yes."""
+    try:
+        confirmed = yes or click.confirm(question)
+    except click.Abort:  # no terminal, or Ctrl-C
+        confirmed = False
+    if not confirmed:
+        raise CommandFailure("nothing is deleted: expected the answer y, or the option --yes")

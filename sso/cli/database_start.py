@@ -1,0 +1,54 @@
+"""Waits for a database that is not reachable yet, and migrates it."""
+
+import time
+
+import click
+
+from sso.core.database_url import database_hosts
+from sso.db.errors import Unavailable, Unreachable
+from sso.db.migrate import migrate
+from sso.db.standalone import CONNECT_S, fetch_value
+
+RETRY_S = 0.5
+REPEAT_S = 10.0  # the same reason is printed again after this time
+
+
+def migrate_database(dsn: str, wait_s: float) -> None:
+    """Migrates the database. Retries for ``wait_s`` while it is not reachable, and prints why."""
+    deadline = time.monotonic() + wait_s
+    progress = _Progress()
+    while True:
+        remaining = max(0.0, deadline - time.monotonic())
+        try:
+            if wait_s:
+                fetch_value(dsn, "SELECT 1", connect_s=min(CONNECT_S, max(1.0, remaining)))
+            migrate(dsn)
+        except Unavailable as error:
+            reason = _with_hosts(dsn, error)
+            if time.monotonic() >= deadline:
+                raise Unreachable(_failure(reason, wait_s)) from None
+            progress.show(reason)
+        else:
+            return
+        time.sleep(min(RETRY_S, max(0.0, deadline - time.monotonic())))
+
+
+class _Progress:
+    def __init__(self) -> None:
+        self._reason = ""
+        self._shown = 0.0
+
+    def show(self, reason: str) -> None:
+        if reason != self._reason or time.monotonic() - self._shown >= REPEAT_S:
+            click.echo(f"waiting for the database at {reason}", err=True)
+            self._reason, self._shown = reason, time.monotonic()
+
+
+def _with_hosts(dsn: str, error: Unavailable) -> str:
+    """Returns the error with the hosts in front, which an Unreachable names itself."""
+    return str(error) if isinstance(error, Unreachable) else f"{', '.join(map(str, database_hosts(dsn)))}: {error}"
+
+
+def _failure(reason: str, wait_s: float) -> str:
+    waited = f" within {wait_s:.0f} s" if wait_s else ""
+    return f"the database cannot be reached{waited} ({reason}): check SSO_DATABASE_URL and that the database runs"

@@ -1,0 +1,294 @@
+"""sso role …"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
+from sso.cli.condition_text import parse_condition
+from sso.cli.confirmation import confirm, yes_option
+from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.lookups import require_application, require_role
+from sso.cli.option_errors import option_errors
+from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.role_assignment import assign, unassign
+from sso.cli.services import CommandServices
+from sso.cli.types import APPLICATION_ID
+from sso.db.transaction import Transaction
+from sso.perm.engine.records import RoleRecord
+from sso.perm.input.roles import read_role
+from sso.perm.input.rule_notation import add_rules, remove_rules, rule_texts
+from sso.perm.stores.administrators import keep_administrators
+from sso.perm.stores.applications import refuse_removed_application
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import delete_role, read_roles, save_role
+from sso.perm.stores.schemas import schema_of
+
+ROLE = click.argument("name", metavar="ROLE", callback=utf8_argument)
+APP = click.option(
+    "--app", "app_id", type=APPLICATION_ID, required=True, help="Application that the role belongs to (`sso app list`)."
+)
+RULE = click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="RULE",
+    callback=utf8_argument,
+    help="Rule to add, such as chat.mute; may be given several times.",
+)
+PARAMS = click.option("--params", callback=utf8_argument, help="Comma-separated parameters, appended to each rule.")
+CONDITION = click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    callback=utf8_argument,
+    help="The role applies only while this is met, such as domain=studio.example; several must all be met.",
+)
+LIMIT = click.option("--user-limit", type=click.IntRange(0), help="Maximum number of users; 0 is no limit.")
+RoleChange = Callable[[dict[str, RoleRecord]], dict[str, Any] | None]  # returns the new fields; None deletes the role
+OPTIONS = {
+    "name": "ROLE",
+    "meta": "--rule",
+    "description": "--description",
+    "params": "--params",
+    "condition": "--condition",
+    "user_limit": "--user-limit",
+}
+
+
+@click.group()
+def command() -> None:
+    """Manage roles and assign them to users.
+
+    A role is a set of rules of one application. The roles of the central application, 1, hold permissions in projects
+    and for the whole service; `sso project member add` gives them to users of a project.
+
+    \b
+    Example:
+      sso role add moderator --app 10 --rule chat.mute
+      sso role assign ann@example.com moderator --app 10
+    """
+
+
+command.add_command(assign)
+command.add_command(unassign)
+
+
+@command.command("list")
+@APP_OR_CENTRAL
+@list_options
+@click.pass_context
+def list_roles(ctx: click.Context, app_id: int, form: Format | None) -> None:
+    """List the roles of an application: name, number of rules, flags and description.
+
+    \b
+    Example:
+      sso role list --app 10
+    """
+
+    async def work(services: CommandServices) -> list[RoleRecord]:
+        await require_application(services.database, app_id)
+        return list((await read_roles(services.database, app_id)).values())
+
+    print_list(form, [_listed(role) for role in with_services(ctx, work)])
+
+
+@command.command()
+@ROLE
+@APP_OR_CENTRAL
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, app_id: int, form: Format | None) -> None:
+    """Show a role with its rules.
+
+    \b
+    Example:
+      sso role show moderator --app 10
+    """
+
+    async def work(services: CommandServices) -> RoleRecord:
+        await require_application(services.database, app_id)
+        return require_role(await read_roles(services.database, app_id), name, app_id)
+
+    print_record(form, _shown(app_id, with_services(ctx, work)))
+
+
+@command.command()
+@ROLE
+@APP
+@RULE
+@DESCRIPTION
+@PARAMS
+@CONDITION
+@click.option("--protected", is_flag=True, help="The role may have protected rules, and projects cannot give it.")
+@click.option("--default", is_flag=True, help="All users have the role.")
+@LIMIT
+@click.pass_context
+def add(ctx: click.Context, /, name: str, app_id: int, rules: tuple[str, ...], **fields: Any) -> None:
+    """Add a role to an application.
+
+    RULE is written as in `sso perm list`: chat.mute, "chat.mute|eu" with the parameter eu, public_data.title=Major with
+    another value than true. CONDITION is MEMBER=VALUE (domain, uid, tag, ip, purchase, everyone) or a JSON object.
+
+    \b
+    Example:
+      sso role add moderator --app 10 --rule chat.mute --rule chat.kick
+      sso role add staff --app 10 --rule srv.restart --condition domain=studio.example
+    """
+    changes = _changes(fields)
+
+    def new(roles: dict[str, RoleRecord]) -> dict[str, Any]:
+        if name in roles:
+            raise CommandFailure(f"application {app_id} has a role {name} already; `sso role change` changes it")
+        return {**changes, "meta": _edited_rules({}, rules, ())}
+
+    _change(ctx, app_id, name, new)
+    click.echo(f"role {name} of application {app_id} is added")
+
+
+@command.command()
+@ROLE
+@APP
+@RULE
+@click.option(
+    "--remove-rule",
+    "removed_rules",
+    multiple=True,
+    metavar="RULE",
+    callback=utf8_argument,
+    help="Rule to remove; may be given several times.",
+)
+@DESCRIPTION
+@PARAMS
+@CONDITION
+@click.option("--no-condition", is_flag=True, help="Remove the condition.")
+@click.option("--protected/--regular", default=None, help="Whether the role may have protected rules.")
+@click.option("--default/--no-default", default=None, help="Whether all users have the role.")
+@LIMIT
+@click.pass_context
+def change(
+    ctx: click.Context,
+    /,
+    name: str,
+    app_id: int,
+    rules: tuple[str, ...],
+    removed_rules: tuple[str, ...],
+    no_condition: bool,
+    **fields: Any,
+) -> None:
+    """Change a role. Rules and fields that no option names stay; --condition replaces the whole condition.
+
+    RULE and CONDITION are written as in `sso role add`. Projects cannot give a protected role: --protected removes it
+    from groups and members of projects.
+
+    \b
+    Example:
+      sso role change moderator --app 10 --rule chat.ban --remove-rule chat.kick --user-limit 5
+    """
+    changes = _changes(fields) | ({"condition": {}} if no_condition else {})
+    if not (changes or rules or removed_rules):
+        raise click.UsageError("expected at least one option that changes the role")
+
+    def changed(roles: dict[str, RoleRecord]) -> dict[str, Any]:
+        role = require_role(roles, name, app_id)
+        return {**changes, "meta": _edited_rules(role.meta, rules, removed_rules)}
+
+    if _change(ctx, app_id, name, changed):
+        click.echo(f"role {name} of application {app_id} is changed")
+    else:
+        click.echo(f"role {name} of application {app_id} is as before")
+
+
+@command.command()
+@ROLE
+@APP
+@yes_option
+@click.pass_context
+def delete(ctx: click.Context, name: str, app_id: int, yes: bool) -> None:
+    """Delete a role. All users and groups lose it.
+
+    \b
+    Example:
+      sso role delete moderator --app 10 --yes
+    """
+    confirm(f"Delete the role {name} of application {app_id}? All users and groups lose it.", yes)
+
+    def deleted(roles: dict[str, RoleRecord]) -> None:
+        require_role(roles, name, app_id)
+
+    _change(ctx, app_id, name, deleted)
+    click.echo(f"role {name} of application {app_id} is deleted")
+
+
+def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange) -> bool:
+    """Saves or deletes a role in one transaction. Returns False if nothing has changed."""
+
+    async def work(services: CommandServices) -> bool:
+        await require_application(services.database, app_id)
+        return await services.database.transaction(_save, services.actor, app_id, name, change_role)
+
+    with option_errors(OPTIONS, f"application {app_id}, or its project,"):
+        return with_services(ctx, work)
+
+
+async def _save(tx: Transaction, actor: AuditActor, app_id: int, name: str, change_role: RoleChange) -> bool:
+    row = await lock_application(tx, app_id)
+    await refuse_removed_application(tx, row)
+    roles = await read_roles(tx, app_id)
+    fields = change_role(roles)
+    async with keep_administrators(tx, app_id, [name]):
+        if fields is None:
+            await delete_role(tx, actor, app_id, row["project_id"], roles[name])
+            return True
+        changes, _ = read_role({"name": name, **fields})
+        if name in roles and replace(roles[name], **changes) == roles[name]:
+            return False
+        await save_role(tx, actor, app_id, row["project_id"], schema_of(row), roles, changes)
+    return True
+
+
+def _edited_rules(meta: Mapping[str, Any], added: tuple[str, ...], removed: tuple[str, ...]) -> dict[str, Any]:
+    option = "--remove-rule"
+    try:
+        left = remove_rules(meta, removed)
+        option = "--rule"
+        return add_rules(left, added)
+    except ValueError as error:
+        raise CommandFailure(f"{option}: {error}") from None
+
+
+def _changes(fields: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of the role record that options set."""
+    conditions = fields.pop("conditions")
+    changes = {name: value for name, value in fields.items() if value is not None}
+    return changes | ({"condition": parse_condition(conditions, "--condition")} if conditions else {})
+
+
+def _listed(role: RoleRecord) -> Record:
+    limit = [f"at most {role.user_limit} users"] if role.user_limit else []
+    marks = {"protected": role.protected, "default": role.default, "condition": bool(role.condition)}
+    flags = [name for name, is_set in marks.items() if is_set] + limit
+    return {
+        "name": role.name,
+        "rules": len(rule_texts(role.meta)),
+        "flags": flags,
+        "description": role.description,
+    }
+
+
+def _shown(app_id: int, role: RoleRecord) -> Record:
+    return {
+        "application_id": app_id,
+        "name": role.name,
+        "description": role.description,
+        "rules": rule_texts(role.meta),
+        "params": role.params,
+        "protected": role.protected,
+        "default": role.default,
+        "condition": role.condition,
+        "user_limit": role.user_limit,
+    }
