@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sso.core.errors import OperatorError
 from sso.core.setting import setting_fields, setting_info
 from sso.settings import Settings
 
@@ -19,7 +20,7 @@ CONFIG_FILE = "SSO_CONFIG"  # the variable that names the TOML file
 SETTINGS = {PREFIX + name.upper(): item for name, item in setting_fields(Settings).items()}
 
 
-class ConfigError(Exception):
+class ConfigError(OperatorError):
     """A setting is invalid; the text is one line that names it."""
 
 

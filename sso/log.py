@@ -12,6 +12,7 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from sso.core.background import current_task_name
+from sso.core.printable import printable
 from sso.core.telemetry import current_span
 
 # fmt: off
@@ -104,16 +105,6 @@ def request_fields() -> dict[str, str]:
     if request_id is None:
         return {}
     return {"request": request_id, "trace": span.trace_id} if span else {"request": request_id}
-
-
-def printable(text: str) -> str:
-    """Escapes characters that control a terminal or are invisible: control characters (C0 and C1), line and paragraph
-    separators, bidirectional controls and others."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def _escape_for_terminal(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

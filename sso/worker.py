@@ -11,8 +11,8 @@ import trio
 
 from sso.app import build_app
 from sso.config import Settings
+from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
-from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock

@@ -1,5 +1,7 @@
 """Errors of backup and restore."""
 
+from sso.core.errors import OperatorError
 
-class BackupError(Exception):
-    """One line for the operator that says what is wrong and what to do."""
+
+class BackupError(OperatorError):
+    """A backup cannot be made or restored."""

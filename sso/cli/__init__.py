@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sso import __version__
+from sso.core.errors import ApiError, OperatorError
 
 COMMANDS = {
     "serve": "Start the service.",
@@ -89,11 +90,7 @@ def main() -> None:
         sys.exit(2)
     except click.ClickException as error:
         fail(error.format_message())
-    except Exception as error:
-        from sso.cli.context import FAILURES
-
-        if not isinstance(error, FAILURES):
-            raise
+    except (OperatorError, ApiError) as error:
         fail(str(error) or type(error).__name__)
 
 

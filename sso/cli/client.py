@@ -1,17 +1,18 @@
 """sso client …"""
 
 import sys
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sso.cli.context import CommandFailure, with_services, write_audit_entry
 from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
 from sso.cli.services import CommandServices
+from sso.core.algorithms import CHEAP_ALGORITHMS
 from sso.core.ids import secret_token
-from sso.core.keys import CHEAP_ALGORITHMS
-from sso.oauth.model import Client
-from sso.oauth.redirect_uris import is_redirect_uri
+
+if TYPE_CHECKING:
+    from sso.oauth.model import Client
 
 T = TypeVar("T")
 
@@ -84,6 +85,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
         "consent": options["consent"],
         "first_party": options["first_party"],
     }
+    from sso.oauth.redirect_uris import is_redirect_uri
     from sso.state.document import DocumentError, parse
 
     try:
@@ -112,7 +114,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
 def list_clients(ctx: click.Context, form: Format | None) -> None:
     """List the clients: id, name, profile, hosts, and flags such as disabled."""
 
-    async def work(services: CommandServices) -> list[Client]:
+    async def work(services: CommandServices) -> "list[Client]":
         return await services.clients.list()
 
     clients = with_services(ctx, work, with_permissions=False)
@@ -126,7 +128,7 @@ def list_clients(ctx: click.Context, form: Format | None) -> None:
 def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
     """Show a client, without its secrets."""
 
-    async def work(services: CommandServices) -> Client | None:
+    async def work(services: CommandServices) -> "Client | None":
         return await services.clients.get(client_id)
 
     client = _require(with_services(ctx, work, with_permissions=False), client_id)
@@ -199,7 +201,7 @@ def _require(value: T | None, client_id: str) -> T:
     return value
 
 
-def _listed(client: Client) -> Record:
+def _listed(client: "Client") -> Record:
     flags = [name for name in ("disabled", "consent", "first_party") if getattr(client, name)]
     return {
         "client_id": client.client_id,

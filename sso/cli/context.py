@@ -1,37 +1,31 @@
-"""What the commands share: settings, the connection to the database, and error reporting."""
+"""What the commands share: settings, the connection to the database, and error reporting.
+
+Functions import what only a running command needs: ``--help`` and completion should answer at once.
+"""
 
 import os
 import pwd
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import trio
 
-from sso import log
-from sso.backup.errors import BackupError
-from sso.cli.database_start import migrate_database
-from sso.config import ConfigError, Settings, load
-from sso.core.encryption import EncryptionError
-from sso.core.errors import ApiError
-from sso.db.embedded import EmbeddedError, join
-from sso.db.errors import DatabaseError
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
-from sso.serve.listeners import BindError
-from sso.serve.privileges import drop_privileges
+from sso.config import Settings, load
+from sso.core.errors import ApiError, OperatorError
 
 if TYPE_CHECKING:
     from sso.cli.services import CommandServices
+    from sso.perm.stores.audit import AuditActor
 
 T = TypeVar("T")
 
 
-def command_line_actor() -> AuditActor:
+def command_line_actor() -> "AuditActor":
     """Returns the actor for audit entries: the account that runs this command, and its login name if that differs."""
+    from sso.perm.stores.audit import AuditActor
+
     try:
         account = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -43,8 +37,8 @@ def command_line_actor() -> AuditActor:
     return AuditActor(operator=account if login == account else f"{login} as {account}")
 
 
-class CommandFailure(Exception):
-    """The command failed; the text is one line for the operator."""
+class CommandFailure(OperatorError):
+    """The command failed."""
 
 
 def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
@@ -58,19 +52,13 @@ def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) 
     return value
 
 
-FAILURES = (
-    CommandFailure,
-    ApiError,
-    BackupError,
-    ConfigError,
-    EncryptionError,
-    EmbeddedError,
-    DatabaseError,
-    BindError,
-)
+FAILURES = (OperatorError, ApiError)
 
 
 def settings_of(ctx: click.Context) -> Settings:
+    from sso import log
+    from sso.serve.privileges import drop_privileges
+
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
     serves = ctx.info_name == "serve"
@@ -90,6 +78,10 @@ def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda:
         meanwhile()
         yield settings.database_url.get_secret_value()
         return
+    from concurrent.futures import ThreadPoolExecutor
+
+    from sso.db.embedded import join
+
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(join, settings.data_dir)
         meanwhile()
@@ -108,6 +100,8 @@ def migrated_database(
 
     With ``wait``, a database of SSO_DATABASE_URL that is not reachable has SSO_START_WAIT_S to become so.
     """
+    from sso.cli.database_start import migrate_database
+
     with running_database(settings, meanwhile) as dsn:
         migrate_database(dsn, settings.start_wait_s if wait and settings.database_url else 0)
         yield dsn
@@ -121,6 +115,8 @@ def with_services(
     ``with_permissions`` is for commands that use the permission model: its built-in roles are created if they are
     missing, since this may be the first command on a new database.
     """
+    import trio
+
     settings = settings_of(ctx)
 
     async def run(dsn: str) -> T:
@@ -160,4 +156,6 @@ async def write_audit_entry(services: "CommandServices", operation: str, target:
 
     The entry is written first, so that no change goes without an entry; a failed change leaves an entry, too.
     """
+    from sso.perm.stores import audit
+
     await audit.write(services.database, command_line_actor(), operation, target, None, after)

@@ -1,17 +1,18 @@
 """sso key …"""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.services import CommandServices
-from sso.config import Settings
-from sso.core.encryption import MasterKey
-from sso.core.keys import ALGORITHMS, CHEAP_ALGORITHMS
-from sso.keys.rotation import LEAD_S, LastKey
-from sso.keys.store import StoredKey
+from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
+
+if TYPE_CHECKING:
+    from sso.config import Settings
+    from sso.keys.store import StoredKey
 
 PROGRESS_EVERY = 10_000  # values between progress lines if the output is not a terminal
 
@@ -31,7 +32,7 @@ def command() -> None:
 def list_keys(ctx: click.Context, form: Format | None) -> None:
     """List the signing keys: kid, algorithm and state."""
 
-    async def work(services: CommandServices) -> list[StoredKey]:
+    async def work(services: CommandServices) -> "list[StoredKey]":
         await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
         return await services.key_store.all()
 
@@ -64,6 +65,7 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     """
     if side and algorithm not in CHEAP_ALGORITHMS:
         raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP_ALGORITHMS)}")
+    from sso.keys.rotation import LEAD_S
 
     async def work(services: CommandServices) -> str:
         await write_audit_entry(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
@@ -77,6 +79,7 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
 @click.pass_context
 def retire(ctx: click.Context, kid: str) -> None:
     """Retire a signing key at once, for example because it leaked. Every token that it signed becomes invalid."""
+    from sso.keys.rotation import LastKey
 
     async def work(services: CommandServices) -> bool:
         if kid not in {key.kid for key in await services.key_store.all()}:
@@ -97,6 +100,8 @@ def retire(ctx: click.Context, kid: str) -> None:
 @command.command()
 def master() -> None:
     """Print a new random master key for SSO_SECRET_KEY. Nothing is changed."""
+    from sso.core.encryption import MasterKey
+
     click.echo(MasterKey.generate().text())
 
 
@@ -117,6 +122,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     """
 
     async def work(services: CommandServices) -> str:
+        from sso.core.encryption import MasterKey
         from sso.keys.reseal import Reseal
 
         resealing = Reseal(services.database, services.keyring)
@@ -160,15 +166,15 @@ def _progress(done: int) -> None:
         click.echo(f"{done} values are done", err=True)
 
 
-def _longest_token(settings: Settings) -> int:
+def _longest_token(settings: "Settings") -> int:
     return max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)
 
 
-def _key_series(key: StoredKey) -> str:
+def _key_series(key: "StoredKey") -> str:
     return key.algorithm if key.side else ""
 
 
-def _state(key: StoredKey, *, signing: bool) -> str:
+def _state(key: "StoredKey", *, signing: bool) -> str:
     if key.retired:
         return f"retired {key.retired:%Y-%m-%d %H:%M}"
     if key.starts_in > 0:

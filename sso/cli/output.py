@@ -13,7 +13,7 @@ import click
 import orjson
 
 from sso.config import allows_colour
-from sso.log import printable
+from sso.core.printable import printable
 
 Format = Literal["json", "tsv"]
 Record = Mapping[str, Any]

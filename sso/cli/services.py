@@ -3,27 +3,25 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sso.config import Settings
-from sso.core.encryption import Keyring
-from sso.db.database import Database
-from sso.keys.master_key import open_keyring
-from sso.perm.stores.audit import AuditActor
-
 if TYPE_CHECKING:
     from sso.accounts.second_factor_changes import SecondFactorChanges
     from sso.accounts.users import UserStore
     from sso.bus.bus import Bus
+    from sso.config import Settings
+    from sso.core.encryption import Keyring
     from sso.core.passwords import Hasher
+    from sso.db.database import Database
     from sso.keys.rotation import KeyRotation
     from sso.keys.store import KeyStore
     from sso.oauth.client_store import ClientStore
+    from sso.perm.stores.audit import AuditActor
     from sso.perm.stores.facts import FactsStore
     from sso.services import Services
     from sso.state.apply import Applier
 
 
 class CommandServices:
-    def __init__(self, settings: Settings, database: Database, actor: AuditActor) -> None:
+    def __init__(self, settings: "Settings", database: "Database", actor: "AuditActor") -> None:
         self.settings = settings
         self.database = database
         self.actor = actor  # for audit entries
@@ -36,7 +34,9 @@ class CommandServices:
         return int(self.database.clock.now())
 
     @cached_property
-    def keyring(self) -> Keyring:
+    def keyring(self) -> "Keyring":
+        from sso.keys.master_key import open_keyring
+
         return open_keyring(self.settings)
 
     @cached_property

@@ -3,17 +3,17 @@
 import secrets
 import sys
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import click
 
-from sso.accounts.model import User
-from sso.accounts.second_factor_attempts import SecondFactorAttempts, clear_attempts
-from sso.accounts.users import exportable_fields
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
 from sso.cli.services import CommandServices
-from sso.core.passwords import MAX_PASSWORD_LENGTH
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+
+if TYPE_CHECKING:
+    from sso.accounts.model import User
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
@@ -67,7 +67,7 @@ def add(
     except DocumentError as error:
         raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
-    async def work(services: CommandServices) -> User | None:
+    async def work(services: CommandServices) -> "User | None":
         if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
             raise CommandFailure("there is already a user with this login or user id")
         try:
@@ -100,7 +100,7 @@ def add(
 def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Format | None) -> None:
     """List the users: id, login, nickname, and flags (disabled, second factors)."""
 
-    async def work(services: CommandServices) -> list[User]:
+    async def work(services: CommandServices) -> "list[User]":
         return await services.users.list(search, most, skip)
 
     users = with_services(ctx, work, with_permissions=False)
@@ -113,9 +113,12 @@ def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Form
 @click.pass_context
 def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
     """Show a user."""
+    from sso.accounts.second_factor_attempts import SecondFactorAttempts
+    from sso.accounts.users import exportable_fields
+
     blocked: list[str] = []
 
-    async def work(services: CommandServices, user: User) -> None:
+    async def work(services: CommandServices, user: "User") -> None:
         blocked.extend(sorted(await SecondFactorAttempts(services.database).blocked(user.user_id)))
 
     user = _with_user(ctx, id_or_login, work)
@@ -155,7 +158,7 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
     """Set a new password. All sessions and tokens end at once."""
     password, generated = _password(password_stdin, confirm=True)
 
-    async def work(services: CommandServices, user: User) -> None:
+    async def work(services: CommandServices, user: "User") -> None:
         password_hash = await services.hasher.hash(password)
         await write_audit_entry(services, "user.set_password", user.user_id, {"password": password_hash})
         await services.users.set_password(user.user_id, password_hash)
@@ -172,7 +175,7 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
 def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
     """Remove all second factors of a user who lost them. All sessions and tokens end, and the user gets a mail."""
 
-    async def work(services: CommandServices, user: User) -> None:
+    async def work(services: CommandServices, user: "User") -> None:
         await write_audit_entry(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
         await services.second_factor_changes.reset(user)
 
@@ -185,8 +188,9 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
 @click.pass_context
 def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
     """Accept codes again after the second factors were blocked by 20 wrong codes in a row."""
+    from sso.accounts.second_factor_attempts import clear_attempts
 
-    async def work(services: CommandServices, user: User) -> None:
+    async def work(services: CommandServices, user: "User") -> None:
         await write_audit_entry(services, "user.unblock_2fa", user.user_id, {"blocked": False})
         await clear_attempts(services.database, user.user_id)
 
@@ -200,7 +204,7 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
 def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     """End all sessions and tokens of a user at once. The password stays valid."""
 
-    async def work(services: CommandServices, user: User) -> None:
+    async def work(services: CommandServices, user: "User") -> None:
         await write_audit_entry(services, "user.end_sessions", user.user_id, {"signed_in": False})
         await services.users.revoke_all(user.user_id)
 
@@ -208,13 +212,13 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     click.echo(f"{user.login} is signed out everywhere")
 
 
-def _listed(user: User) -> Record:
+def _listed(user: "User") -> Record:
     flags = [*(["disabled"] if user.disabled else []), *user.second_factors]
     return {"user_id": user.user_id, "login": user.login, "nick": user.nick, "flags": flags}
 
 
-def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> User:
-    async def work(services: CommandServices, user: User) -> None:
+def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> "User":
+    async def work(services: CommandServices, user: "User") -> None:
         await write_audit_entry(
             services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled}
         )
@@ -224,9 +228,9 @@ def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Us
 
 
 def _with_user(
-    ctx: click.Context, id_or_login: str, action: Callable[[CommandServices, User], Awaitable[None]]
-) -> User:
-    async def work(services: CommandServices) -> User:
+    ctx: click.Context, id_or_login: str, action: "Callable[[CommandServices, User], Awaitable[None]]"
+) -> "User":
+    async def work(services: CommandServices) -> "User":
         user = await services.users.find(id_or_login)
         if user is None:
             raise CommandFailure(f"there is no user {id_or_login}")
@@ -263,6 +267,8 @@ def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
 
 
 def _check_length(password: str) -> str:
+    from sso.core.passwords import MAX_PASSWORD_LENGTH
+
     if len(password) > MAX_PASSWORD_LENGTH:
         raise CommandFailure(f"password: expected at most {MAX_PASSWORD_LENGTH} characters")
     return password

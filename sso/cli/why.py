@@ -1,11 +1,15 @@
 """sso why"""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.output import print_json, print_lines
 from sso.cli.services import CommandServices
-from sso.gsid.violations import ViolationRecord, find_violation
+
+if TYPE_CHECKING:
+    from sso.gsid.violations import ViolationRecord
 
 
 @click.command()
@@ -19,7 +23,9 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
     the actual value (for secrets and keys only the beginning of a digest). Records are kept for a week.
     """
 
-    async def work(services: CommandServices) -> ViolationRecord | None:
+    async def work(services: CommandServices) -> "ViolationRecord | None":
+        from sso.gsid.violations import find_violation
+
         return await find_violation(services.database, record_id)
 
     record = with_services(ctx, work, with_permissions=False)
@@ -31,7 +37,7 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
         print_lines(f"{name:<10}{value}" for name, value in lines(record))
 
 
-def lines(record: ViolationRecord) -> list[tuple[str, str]]:
+def lines(record: "ViolationRecord") -> list[tuple[str, str]]:
     # The client chose the gsid: escape control characters, which could fake lines or move the cursor.
     gsid = record.gsid if record.gsid.isprintable() else ascii(record.gsid)
     return [

@@ -16,12 +16,14 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from sso.core.errors import OperatorError
+
 KEY_BYTES = 32
 NONCE_BYTES = 12
 
 
-class EncryptionError(Exception):
-    """The master key or a sealed value is invalid. The text is one line."""
+class EncryptionError(OperatorError):
+    """The master key or a sealed value is invalid."""
 
 
 class MasterKey:

@@ -1,10 +1,17 @@
-"""Errors of requests. Operations raise them; the middleware renders them, in one place."""
+"""Errors with a text for people: for the client of a request, or for the operator of a command."""
 
 from typing import Any, ClassVar
 
 
+class OperatorError(Exception):
+    """A command or the start of the service fails. The text is one line: what is wrong and how to fix it."""
+
+
 class ApiError(Exception):
-    """A request fails. The message is for the client and must not contain secrets."""
+    """A request fails. Operations raise it, and the middleware renders it.
+
+    The message is for the client and must not contain secrets.
+    """
 
     status: ClassVar[int] = 400
     code: ClassVar[str] = "invalid_request"  # the ``error`` of OAuth responses

@@ -18,7 +18,8 @@ from typing import Any
 import jwt as pyjwt
 import orjson
 
-from sso.core.keys import ALGORITHMS, PrivateKey, PublicKey, algorithm_of, signature_with
+from sso.core.algorithms import ALGORITHMS
+from sso.core.keys import PrivateKey, PublicKey, algorithm_of, signature_with
 
 SKEW_S = 30
 # More than the longest token that we issue: one with the longest nickname and nonce, or with a device's key.

@@ -38,8 +38,6 @@ GENERATE: dict[str, Callable[[], PrivateKey]] = {
     "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
     "EdDSA": ed25519.Ed25519PrivateKey.generate,
 }
-ALGORITHMS = tuple(GENERATE)
-CHEAP_ALGORITHMS = ("ES256", "EdDSA")  # signing takes a tenth of the time of RS256; not every client can verify them
 
 
 class UnusableKey(ValueError):

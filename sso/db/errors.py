@@ -1,7 +1,9 @@
 """Errors of the database, by what the caller can do about them."""
 
+from sso.core.errors import OperatorError
 
-class DatabaseError(Exception):
+
+class DatabaseError(OperatorError):
     pass
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import trio
 
+from sso.core.algorithms import CHEAP_ALGORITHMS
 from sso.core.jwt import Signer
-from sso.core.keys import CHEAP_ALGORITHMS
 from sso.core.thread_pool import ThreadPool
 
 INLINE_SIGNATURES = 4  # per iteration of the event loop

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sso.core.bind_address import Bind
+from sso.core.errors import OperatorError
 
 BACKLOG = 4096
 
@@ -24,7 +25,7 @@ _REASONS = {
 }
 
 
-class BindError(Exception):
+class BindError(OperatorError):
     """The service cannot listen on a well-formed address. The text is one line for the operator."""
 
 

@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sso.core import jwt
+from sso.core.algorithms import ALGORITHMS
 from sso.core.jwt import MAX_TOKEN, SKEW_S, InvalidToken, Signer, Verifier, kid_of, peek_claim
-from sso.core.keys import ALGORITHMS, GENERATE, PrivateKey, PublicKey, public_jwk, public_pem
+from sso.core.keys import GENERATE, PrivateKey, PublicKey, public_jwk, public_pem
 
 NOW = 1_800_000_000
 ISSUER = "https://sso.example.com"

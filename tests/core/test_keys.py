@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, rsa, x25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from sso.core.algorithms import ALGORITHMS
 from sso.core.keys import (
-    ALGORITHMS,
     GENERATE,
     MAX_PEM,
     UnusableKey,

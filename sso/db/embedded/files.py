@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from sso.core.errors import OperatorError
+
 LOG_LIMIT = 10_000_000
 
 
-class EmbeddedError(Exception):
-    """Its text is one line: what is wrong and how to fix it."""
+class EmbeddedError(OperatorError):
+    """The embedded PostgreSQL cannot be used."""
 
 
 class Account(NamedTuple):

@@ -39,6 +39,7 @@ from sso.db.tables.perm import (
     user_groups,
     user_records,
 )
+from sso.db.tables.schema import schema_compatibility
 from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "projects",
     "role_assignments",
     "roles",
+    "schema_compatibility",
     "session_tokens",
     "sign_ins",
     "signing_keys",
