@@ -1,20 +1,18 @@
 """sso key …"""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, list_options, print_list
+from sso.cli.progress import Progress
 from sso.cli.services import CommandServices
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 
 if TYPE_CHECKING:
     from sso.config import Settings
     from sso.keys.store import StoredKey
-
-PROGRESS_EVERY = 10_000  # values between progress lines if the output is not a terminal
 
 
 @click.group()
@@ -117,6 +115,8 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     key stays in the file until `sso key reseal --drop-old` has checked that nothing needs it.
 
     If the key is in SSO_SECRET_KEY: set it to "new,old", restart the service, run this command, then set it to "new".
+    With several nodes, set it to "old,new" on each of them first, and restart them: a node that encrypts with the new
+    key must not be the only one that has it.
     """
 
     async def work(services: CommandServices) -> str:
@@ -125,6 +125,8 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
 
         resealing = Reseal(services.database, services.keyring)
         first = services.keyring.keys[0].id
+        if services.keyring.source is None and not drop_old:
+            await _require_key_on_all_nodes(services, first)
         remaining = await resealing.count_outdated()
         if drop_old:
             if remaining:
@@ -135,16 +137,26 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
             services.keyring.add_first(MasterKey.generate(), expected_first_id=first)
         await write_audit_entry(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
-        return f"{await resealing.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
+        with Progress("sealing values") as progress:
+            done = await resealing.run(lambda done: progress.show(f"{done:,} are done"))
+        return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
     click.echo(with_services(ctx, work, with_permissions=False))
 
 
-def _progress(done: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r{done} values are done", err=True, nl=False)
-    elif done and done % PROGRESS_EVERY == 0:
-        click.echo(f"{done} values are done", err=True)
+async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> None:
+    """A node without the key could not read what is encrypted with it."""
+    from sso.nodes.node_list import load_nodes
+    from sso.nodes.problems import lacks_key
+
+    nodes = [
+        node.name for node in await load_nodes(services.database) if not node.is_silent and lacks_key(node, key_id)
+    ]
+    if nodes:
+        raise CommandFailure(
+            f"the master key {key_id} is missing on {', '.join(nodes)}: set SSO_SECRET_KEY there to the same keys as "
+            "here, restart, and try again"
+        )
 
 
 def _longest_token(settings: "Settings") -> int:
