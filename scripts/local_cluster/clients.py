@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import trio
 
-from scripts.local_cluster.layout import BASE_URL
 from scripts.local_cluster.ledger import Ledger
 
 PASSWORD = "a password to try"
@@ -19,7 +18,6 @@ GAME = "/proxy/api/gameSession"
 POLL_S = 40.0  # longer than a poll is held
 REQUEST_S = 10.0
 PAUSE_S = 0.5  # before a request is repeated
-CHECK_AFTER_S = 45.0  # a login is checked after this time: later the user may have too many newer ones
 UNAVAILABLE = (502, 503, 504)
 _FORM = re.compile(r'<form method="post" action="(?P<action>[^"]+/continue)">(?P<fields>.*?)</form>', re.DOTALL)
 _FIELD = re.compile(r'name="([^"]+)" value="([^"]*)"')
@@ -33,10 +31,10 @@ def login(user: int) -> str:
 class Player:
     """A browser that is signed in."""
 
-    def __init__(self, user: int, ledger: Ledger) -> None:
+    def __init__(self, user: int, ledger: Ledger, base_url: str) -> None:
         self._user = user
         self._ledger = ledger
-        self._http = httpx.AsyncClient(base_url=BASE_URL, timeout=REQUEST_S, headers={"Origin": BASE_URL})
+        self._http = httpx.AsyncClient(base_url=base_url, timeout=REQUEST_S, headers={"Origin": base_url})
 
     async def sign_in(self) -> None:
         page = await self._http.get("/login")
@@ -45,6 +43,9 @@ class Player:
         body = {"csrf": csrf[1], "login": login(self._user), "password": PASSWORD}
         answer = await self._http.post("/login", data=body)
         assert answer.status_code == 303, answer.text
+
+    async def close(self) -> None:
+        await self._http.aclose()
 
     async def redirect(self, path: str) -> str:
         """Returns the address to which the browser is sent."""
@@ -73,9 +74,10 @@ class Player:
 
 
 class Game:
-    def __init__(self, http: httpx.AsyncClient, ledger: Ledger) -> None:
+    def __init__(self, http: httpx.AsyncClient, ledger: Ledger, check_after_s: float) -> None:
         self._http = http
         self._ledger = ledger
+        self._check_after_s = check_after_s
 
     async def log_in(self, user: int, player: Player) -> None:
         """A whole login. It is lost if the player has confirmed it and the game never gets it."""
@@ -99,9 +101,9 @@ class Game:
         if result["status"] == "OK":
             wake_up_s = trio.current_time() - confirmed_at[0] if confirmed_at else 0.0
             self._ledger.record_delivery(user, result["token"], max(0.0, wake_up_s))
-            await trio.sleep(CHECK_AFTER_S)
+            await trio.sleep(self._check_after_s)
             if not await self.accepts(result["token"]):
-                self._ledger.wrong.append(f"{gsid}: the session token is refused after {CHECK_AFTER_S:.0f} s")
+                self._ledger.wrong.append(f"{gsid}: the session token is refused")
         elif confirmed_at:
             self._ledger.lost.append(f"{gsid}: {result}")
 
@@ -130,9 +132,9 @@ class Game:
         return bool(answer.status_code == 200)
 
 
-def game_http() -> httpx.AsyncClient:
+def game_http(base_url: str) -> httpx.AsyncClient:
     limits = httpx.Limits(max_connections=2000, max_keepalive_connections=50)
-    return httpx.AsyncClient(base_url=BASE_URL, timeout=POLL_S, limits=limits)
+    return httpx.AsyncClient(base_url=base_url, timeout=POLL_S, limits=limits)
 
 
 async def request(

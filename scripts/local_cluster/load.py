@@ -8,7 +8,8 @@ import itertools
 import json
 import subprocess
 import sys
-from functools import partial
+from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import trio
@@ -16,7 +17,7 @@ import trio
 from scripts.local_cluster import administrator, cluster, processes, site
 from scripts.local_cluster.administrator import LIMIT, LIMITED, Administrator
 from scripts.local_cluster.clients import PASSWORD, Game, Player, game_http, login
-from scripts.local_cluster.layout import FOLDER, PROXY
+from scripts.local_cluster.layout import BASE_URL, FOLDER, PROXY
 from scripts.local_cluster.ledger import Ledger
 from scripts.local_cluster.site import Site
 
@@ -34,12 +35,18 @@ def run(seconds: float, rate: float) -> None:
 
 
 def prepare() -> None:
+    file = FOLDER / "load.json"
+    file.write_text(json.dumps(document()))
+    cluster.run_sso("apply", str(file))
+    cluster.run_sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
+
+
+def document() -> dict[str, Any]:
+    """Returns the state document with the users and the site."""
     users = [{"login": login(user), "password": PASSWORD} for user in range(USERS)]
     users.append({"login": administrator.LOGIN, "password": PASSWORD})
-    document = FOLDER / "load.json"
-    document.write_text(json.dumps({"users": users, "clients": [site.CLIENT]}))
-    cluster.run_sso("apply", str(document))
-    cluster.run_sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
+    application = {"application_id": administrator.APPLICATION, "name": "Tanks"}
+    return {"users": users, "clients": [site.CLIENT], "applications": [application]}
 
 
 def command(seconds: float, rate: float) -> list[str]:
@@ -47,26 +54,36 @@ def command(seconds: float, rate: float) -> list[str]:
     return processes.command(PROXY, *program)
 
 
+@dataclass(frozen=True)
+class Plan:
+    seconds: float
+    rate: float  # logins per second
+    users: int = USERS
+    check_after_s: float = 45.0  # each login is checked after this time; later its user may have too many newer ones
+
+
 class Load:
-    def __init__(self, http: httpx.AsyncClient, ledger: Ledger) -> None:
+    def __init__(self, http: httpx.AsyncClient, browser_url: str, ledger: Ledger, plan: Plan) -> None:
         self._ledger = ledger
-        self._game = Game(http, ledger)
+        self._plan = plan
+        self._game = Game(http, ledger, plan.check_after_s)
         self._site = Site(http, ledger)
         self._administrator = Administrator(http, ledger)
-        self._players = [Player(user, ledger) for user in range(USERS)]
+        self._players = [Player(user, ledger, browser_url) for user in range(plan.users)]
         self._user_ids: list[str] = []
 
     async def prepare(self) -> None:
         for number, player in enumerate(self._players):
-            show_progress(f"player {number + 1} of {USERS} signs in …")
+            show_progress(f"player {number + 1} of {self._plan.users} signs in …")
             await player.sign_in()
             self._user_ids.append(await self._game.user_id(number))
         await self._administrator.create_roles()
         for user_id in self._user_ids:
             await self._administrator.save(user_id, [])
 
-    async def generate(self, seconds: float, rate: float) -> None:
+    async def generate(self) -> None:
         """Starts logins at a steady rate. Waits for them, but not forever."""
+        seconds, rate = self._plan.seconds, self._plan.rate
         with trio.move_on_after(seconds + GIVE_UP_S):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._visit_sites, seconds)
@@ -77,7 +94,7 @@ class Load:
                     left = seconds - (trio.current_time() - began)
                     if left <= 0:
                         break
-                    user = number % USERS
+                    user = number % self._plan.users
                     nursery.start_soon(self._game.log_in, user, self._players[user])
                     if number % max(1, int(rate)) == 0:
                         show_progress(
@@ -113,7 +130,7 @@ class Load:
         for number in itertools.count():
             if trio.current_time() > end:
                 return
-            await self._site.visit(self._players[number % USERS], number)
+            await self._site.visit(self._players[number % self._plan.users], number)
             await trio.sleep(SITE_VISITS_S)
 
     async def _save_roles(self, seconds: float) -> None:
@@ -124,13 +141,20 @@ class Load:
             await self._administrator.save_random_roles(user_id)
             await trio.sleep(ROLE_SAVES_S)
 
+    async def close(self) -> None:
+        for player in self._players:
+            await player.close()
 
-async def run_load(seconds: float, rate: float, ledger: Ledger) -> None:
-    async with game_http() as http:
-        load = Load(http, ledger)
-        await load.prepare()
-        await load.generate(seconds, rate)
-        await load.check()
+
+async def run_load(plan: Plan, ledger: Ledger, game_url: str, browser_url: str) -> None:
+    async with game_http(game_url) as http:
+        load = Load(http, browser_url, ledger, plan)
+        try:
+            await load.prepare()
+            await load.generate()
+            await load.check()
+        finally:
+            await load.close()
 
 
 def show_progress(text: str) -> None:
@@ -145,7 +169,7 @@ def main() -> None:
     parser.add_argument("rate", type=float)
     options = parser.parse_args()
     ledger = Ledger()
-    trio.run(partial(run_load, options.seconds, options.rate, ledger))
+    trio.run(run_load, Plan(options.seconds, options.rate), ledger, BASE_URL, BASE_URL)
     show_progress("")
     print(ledger.report())
     sys.exit(0 if ledger.is_clean else 1)
