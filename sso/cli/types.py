@@ -1,12 +1,24 @@
 """Types of command-line arguments: times and application ids."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
 from sso.core.ids import MAX_APPLICATION_ID
 
-APPLICATION_ID = click.IntRange(1, MAX_APPLICATION_ID)
+
+class _ApplicationId(click.ParamType[int]):
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = int(value) if str(value).isascii() and str(value).isdigit() else 0
+        if not 1 <= number <= MAX_APPLICATION_ID:
+            self.fail(f"expected an application id, a number as in `sso app list`, not {value!r}.", param, ctx)
+        return number
+
+
+APPLICATION_ID = _ApplicationId()
 
 
 def unix_time(typed: str) -> int:
