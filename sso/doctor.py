@@ -77,8 +77,10 @@ def _database(dsn: str) -> Iterator[Finding]:
         "every committed change is on disk" if durable else "fsync or synchronous_commit is off",
         "switch both on: a confirmed sign-out must survive a crash",
     )
-    revision = current(dsn)
-    yield Finding("migrations", revision == HEAD, f"at version {revision}, expected {HEAD}", "run `sso migrate`")
+    revision = current(dsn) or "none"
+    is_newer = revision != "none" and revision > HEAD
+    advice = "upgrade this program as well" if is_newer else "run `sso migrate`"
+    yield Finding("migrations", revision == HEAD, f"at version {revision}, expected {HEAD}", advice)
     drift = time.time() - float(fetch_value(dsn, "SELECT extract(epoch FROM clock_timestamp())"))
     yield Finding(
         "clock",

@@ -16,15 +16,19 @@ class AuthenticationDataIssuer:
         self._vendor = vendor
 
     async def issue(
-        self, signed_in: SignedIn, options: LoginOptions, source: TokenSource | None = None
+        self, signed_in: SignedIn, options: LoginOptions, source: TokenSource | None = None, sign_in_id: str = ""
     ) -> dict[str, Any]:
-        """Issues tokens to an authenticated user. ``source`` is the session token that was used for it, if any."""
+        """Issues tokens to an authenticated user. ``source`` is the session token that was used for it, if any.
+
+        ``sign_in_id`` is the id of the new sign-in if the caller has chosen one. Raises InvalidCredentials if it exists
+        already.
+        """
         user = signed_in.user
         if source:
             options = source.narrow(options)
         # Raises LoginNotAllowed before any token is issued.
         permissions = await self._applications.permissions(user, options.address, options.application_ids)
-        issued = await self._tokens.issue(user, signed_in.auth, options, source)
+        issued = await self._tokens.issue(user, signed_in.auth, options, source, sign_in_id)
         data: dict[str, Any] = {
             "status": "OK",
             "user_id": user.user_id,

@@ -68,9 +68,11 @@ _ISSUE = f""", live_sign_ins AS (
         INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, app_id, gapp_id)
         SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, app_id,
             gapp_id FROM valid_items WHERE source IS NULL
+        ON CONFLICT (id) DO NOTHING RETURNING id -- a sign-in may be ended before it starts: see gsid/claim_store.py
     ), accepted AS (
         -- The items that get tokens: their user is valid and their sign-in has not ended.
-        SELECT * FROM valid_items WHERE source IS NULL OR sign_in = ANY (ARRAY(SELECT id FROM live_sign_ins))
+        SELECT * FROM valid_items WHERE sign_in = ANY (ARRAY(SELECT id FROM new_sign_ins UNION ALL
+            SELECT id FROM live_sign_ins))
     ), new_tokens AS (
         INSERT INTO session_tokens (digest, user_id, kind, address, expires, sign_in, ips, app_id, gapp_id)
         SELECT token, user_id, kind, CASE kind WHEN 'bound' THEN address END, now() + make_interval(secs => life),
@@ -204,16 +206,17 @@ class SessionTokens:
         )
 
     async def issue(
-        self, user: User, auth: str, options: LoginOptions, source: TokenSource | None = None
+        self, user: User, auth: str, options: LoginOptions, source: TokenSource | None = None, sign_in_id: str = ""
     ) -> IssuedSessionTokens:
         """Issues a long and a short token or, with ``short_token``, one token that is bound to the client's address.
 
         Without a ``source`` this is a new sign-in; with one, the tokens belong to its sign-in and keep its limits.
-        Raises InvalidCredentials if the user was revoked, or the sign-in was ended, since it was read.
+        Raises InvalidCredentials if the user was revoked, or the sign-in was ended, since it was read, and if a new
+        sign-in with the id ``sign_in_id`` exists already.
         """
         kind, life = self._kind_and_life(options, source)
         token, stoken = secret_token(), "" if kind == "bound" else secret_token()
-        sign_in_id = source.sign_in_id if source else record_id()
+        sign_in_id = source.sign_in_id if source else sign_in_id or record_id()
         ips = source.addresses(options.fixed_ips) if source else options.fixed_ips or None
         row = await self._issue(
             user_id=user.user_id,

@@ -9,7 +9,7 @@ from sso.db.standalone import fetch_value, run_with_connection
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0018"  # the newest migration; a test compares it with the files
+HEAD = "0019"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
 SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -22,7 +22,8 @@ def migrate(dsn: str) -> bool:
     """Returns whether there was something to migrate."""
     version = current(dsn)
     if version is not None and version > HEAD:
-        raise MigrationError(f"the database is at version {version}, newer than this program ({HEAD})")
+        _check_compatible(dsn, version)
+        return False
     if version == HEAD:
         return False
     run_with_connection(dsn, _upgrade)
@@ -34,6 +35,13 @@ def current(dsn: str) -> str | None:
     exists = "SELECT to_regclass('alembic_version')"
     version: str | None = fetch_value(dsn, exists, "SELECT version_num FROM alembic_version")
     return version
+
+
+def _check_compatible(dsn: str, version: str) -> None:
+    """Raises MigrationError unless this program can use the newer schema, as the previous release can."""
+    oldest = fetch_value(dsn, "SELECT oldest_program FROM schema_compatibility") or version
+    if oldest > HEAD:
+        raise MigrationError(f"the database is at version {version}, which needs a newer program (this one has {HEAD})")
 
 
 def _upgrade(connection: "Connection", revision: str = "head") -> None:

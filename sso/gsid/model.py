@@ -146,16 +146,26 @@ class Poll:
     left_s: float  # remaining life of the session, extended by this poll
     early: bool
     snapshot: SessionSnapshot
+    lease_left_s: float | None = None  # until the claim of an earlier poll ends; None if there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The attempt of a poll to get the login."""
+
+    gsid: str
+    poll_number: int
+    claim_id: str  # also the id of the sign-in that the tokens belong to
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """The poll has claimed the login; no other poll can get it."""
+    """The poll has claimed the login; no other poll can get it while the lease lasts."""
 
-    poll: Poll
     snapshot: SessionSnapshot
     session: GameSessionData
     user: User
+    lease_ended: bool | None  # True if an earlier claim was taken over because its lease had ended
 
 
 @dataclass(frozen=True)
@@ -164,13 +174,14 @@ class NotClaimed:
 
     snapshot: SessionSnapshot
     user_invalid: bool  # the session was confirmed, but all logins of that user have been revoked since
+    lease_left_s: float | None  # until the claim of another poll ends; None if there is none
 
 
 @dataclass(frozen=True)
 class LoginReady:
     snapshot: SessionSnapshot
     data: dict[str, Any] = field(repr=False)
-    poll: Poll
+    claim: Claim
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """getGsidResult: a poll is held until the user has logged in or the hold time is over (§3, §4.3).
 
 A poll subscribes, reads, waits, then claims. A confirmation after the read wakes the wait, so none is missed, and no
-database connection is held while waiting.
+database connection is held while waiting. A poll that finds the login claimed by an earlier poll waits until the answer
+of that one was written, which is a violation of this one's client, or until its lease has ended (``claim_leases.py``).
 """
 
-import random
 from contextlib import suppress
 
 import structlog
@@ -15,9 +15,11 @@ from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
+from sso.core.ids import record_id
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.gsid.backpressure import Backpressure
+from sso.gsid.claim_leases import ClaimLeases
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.model import (
     CLOSED,
@@ -27,6 +29,7 @@ from sso.gsid.model import (
     END_ERRORS,
     SESSION_EXPIRED,
     Cancelled,
+    Claim,
     Claimed,
     Failed,
     LoginReady,
@@ -43,10 +46,8 @@ from sso.gsid.session_auth import SessionAuthenticator
 from sso.gsid.session_request import SessionRequest
 from sso.gsid.topics import poll_topic
 
-RELEASE_TIMEOUT_S = 120.0  # longer than a usual outage of the database
-RELEASE_TIMEOUT_DRAINING_S = 3.0  # shorter than the drain of a server that stops
-RECONNECT_WAIT_S = 2.0
-DELIVERED_RECHECK_S = 0.3  # another worker may be releasing a delivered login; it is read again after this time
+DELIVERED_RECHECK_S = 0.3  # a delivered login is read again then: a worker without leases may be releasing it
+MIN_LEASE_WAIT_S = 0.05
 EARLY_TOLERANCE_S = 0.2  # a poll may come this much before its time, because clocks and networks vary
 AUTH = "gsid"  # the claim "auth" of the user JWT
 log = structlog.get_logger()
@@ -60,6 +61,7 @@ class PollHandler:
     def __init__(
         self,
         store: PollStore,
+        leases: ClaimLeases,
         authentication_data: AuthenticationDataIssuer,
         bus: Bus,
         held_polls: HeldPolls,
@@ -69,6 +71,7 @@ class PollHandler:
         hold_s: int,
     ) -> None:
         self._store = store
+        self._leases = leases
         self._authenticator = authenticator
         self._authentication_data = authentication_data
         self._bus = bus
@@ -98,25 +101,9 @@ class PollHandler:
                 self._held_polls.discard(poll)
             return await self._retry(poll, outcome) if isinstance(outcome, SessionSnapshot) else outcome
 
-    async def release_claim(self, poll: Poll) -> None:
-        """Makes the login available to the next poll, because this one has not delivered it, or perhaps not.
-
-        Retries while the database is unavailable: until then, a next poll would count as a repeated attempt.
-        """
-        log.info("gsid.claim_released", gsid=poll.gsid)
-        began = trio.current_time()
-        with trio.CancelScope(shield=True):
-            while True:
-                try:
-                    return await self._store.release_claim(poll)
-                except DatabaseError as error:
-                    timeout_s = RELEASE_TIMEOUT_DRAINING_S if self._held_polls.draining else RELEASE_TIMEOUT_S
-                    if trio.current_time() - began > timeout_s:
-                        log.error("gsid.claim_release_failed", gsid=poll.gsid, reason=str(error))
-                        return None
-                with trio.move_on_after(RECONNECT_WAIT_S):
-                    await self._bus.connected.wait()
-                await trio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - spreads load, hides nothing
+    async def finish(self, claim: Claim, delivered: bool) -> None:
+        """Ends the claim of a login that was returned: its answer was written, or could not be written."""
+        await (self._leases.mark_delivered(claim) if delivered else self._leases.release(claim))
 
     async def _start(self, gsid: str, early_poll_key: bytes, address: Address | None) -> Poll:
         began = trio.current_time()
@@ -139,59 +126,73 @@ class PollHandler:
     async def _wait(self, poll: Poll, signals: trio.MemoryReceiveChannel[None]) -> PollOutcome | SessionSnapshot:
         """Returns the outcome; or the latest snapshot if nothing has happened by the end of the hold time."""
         deadline = trio.current_time() + min(self._hold_s, poll.left_s)
-        snapshot, maybe_claimed, timed_out = poll.snapshot, False, False
-        try_claim = poll.snapshot.status == CONFIRMED
+        snapshot, lease_left_s = poll.snapshot, poll.lease_left_s
+        claim, maybe_claimed, timed_out = None, False, False
+        try_claim = snapshot.status == CONFIRMED and lease_left_s is None
         try:
             while True:
                 if try_claim:
+                    claim = claim or Claim(poll.gsid, poll.number, record_id())
                     try:
-                        claim = await self._store.claim(poll)
+                        result = await self._leases.claim(claim)
                     except DatabaseError as error:  # the statement may have claimed the login all the same
                         log.warning("gsid.claim_failed", reason=str(error))
-                        maybe_claimed = True
+                        maybe_claimed, lease_left_s = True, None
                     else:
                         maybe_claimed = False
-                        outcome = await self._outcome_of(poll, claim)
-                        if not isinstance(outcome, SessionSnapshot):
+                        outcome = await self._outcome_of(poll, claim, result)
+                        if not isinstance(outcome, NotClaimed):
                             return outcome
-                        snapshot = outcome
+                        snapshot, lease_left_s = outcome.snapshot, outcome.lease_left_s
                 if timed_out or self._held_polls.draining:
                     return snapshot
-                with trio.move_on_at(deadline) as limit:
+                wake_at = deadline
+                if lease_left_s is not None:
+                    wake_at = min(deadline, trio.current_time() + max(MIN_LEASE_WAIT_S, lease_left_s))
+                with trio.move_on_at(wake_at):
                     await signals.receive()
-                try_claim, timed_out = True, limit.cancelled_caught
+                try_claim, timed_out = True, trio.current_time() >= deadline
         finally:
-            if maybe_claimed:  # also if the client has disconnected
-                await self.release_claim(poll)
+            if claim and maybe_claimed:  # also if the client has disconnected
+                await self._leases.release(claim)
 
-    async def _outcome_of(self, poll: Poll, claim: Claimed | NotClaimed | None) -> PollOutcome | SessionSnapshot:
-        """Returns the snapshot if the poll must continue to wait."""
-        match claim:
+    async def _outcome_of(
+        self, poll: Poll, claim: Claim, result: Claimed | NotClaimed | None
+    ) -> PollOutcome | NotClaimed:
+        """Returns NotClaimed if the poll must continue to wait."""
+        match result:
             case None:
                 return Failed(SESSION_EXPIRED)
-            case Claimed() as claimed:
-                return await self._deliver(claimed)
+            case Claimed():
+                return await self._deliver(claim, result)
             case NotClaimed(snapshot, user_invalid):
                 if snapshot.newest_poll != poll.number:
                     return await self._retry(poll, snapshot)
+                if snapshot.status == DELIVERED:
+                    raise AlreadyDelivered
                 if snapshot.error or user_invalid:
                     return Failed(snapshot.error or END_ERRORS[CLOSED])
-                return Cancelled(snapshot) if snapshot.cancels != poll.cancels else snapshot
+                return Cancelled(snapshot) if snapshot.cancels != poll.cancels else result
 
-    async def _deliver(self, claimed: Claimed) -> PollOutcome:
+    async def _deliver(self, claim: Claim, claimed: Claimed) -> PollOutcome:
         try:
-            data = await self._authentication_data.issue(SignedIn(claimed.user, AUTH), claimed.session.options)
+            data = await self._authentication_data.issue(
+                SignedIn(claimed.user, AUTH), claimed.session.options, sign_in_id=claim.claim_id
+            )
+            if await self._leases.is_held(claim):
+                return LoginReady(claimed.snapshot, data, claim)
         except (LoginNotAllowed, InvalidCredentials):  # the user lost access between confirmation and delivery
-            await self._store.deny_claimed(claimed.poll)
-            return Failed(END_ERRORS[DENIED])
+            if await self._leases.deny(claim):
+                return Failed(END_ERRORS[DENIED])
         except DatabaseError as error:
             log.warning("gsid.issue_failed", reason=str(error))
-            await self.release_claim(claimed.poll)
+            await self._leases.release(claim)
             return Retry(claimed.snapshot, max(1, self._backpressure.delay()))
         except BaseException:
-            await self.release_claim(claimed.poll)
+            await self._leases.release(claim)
             raise
-        return LoginReady(claimed.snapshot, data, claimed.poll)
+        self._leases.forget(claim)  # a newer poll has taken the login over
+        return Retry(claimed.snapshot, self._backpressure.delay())
 
     async def _retry(self, poll: Poll, snapshot: SessionSnapshot) -> Retry:
         delay = self._backpressure.delay()

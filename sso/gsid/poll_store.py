@@ -7,17 +7,15 @@ joining an earlier step again would take quadratic time.
 
 from collections.abc import Collection
 
-import trio
-
-from sso.accounts.model import User
 from sso.bus.bus import Bus
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.gsid.model import Claimed, GameSessionData, NotClaimed, Poll, SessionSnapshot
-from sso.gsid.session_store import POLL_WORKER, RETENTION, SESSION_COLUMNS, SNAPSHOT_COLUMNS, SOCKET_WORKER
-from sso.gsid.topics import publish_poll, publish_socket
+from sso.gsid.claim_store import LEASE_LEFT, POLL_SNAPSHOT_COLUMNS, POLL_STATUS
+from sso.gsid.model import Poll, SessionSnapshot
+from sso.gsid.session_store import POLL_WORKER, RETENTION
+from sso.gsid.topics import publish_poll
 
 MAX_POLLS_PER_SECOND = 30  # of one session; further ones count as early
 MAX_SCAN = 5000  # polls in one statement
@@ -28,8 +26,7 @@ MAX_SCAN = 5000  # polls in one statement
 _START = BatchStatement(
     """
     WITH locked AS ( -- the sessions, one row per poll
-        SELECT item.n, s.gsid, s.status, s.ends > now() AS alive,
-            s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_open,
+        SELECT item.n, s.gsid, {poll_status} AS status, s.ends > now() AS alive,
             {poll_worker} AS older_worker, coalesce(s.retry_at > now(), false) AS early
         FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
         WHERE s.ends > now() - {retention} AND (item.address IS NULL OR (
@@ -48,58 +45,21 @@ _START = BatchStatement(
         FROM (
             SELECT gsid, array_agg(n ORDER BY n) AS items, count(*) AS poll_count,
                 max(older_worker) AS older_worker, bool_or(early) AS early
-            FROM locked WHERE is_open GROUP BY gsid
+            FROM locked WHERE alive AND status IN ('pending', 'confirmed') GROUP BY gsid
         ) batched
         WHERE s.gsid = ANY (ARRAY[batched.gsid])
-        RETURNING batched.*, s.burst, CAST(extract(epoch FROM s.ends - now()) AS float) AS left_s, {snapshot_columns}
+        RETURNING batched.*, s.burst, CAST(extract(epoch FROM s.ends - now()) AS float) AS left_s,
+            {lease_left} AS lease_left_s, {snapshot_columns}
     )
-    SELECT item.n, true AS extended, newest_poll - poll_count + batch_position AS number, left_s,
+    SELECT item.n, true AS extended, newest_poll - poll_count + batch_position AS number, left_s, lease_left_s,
         early OR burst > {max_polls} AS early, older_worker,
         status, alive, newest_poll, cancels, started, last_seen, ts
     FROM extended, unnest(items) WITH ORDINALITY AS item (n, batch_position)
     UNION ALL
-    SELECT n, false, 0, 0, early, NULL, status, alive, 0, 0, 0, 0, 0 FROM locked WHERE NOT is_open
+    SELECT n, false, 0, 0, NULL, early, NULL, status, alive, 0, 0, 0, 0, 0
+    FROM locked WHERE NOT (alive AND status IN ('pending', 'confirmed'))
     """,
     columns={"gsid": "text", "address": "text", "early_poll_key": "bytea"},
-)
-# A login can be claimed once, by the newest poll. The same poll may claim it again if its first claim had no answer.
-# An older poll of the same session may be in the same batch: only the newest one gets the claim.
-_CLAIM = BatchStatement(
-    f"""
-    WITH item AS ( -- the polls
-        SELECT * FROM {{items}}
-    ), claimable AS ( -- the sessions, locked in key order
-        SELECT item.n, s.gsid FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
-        WHERE s.status = 'confirmed' OR (s.status = 'delivered' AND s.claimed_poll = item.number)
-        ORDER BY item.gsid FOR UPDATE OF s
-    ), claimed AS ( -- those whose user is still valid
-        UPDATE game_sessions s SET status = 'delivered', claimed_poll = s.poll
-        FROM claimable, users u
-        WHERE s.gsid = ANY (ARRAY[claimable.gsid]) AND s.ends > now()
-            AND u.user_id = ANY (ARRAY[s.user_id]) AND u.valid_from = s.valid_from AND NOT u.disabled
-        RETURNING claimable.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, {SOCKET_WORKER} AS socket_worker, u.*
-    )
-    SELECT *, true AS claimed, false AS user_invalid FROM claimed
-    UNION ALL
-    SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, NULL, no_user.*, false, s.status = 'confirmed' AND (
-            SELECT u.valid_from = s.valid_from AND NOT u.disabled FROM users u WHERE u.user_id = s.user_id
-        ) IS NOT TRUE
-    FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) LEFT JOIN users no_user ON false
-    WHERE item.n NOT IN (SELECT n FROM claimed)
-    """,  # noqa: S608 - fixed texts
-    columns={"gsid": "text", "number": "int"},
-)
-# The poll's number is used up, so that a claim which may still be running finds nothing. A session that the game has
-# closed meanwhile stays closed.
-_RELEASE_CLAIM = Statement(
-    """UPDATE game_sessions SET poll = poll + 1, claimed_poll = NULL,
-        status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
-    WHERE gsid = :gsid AND poll = :number
-        AND (status IN ('pending', 'confirmed') OR (status = 'delivered' AND claimed_poll = :number))"""
-)
-_DENY_CLAIMED = Statement(
-    """UPDATE game_sessions SET status = 'denied'
-    WHERE gsid = :gsid AND status = 'delivered' AND claimed_poll = :number"""
 )
 _SET_RETRY_TIME = BatchStatement(
     """UPDATE game_sessions s SET retry_at = now() + make_interval(secs => locked.delay)
@@ -129,13 +89,14 @@ class PollStore:
             max_s=float(max_s),
             hold_s=float(hold_s),
             retention=RETENTION,
-            snapshot_columns=SNAPSHOT_COLUMNS,
+            poll_status=POLL_STATUS,
+            lease_left=LEASE_LEFT,
+            snapshot_columns=POLL_SNAPSHOT_COLUMNS,
             poll_worker=POLL_WORKER,
             worker=bus.worker,
             max_polls=MAX_POLLS_PER_SECOND,
         )
         self._start = Batch(database, start)
-        self._claim = Batch(database, _CLAIM)
         self._set_retry_time = Batch(database, _SET_RETRY_TIME)
 
     async def start(self, gsid: str, address: str | None = None, early_poll_key: bytes | None = None) -> Poll | None:
@@ -151,32 +112,7 @@ class PollStore:
         if not row["extended"]:
             return Poll(gsid, 0, 0, 0.0, row["early"], snapshot)
         publish_poll(self._bus, gsid, row["older_worker"])
-        return Poll(gsid, row["number"], snapshot.cancels, row["left_s"], row["early"], snapshot)
-
-    async def claim(self, poll: Poll) -> Claimed | NotClaimed | None:
-        """Claims the login if there is one and the poll is the newest. Returns None if the session does not exist.
-
-        It cannot be cancelled: other polls of the same batch depend on it, and the caller must know the result.
-        """
-        with trio.CancelScope(shield=True):  # the database has a deadline
-            row = await self._claim(gsid=poll.gsid, number=poll.number)
-        if row is None:
-            return None
-        snapshot = SessionSnapshot.from_row(row)
-        if row["claimed"]:
-            publish_socket(self._bus, poll.gsid, row["socket_worker"])
-            return Claimed(poll, snapshot, GameSessionData.from_row(row), User.from_row(row))
-        return NotClaimed(snapshot, row["user_invalid"])
-
-    async def release_claim(self, poll: Poll) -> None:
-        """Makes the login available to the next poll if this one has, or may have, claimed it."""
-        with trio.CancelScope(shield=True):
-            await self._database.value(_RELEASE_CLAIM, gsid=poll.gsid, number=poll.number)
-
-    async def deny_claimed(self, poll: Poll) -> None:
-        """Denies the login that this poll has claimed: the user may no longer log in to the application."""
-        with trio.CancelScope(shield=True):
-            await self._database.value(_DENY_CLAIMED, gsid=poll.gsid, number=poll.number)
+        return Poll(gsid, row["number"], snapshot.cancels, row["left_s"], row["early"], snapshot, row["lease_left_s"])
 
     async def set_retry_time(self, poll: Poll, delay_s: float) -> None:
         """A poll before this delay has passed counts as early."""

@@ -100,7 +100,7 @@ def game_routes(game: GameLogin) -> Blueprint:
                 failure = ProofFailure("repeated attempt to obtain the data", "one delivery", "another poll")
                 raise await game.violations.refuse(gsid, failure, origin) from None
             if isinstance(outcome, LoginReady):
-                client_connection.on_undelivered = partial(game.polls.release_claim, outcome.poll)
+                client_connection.on_response_end = partial(game.polls.finish, outcome.claim)
         return reply(envelope(gsid, outcome))
 
     @routes.post(f"{BASE}/closeGsid")

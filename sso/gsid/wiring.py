@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.signed_in_games import EXPIRED_JWT_S
 from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.net import Network
@@ -11,6 +12,8 @@ from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.clock import DatabaseClock
 from sso.db.database import Database
 from sso.gsid.backpressure import Backpressure
+from sso.gsid.claim_leases import ClaimLeases
+from sso.gsid.claim_store import ClaimStore
 from sso.gsid.confirm import Confirmation
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.login_flow import GameLoginFlows
@@ -40,6 +43,7 @@ class GameLogin:
     registration: Registration
     polls: PollHandler
     held_polls: HeldPolls
+    claim_leases: ClaimLeases
     socket_registry: SocketRegistry
     backpressure: Backpressure
     confirmation: Confirmation
@@ -71,6 +75,7 @@ def build(
     location_url = f"{settings.base_url}{BASE}/getGsidResult?Location="
     authenticator = SessionAuthenticator(sessions, applications, violations, verifications, location_url)
     held_polls = HeldPolls(poll_store, bus)
+    claim_leases = ClaimLeases(ClaimStore(database, bus, settings.token_max_s + EXPIRED_JWT_S))
     backpressure = Backpressure(settings.poll_delay_s)
     socket_store = SocketStore(database, bus)
     confirmation = Confirmation(sessions, applications, game_admin=settings.gsid_admin == "allow")
@@ -86,6 +91,7 @@ def build(
         registration=Registration(sessions),
         polls=PollHandler(
             poll_store,
+            claim_leases,
             authentication_data,
             bus,
             held_polls,
@@ -95,6 +101,7 @@ def build(
             settings.gsid_hold_s,
         ),
         held_polls=held_polls,
+        claim_leases=claim_leases,
         socket_registry=SocketRegistry(socket_store, settings.gsid_heartbeat_s),
         backpressure=backpressure,
         confirmation=confirmation,

@@ -36,7 +36,7 @@ class HypercornClientConnection:
     """Implements ``ClientConnection`` of sso.web.client_connection for one request."""
 
     def __init__(self, connection: HypercornConnection) -> None:
-        self.on_undelivered: Callable[[], Awaitable[None]] | None = None
+        self.on_response_end: Callable[[bool], Awaitable[None]] | None = None
         self.has_left = False
         self._connection = connection
         self._remaining: int | None = None  # bytes of the announced content length that were not written yet
@@ -64,12 +64,12 @@ class HypercornClientConnection:
         self._delivered = self._delivered or (complete and not self._connection.lost)
 
     async def finish(self) -> None:
-        if self.on_undelivered is not None and not self._delivered:
-            with trio.move_on_after(ServerLimits.on_undelivered_s, shield=True):
+        if self.on_response_end is not None:
+            with trio.move_on_after(ServerLimits.on_response_end_s, shield=True):
                 try:
-                    await self.on_undelivered()
+                    await self.on_response_end(self._delivered)
                 except Exception:
-                    _log.exception("http.on_undelivered_failed")
+                    _log.exception("http.on_response_end_failed")
 
 
 def wrap_app(app: Any, stop: trio.Event) -> Any:
@@ -98,7 +98,7 @@ def wrap_app(app: Any, stop: trio.Event) -> Any:
             match message["type"]:
                 case _ if client.has_left:
                     pass
-                case "http.response.start" if client.on_undelivered is not None and client.check_disconnected():
+                case "http.response.start" if client.on_response_end is not None and client.check_disconnected():
                     client.has_left = True
                 case "http.response.start":
                     client.response_started(message["headers"])

@@ -14,7 +14,7 @@ class ServerLimits:
     body_s: float = 60.0  # from the first read of a body to its end
     write_s: float = 30.0  # for one buffer of a response
     linger_s: float = 2.0  # for reading what a client still sends after it got an early response
-    on_undelivered_s: float = 3.0  # for the callback after a response that could not be written
+    on_response_end_s: float = 3.0  # for the callback after a response
     drain_s: float = 7.0  # for requests in flight; the supervisor allows 9
     first_request_s: float = 0.5  # while draining, for a connection that has not sent a request yet
 

@@ -23,6 +23,7 @@ _KILL_S = 1.0
 # During the shutdown a second SIGTERM has no effect, since the time is limited anyway. A second Ctrl-C ends it at once.
 _SHUTDOWN_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGINT})
 _RESERVED_SHARE = 0.05  # of the drain time, kept for each role that stops later, in case an earlier one takes it all
+_LEAST_S = 1.0  # that a process has to stop, even if the drain time is over
 
 _log = structlog.get_logger()
 
@@ -160,7 +161,7 @@ class Supervisor:
                     if not child.signalled:  # by a reload: a second signal could mean "at once" to the process
                         child.send_signal(signal.SIGTERM)
                 timeout = end - time.monotonic() - later_roles * _RESERVED_SHARE * self._drain_s
-                if not self._wait_for_exit(group, timeout, _SHUTDOWN_SIGNALS):
+                if not self._wait_for_exit(group, max(timeout, _LEAST_S), _SHUTDOWN_SIGNALS):
                     self._kill(group)
         except _StopRequested:
             _log.warning("supervisor.stop_forced")

@@ -15,8 +15,9 @@ SharedHeaders = tuple[tuple[bytes, bytes], ...]
 
 
 class ClientConnection(Protocol):
-    on_undelivered: Callable[[], Awaitable[None]] | None
-    """Called, shielded from cancellation, if the response to this request could not be written."""
+    on_response_end: Callable[[bool], Awaitable[None]] | None
+    """Called once, shielded from cancellation: with True after the last byte of the response was written, with False if
+    the response could not be written."""
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         """Inside this context, a disconnect of the client cancels the request. Elsewhere it may go unnoticed."""
@@ -46,7 +47,7 @@ class FastExchange(Protocol):
 class UnknownConnection:
     """Used if the server provides no ClientConnection, as in tests without a server."""
 
-    on_undelivered: Callable[[], Awaitable[None]] | None = None
+    on_response_end: Callable[[bool], Awaitable[None]] | None = None
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -212,7 +212,8 @@ def test_unreachable_database_is_reported_without_its_password(command: list[str
 
 def test_newer_database_schema_is_reported_in_one_line(run: Program) -> None:
     run.value("UPDATE alembic_version SET version_num = '9999'")
-    assert run("user", "list").failed_with("the database is at version 9999, newer than this program")
+    run.value("UPDATE schema_compatibility SET oldest_program = '9999'")
+    assert run("user", "list").failed_with("the database is at version 9999, which needs a newer program")
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,38 @@ def test_concurrent_migrations_of_an_empty_database_all_succeed(empty: str) -> N
 
 
 @pytest.mark.parametrize("version", [f"{int(HEAD) + 1:04}", "9999"])
-def test_database_of_a_newer_version_is_rejected(dsn: str, version: str) -> None:
+def test_database_that_needs_a_newer_program_is_rejected(dsn: str, version: str) -> None:
     fetch_value(dsn, f"UPDATE alembic_version SET version_num = '{version}'")
+    fetch_value(dsn, f"UPDATE schema_compatibility SET oldest_program = '{version}'")
     with pytest.raises(MigrationError) as caught:
         migrate(dsn)
-    assert str(caught.value) == f"the database is at version {version}, newer than this program ({HEAD})"
+    expected = f"the database is at version {version}, which needs a newer program (this one has {HEAD})"
+    assert str(caught.value) == expected
     assert current(dsn) == version
+
+
+def test_previous_release_starts_on_a_newer_schema_that_only_adds(dsn: str) -> None:
+    newer = f"{int(HEAD) + 1:04}"
+    fetch_value(dsn, f"UPDATE alembic_version SET version_num = '{newer}'")
+    fetch_value(dsn, f"UPDATE schema_compatibility SET oldest_program = '{HEAD}'")
+    assert migrate(dsn) is False
+    assert current(dsn) == newer
+
+
+def test_migrations_record_the_oldest_program(dsn: str) -> None:
+    newest = next((SCRIPTS / "versions").glob(f"{HEAD}_*.py")).read_text()
+    declared = re.search(r'^oldest_program = "(\w+)"$', newest, re.MULTILINE)
+    assert fetch_value(dsn, "SELECT oldest_program FROM schema_compatibility") == (declared[1] if declared else HEAD)
+
+
+def test_migration_that_keeps_older_programs_working_only_adds() -> None:
+    """Programs that do not know a new column leave it out when they insert."""
+    for file in (SCRIPTS / "versions").glob("*.py"):
+        source = file.read_text()
+        if re.search(r'^oldest_program = "', source, re.MULTILINE):
+            assert not re.search(r"\bdrop_|\bDROP\b|\bRENAME\b|rename_table|new_column_name", source), file.name
+            for column in re.findall(r"add_column\((.*)\)", source):
+                assert "nullable=False" not in column or "server_default" in column, file.name
 
 
 def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str) -> None:

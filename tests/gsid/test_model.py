@@ -2,14 +2,13 @@
 
 import pytest
 
-from sso.gsid.model import GSID, LoginReady, Poll, SessionSnapshot
+from sso.gsid.model import GSID, Claim, LoginReady, SessionSnapshot
 
 SNAPSHOT = SessionSnapshot("pending", True, 1, 0, started=100, last_seen=7, ts=130)
 
 
 def test_repr_of_a_login_hides_its_data() -> None:
-    poll = Poll("g", 1, 0, 0.0, False, SNAPSHOT)
-    assert "secret" not in repr(LoginReady(SNAPSHOT, {"token": "secret"}, poll))
+    assert "secret" not in repr(LoginReady(SNAPSHOT, {"token": "secret"}, Claim("g", 1, "c")))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from ipaddress import ip_address
-from typing import Any
 
 import pytest
 import trio
@@ -11,11 +10,12 @@ from trio.abc import Instrument
 from trio.lowlevel import Task
 
 from sso.accounts.model import LoginOptions, User
+from sso.core.ids import record_id
 from sso.core.keys import public_pem
 from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.gsid.errors import Violation
-from sso.gsid.model import Cancelled, Claimed, Failed, LoginReady, NotClaimed, Poll, PollOutcome, Retry
+from sso.gsid.model import Cancelled, Claim, Claimed, Failed, LoginReady, NotClaimed, Poll, PollOutcome, Retry
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.wiring import GameLogin
@@ -56,6 +56,10 @@ async def start_poll(services: Services, gsid: str) -> Poll:
     poll = await services.game_login.polls._store.start(gsid)
     assert poll is not None
     return poll
+
+
+def claim_of(poll: Poll) -> Claim:
+    return Claim(poll.gsid, poll.number, record_id())
 
 
 async def until_notified(services: Services) -> None:
@@ -116,7 +120,7 @@ async def test_poll_with_an_insufficient_address_is_a_violation_and_changes_noth
 
 
 async def test_of_several_polls_in_one_batch_only_the_newest_claims(services: Services, user: User) -> None:
-    store = services.game_login.polls._store
+    store = services.game_login.claim_leases._store
     for _ in range(5):
         gsid = await new_session(services)
         polls = [await start_poll(services, gsid) for _ in range(3)]
@@ -124,12 +128,12 @@ async def test_of_several_polls_in_one_batch_only_the_newest_claims(services: Se
         claims: dict[int, object] = {}
 
         async def claim(poll: Poll, claims: dict[int, object] = claims) -> None:
-            claims[poll.number] = await store.claim(poll)
+            claims[poll.number] = await store.claim(claim_of(poll))
 
         async with trio.open_nursery() as nursery:
             # Two other claims occupy the batch, so that the following three share a statement.
             for other in [await new_session(services) for _ in range(2)]:
-                nursery.start_soon(store.claim, await start_poll(services, other))
+                nursery.start_soon(store.claim, claim_of(await start_poll(services, other)))
             await trio.testing.wait_all_tasks_blocked(0.0)
             for poll in polls:
                 nursery.start_soon(claim, poll)
@@ -164,42 +168,44 @@ async def test_released_claim_is_delivered_to_the_next_poll_once(
     assert await game.sessions.confirm(gsid, user)
     first = await result(game, gsid)
     assert isinstance(first, LoginReady)
-    await game.polls.release_claim(first.poll)
+    await game.polls.finish(first.claim, delivered=False)
     second = await result(game, gsid)
     assert isinstance(second, LoginReady)
     assert second.data["token"] != first.data["token"]
-    await game.polls.release_claim(first.poll)  # has no effect: another poll has claimed the login
+    await game.polls.finish(first.claim, delivered=False)  # has no effect: another poll has claimed the login
+    await game.polls.finish(second.claim, delivered=True)
     with pytest.raises(AlreadyDelivered):
         await result(game, gsid)
 
 
 async def test_poll_that_starts_before_a_claim_is_released_gets_the_login(
-    services: Services, game: GameLogin, user: User, monkeypatch: pytest.MonkeyPatch
+    services: Services, game: GameLogin, user: User
 ) -> None:
     gsid = await new_session(services)
     assert await game.sessions.confirm(gsid, user)
     first = await result(game, gsid)
     assert isinstance(first, LoginReady)
-    start = game.polls._store.start
+    outcomes: list[PollOutcome] = []
 
-    async def start_and_release(*arguments: Any) -> Poll | None:
-        """Releases the first claim after the next poll has found the session delivered."""
-        poll = await start(*arguments)
-        await game.polls.release_claim(first.poll)
-        return poll
+    async def one() -> None:
+        outcomes.append(await result(game, gsid))
 
-    monkeypatch.setattr(game.polls._store, "start", start_and_release)
-    assert isinstance(await result(game, gsid), LoginReady)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one)
+        await until_polled(services, gsid, 2)
+        assert outcomes == []
+        await game.polls.finish(first.claim, delivered=False)
+    assert isinstance(outcomes[0], LoginReady)
 
 
 async def test_claim_that_finishes_after_its_release_gets_nothing(
     services: Services, game: GameLogin, user: User
 ) -> None:
     gsid = await new_session(services)
-    poll = await start_poll(services, gsid)
-    await game.polls.release_claim(poll)
+    claim = claim_of(await start_poll(services, gsid))
+    await game.claim_leases.release(claim)
     assert await game.sessions.confirm(gsid, user)
-    assert isinstance(await game.polls._store.claim(poll), NotClaimed)
+    assert isinstance(await game.claim_leases.claim(claim), NotClaimed)
     assert isinstance(await result(game, gsid), LoginReady)
 
 
@@ -211,7 +217,7 @@ async def test_claim_released_after_a_close_leaves_the_session_closed(
     first = await result(game, gsid)
     assert isinstance(first, LoginReady)
     await game.sessions.close(gsid, "Error")
-    await game.polls.release_claim(first.poll)
+    await game.polls.finish(first.claim, delivered=False)
     assert await result(game, gsid) == Failed("session closed")
 
 
@@ -219,18 +225,18 @@ class UncertainClaims:
     """Makes claims succeed in the database and then fail with a timeout."""
 
     def __init__(self, game: GameLogin, monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
-        self._claim = game.polls._store.claim
+        self._claim = game.claim_leases._store.claim
         self._failures_left = failures
         self.failed = trio.Event()
-        monkeypatch.setattr(game.polls._store, "claim", self.claim)
+        monkeypatch.setattr(game.claim_leases._store, "claim", self.claim)
 
-    async def claim(self, poll: Poll) -> Claimed | NotClaimed | None:
-        claim = await self._claim(poll)
+    async def claim(self, claim: Claim) -> Claimed | NotClaimed | None:
+        result = await self._claim(claim)
         if self._failures_left:
             self._failures_left -= 1
             self.failed.set()
             raise Unavailable("the database did not answer in time")
-        return claim
+        return result
 
 
 async def test_uncertain_claim_is_found_by_the_same_poll(
@@ -251,6 +257,7 @@ async def test_uncertain_claim_is_found_by_the_same_poll(
         assert outcomes == []
         services.bus.rescan()  # as after a lost connection and every few seconds
     assert isinstance(outcomes[0], LoginReady)
+    await game.polls.finish(outcomes[0].claim, delivered=True)
     with pytest.raises(AlreadyDelivered):
         await result(game, gsid)
 
@@ -278,27 +285,6 @@ async def test_uncertain_claim_is_released_when_the_hold_time_is_over(
     UncertainClaims(game, monkeypatch, 2)
     monkeypatch.setattr(game.polls, "_hold_s", 0.05)
     assert isinstance(await result(game, gsid), Retry)
-    assert isinstance(await result(game, gsid), LoginReady)
-
-
-async def test_release_is_retried_while_the_database_is_unavailable(
-    services: Services, game: GameLogin, user: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gsid = await new_session(services)
-    assert await game.sessions.confirm(gsid, user)
-    first = await result(game, gsid)
-    assert isinstance(first, LoginReady)
-    release_claim, attempts = game.polls._store.release_claim, []
-
-    async def fail_twice(poll: Poll) -> None:
-        attempts.append(poll)
-        if len(attempts) < 3:
-            raise Unavailable("no connection became free")
-        await release_claim(poll)
-
-    monkeypatch.setattr(game.polls._store, "release_claim", fail_twice)
-    await game.polls.release_claim(first.poll)
-    assert len(attempts) == 3
     assert isinstance(await result(game, gsid), LoginReady)
 
 

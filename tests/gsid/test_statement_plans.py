@@ -25,14 +25,16 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 async def test_plan_made_for_a_small_table_uses_indexes(services: Services, database: Database, rows: int) -> None:
     for _ in range(rows):
         await services.game_login.registration.register(LoginOptions(address=ip_address("192.0.2.1")), None)
-    for table in ("game_sessions", "throttle", "users"):
+    for table in ("game_sessions", "sign_ins", "throttle", "users"):
         await database.run_sql(f"VACUUM ANALYZE {table}", [])
     polls, sessions, sockets = (
         services.game_login.polls._store,
         services.game_login.sessions,
         services.game_login.socket_store,
     )
-    batches = (sessions._find, polls._start, polls._claim, polls._set_retry_time, sockets._read)
+    claims = services.game_login.claim_leases._store
+    batches = [sessions._find, polls._start, polls._set_retry_time, sockets._read]
+    batches += [claims._claim, claims._renew, claims._mark_delivered]
     for sql in [*(batch._statement.sql for batch in batches), _FIND_CHANGED.sql, _HEARTBEAT.sql]:
         count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
         # The plan of a prepared statement is generic.

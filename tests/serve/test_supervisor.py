@@ -281,7 +281,7 @@ supervise(ChildRole("database", serve("database")), ChildRole("worker", ignore_s
     assert time.monotonic() - before > 0.4
     assert "process.killed" in supervisor.log
     assert supervisor.events("worker", "sigterm")
-    assert supervisor.events("database", "exit")  # part of the time is kept for it
+    assert supervisor.events("database", "exit")  # it has time of its own
 
 
 def test_second_sigterm_changes_neither_the_drain_nor_the_exit_code(start: Start) -> None:

@@ -1,11 +1,29 @@
 """Runs the migrations on the connection that sso.db.migrate hands over, each in a transaction of its own."""
 
+from typing import Any
+
+import sqlalchemy as sa
 from alembic import context
 
 from sso.db.tables import metadata
 
+FIRST_RECORDED = "0019"  # creates the table schema_compatibility
+
+
+def record_oldest_program(ctx: Any, step: Any, heads: Any, run_args: Any) -> None:
+    """Records which programs can use the schema after this migration: by default none but its own."""
+    revision = step.up_revision.revision
+    if revision >= FIRST_RECORDED:
+        oldest = getattr(step.up_revision.module, "oldest_program", revision)
+        ctx.connection.execute(sa.text("DELETE FROM schema_compatibility"))
+        ctx.connection.execute(sa.text("INSERT INTO schema_compatibility VALUES (:oldest)"), {"oldest": oldest})
+
+
 context.configure(
-    connection=context.config.attributes["connection"], target_metadata=metadata, transaction_per_migration=True
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    transaction_per_migration=True,
+    on_version_apply=record_oldest_program,
 )
 with context.begin_transaction():
     context.run_migrations()

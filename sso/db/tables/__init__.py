@@ -38,6 +38,7 @@ from sso.db.tables.perm import (
     user_groups,
     user_records,
 )
+from sso.db.tables.schema import schema_compatibility
 from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "projects",
     "role_assignments",
     "roles",
+    "schema_compatibility",
     "session_tokens",
     "sign_ins",
     "signing_keys",

@@ -46,7 +46,10 @@ game_sessions = Table(
     # Polls are numbered, and only the newest one may claim the result.
     Column("poll", Integer, nullable=False, server_default=text("0")),
     Column("poll_holder", Text),  # the number of the newest poll and the worker that holds it, such as 3@4f2a…
+    # The claim on the login. Status `delivered` with a lease (claimed_until) means: the answer is being written.
     Column("claimed_poll", Integer),
+    Column("claim_id", Text),  # of the newest claim; the id of the sign-in whose tokens were issued under it
+    timestamp_column("claimed_until", nullable=True),  # then another poll may claim; NULL: no lease
     timestamp_column("held_until", nullable=True),
     timestamp_column("retry_at", nullable=True),  # an earlier poll counts as early
     Column("burst", Integer, nullable=False, server_default=text("0")),  # polls since burst_since, within a second

@@ -70,20 +70,20 @@ class HttpExchange(ResponseWriter):
                 self._connection.reject(RequestRejected(500, "internal error"))
             return False
         finally:
-            if self.on_undelivered is not None and not self.delivered:
-                await self._call_on_undelivered(self.on_undelivered)
+            if self.on_response_end is not None:
+                await self._call_on_response_end(self.on_response_end)
         return self._keep_alive
 
     def _check_finished(self) -> None:
         if not self.finished:
             raise InvalidResponse("the application returned without finishing its response")
 
-    async def _call_on_undelivered(self, callback: Callable[[], Awaitable[None]]) -> None:
-        with trio.move_on_after(self._connection.context.limits.on_undelivered_s, shield=True):
+    async def _call_on_response_end(self, callback: Callable[[bool], Awaitable[None]]) -> None:
+        with trio.move_on_after(self._connection.context.limits.on_response_end_s, shield=True):
             try:
-                await callback()
+                await callback(self.delivered)
             except Exception:
-                _log.exception("http.on_undelivered_failed")
+                _log.exception("http.on_response_end_failed")
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return self._connection.cancel_on_disconnect()

@@ -23,7 +23,7 @@ from sso.web.client_connection import RawHeaders, SharedHeaders
 class ResponseWriter:
     __slots__ = (
         "_chunked", "_connection", "_head", "_keep_alive", "_method", "_remaining", "_status", "_version",
-        "_wants_keep_alive", "delivered", "finished", "on_undelivered",
+        "_wants_keep_alive", "delivered", "finished", "on_response_end",
     )  # fmt: skip
 
     def __init__(self, connection: ConnectionInterface, request: RequestHead) -> None:
@@ -38,7 +38,7 @@ class ResponseWriter:
         self._remaining: int | None = None  # bytes of the announced content length that were not written yet
         self.delivered = False  # the client has, or will get, everything that it waits for
         self.finished = False
-        self.on_undelivered: Callable[[], Awaitable[None]] | None = None
+        self.on_response_end: Callable[[bool], Awaitable[None]] | None = None
 
     async def send(self, message: dict[str, Any]) -> None:
         match message["type"]:
@@ -119,7 +119,7 @@ class ResponseWriter:
 
     async def _write(self, data: bytes) -> None:
         connection = self._connection
-        if self.on_undelivered is not None and not connection.response_started and has_disconnected(connection.sock):
+        if self.on_response_end is not None and not connection.response_started and has_disconnected(connection.sock):
             await connection.abort()
         connection.response_started = True
         if data:

@@ -17,6 +17,7 @@ from sso.web.fast_quart.app import FastQuart
 from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
 
 WAIT_S = 30
+LONG = 20_000_000  # more than the buffers of the kernel take
 DISCONNECTS = ["close", "reset", "shutdown of the sending side"]
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
@@ -48,7 +49,7 @@ class App:
         return "held"
 
     async def claim(self) -> str:
-        client_connection().on_undelivered = self.take_back
+        client_connection().on_response_end = self.end
         self.waiting.set()
         with trio.CancelScope(shield=True):
             await self.proceed.wait()
@@ -56,12 +57,12 @@ class App:
         return "claimed"
 
     async def long(self) -> str:
-        client_connection().on_undelivered = self.take_back
-        return "a" * 20_000_000
+        client_connection().on_response_end = self.end
+        return "a" * LONG
 
-    async def take_back(self) -> None:
+    async def end(self, delivered: bool) -> None:
         await trio.lowlevel.checkpoint()  # it may wait, although the request was cancelled
-        self.events.append("taken back")
+        self.events.append("delivered" if delivered else "taken back")
         self.ended.set()
 
 
@@ -114,17 +115,32 @@ async def test_connected_client_gets_its_response(kind: str) -> None:
         assert app.events == ["served", "served"]
 
 
-async def test_delivered_response_does_not_call_on_undelivered(kind: str) -> None:
+async def test_end_of_a_written_response_is_reported_once(kind: str) -> None:
     async with serving_app(kind) as (app, server):
         async with await get(server, "/claim") as connection:
             app.proceed.set()
             assert (await connection.response()).body == b"claimed"
+            with trio.fail_after(WAIT_S):
+                await app.ended.wait()  # while the client stays connected
         await wait_all_tasks_blocked()  # the server has closed the connection
-    assert app.events == ["claimed"]
+    assert app.events == ["claimed", "delivered"]
+
+
+async def test_end_of_a_response_is_reported_only_when_a_slow_client_has_read_it(kind: str) -> None:
+    async with serving_app(kind) as (app, server):
+        async with await get(server, "/long") as connection:
+            received = len(await connection.stream.receive_some(1000))
+            await wait_all_tasks_blocked(0.05)  # the buffers of the kernel are full
+            assert app.events == []
+            with trio.fail_after(WAIT_S):
+                while received < LONG:
+                    received += len(await connection.stream.receive_some(1_000_000))
+                await app.ended.wait()
+        assert app.events == ["delivered"]
 
 
 @pytest.mark.parametrize("how", DISCONNECTS)
-async def test_disconnect_before_the_response_calls_on_undelivered(kind: str, how: str) -> None:
+async def test_disconnect_before_the_response_is_reported_as_undelivered(kind: str, how: str) -> None:
     async with serving_app(kind) as (app, server):
         connection = await get(server, "/claim")
         with trio.fail_after(WAIT_S):
@@ -137,7 +153,7 @@ async def test_disconnect_before_the_response_calls_on_undelivered(kind: str, ho
         await connection.stream.aclose()
 
 
-async def test_disconnect_during_the_response_calls_on_undelivered(kind: str) -> None:
+async def test_disconnect_during_the_response_is_reported_as_undelivered(kind: str) -> None:
     async with serving_app(kind) as (app, server):
         connection = await get(server, "/long")
         assert await connection.stream.receive_some(1000)

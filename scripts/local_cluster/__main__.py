@@ -1,0 +1,81 @@
+"""``scripts/cluster``: see ``--help``."""
+
+import argparse
+
+from scripts.local_cluster import cluster
+from scripts.local_cluster.layout import NODES, Machine
+
+DESCRIPTION = """Runs a cluster of three machines on this one, in network namespaces: etcd, PostgreSQL under Patroni,
+NATS and the service on each, haproxy before them. Needs root. The host's network is not touched."""
+EPILOG = """example:
+  scripts/cluster up
+  scripts/cluster load --seconds 60 &
+  scripts/cluster unplug 1; sleep 30; scripts/cluster plug 1
+  scripts/cluster status
+  scripts/cluster down"""
+
+
+def machine(text: str) -> Machine:
+    for node in NODES:
+        if text in (str(node.number), node.name):
+            return node
+    raise argparse.ArgumentTypeError(f"{text} is not a machine: 1, 2 or 3")
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "scripts/cluster",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("up", help="start everything and wait until it is ready")
+    commands.add_parser("down", help="end everything and delete its data")
+    status = commands.add_parser("status", help="show roles, rates and held polls")
+    status.add_argument("--watch", action="store_true", help="refresh every second until Ctrl-C")
+    load = commands.add_parser("load", help="log games in and check every acknowledged login afterwards")
+    load.add_argument("--seconds", type=float, default=30, help="how long (default: 30)")
+    load.add_argument("--rate", type=float, default=10, help="logins per second (default: 10)")
+    kill = commands.add_parser("kill", help="kill a machine's processes with SIGKILL")
+    kill.add_argument("machine", type=machine, metavar="N")
+    kill.add_argument("service", nargs="?", choices=("etcd", "nats", "patroni", "postgres", "sso"), help="default: all")
+    for name, text in (
+        ("start", "start what does not run on a machine"),
+        ("unplug", "cut a machine's network cable"),
+        ("plug", "connect it again"),
+    ):
+        commands.add_parser(name, help=text).add_argument("machine", type=machine, metavar="N")
+    commands.add_parser("switchover", help="make another machine the primary of the database")
+    return parser
+
+
+def main() -> None:
+    options = parser().parse_args()
+    match options.command:
+        case "up":
+            cluster.up()
+        case "down":
+            cluster.down()
+        case "kill":
+            cluster.kill(options.machine, options.service)
+        case "start":
+            cluster.start(options.machine)
+        case "unplug":
+            cluster.unplug(options.machine)
+        case "plug":
+            cluster.plug(options.machine)
+        case "switchover":
+            cluster.switchover()
+        case "status":
+            from scripts.local_cluster import status
+
+            status.show(watch=options.watch)
+        case "load":
+            from scripts.local_cluster import load
+
+            load.run(options.seconds, options.rate)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The ledger: what clients were told, to compare with what the service knows afterwards."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import trio
+
+
+@dataclass
+class Ledger:
+    started: int = 0
+    confirmed: int = 0
+    delivered: int = 0
+    lost: list[str] = field(default_factory=list)
+    refused_tokens: int = 0
+    failures: Counter[str] = field(default_factory=Counter)  # of single requests, which were then repeated
+    tokens: dict[int, list[str]] = field(default_factory=dict)  # by user
+    wake_ups: list[float] = field(default_factory=list)  # seconds from the confirmation to the game's answer
+    longest_gap_s: float = 0.0
+    last_delivery: float | None = None
+
+    def record_delivery(self, user: int, token: str, wake_up_s: float) -> None:
+        now = trio.current_time()
+        self.delivered += 1
+        self.tokens.setdefault(user, []).append(token)
+        self.wake_ups.append(wake_up_s)
+        if self.last_delivery is not None:
+            self.longest_gap_s = max(self.longest_gap_s, now - self.last_delivery)
+        self.last_delivery = now
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.lost and not self.refused_tokens
+
+    def report(self) -> str:
+        ordered = sorted(self.wake_ups) or [0.0]
+        p50, p99 = (1000 * ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99))
+        lines = [
+            f"logins     {self.started} started, {self.confirmed} confirmed, {self.delivered} delivered",
+            f"lost       {len(self.lost)} logins, {self.refused_tokens} tokens refused afterwards",
+            f"answer     p50 {p50:.0f} ms, p99 {p99:.0f} ms after the confirmation",
+            f"gap        {self.longest_gap_s:.1f} s at most without a delivery",
+            f"repeated   {dict(self.failures) or 'no request'}",
+            *self.lost[:5],
+        ]
+        return "\n".join(lines)
