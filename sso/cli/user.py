@@ -1,7 +1,5 @@
 """sso user …"""
 
-import secrets
-import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -9,6 +7,7 @@ import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
+from sso.cli.new_password import read_password
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
@@ -57,7 +56,7 @@ def add(
     Example:
       sso user add ann@example.com --admin
     """
-    password, generated = _password(password_stdin, confirm=True)
+    password, generated = read_password(password_stdin)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     from sso.state.document import DocumentError, parse
 
@@ -192,7 +191,7 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
     Example:
       sso user set-password ann@example.com
     """
-    password, generated = _password(password_stdin, confirm=True)
+    password, generated = read_password(password_stdin)
 
     async def work(services: CommandServices, user: "User") -> None:
         password_hash = await services.hasher.hash(password)
@@ -289,37 +288,3 @@ def _with_user(
         return user
 
     return with_services(ctx, work, with_permissions=False)
-
-
-def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
-    """Returns the password, and whether it was generated.
-
-    A password is never an argument, which other users of the machine could see.
-    """
-    if from_stdin:
-        try:
-            password = sys.stdin.buffer.readline().decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise CommandFailure("the password on standard input is not UTF-8") from None
-        if not password:
-            raise CommandFailure("expected the password on standard input")
-        return _check_length(password), False
-    if sys.stdin.isatty():
-        typed: str = click.prompt(
-            "Password (empty: generate one)",
-            default="",
-            show_default=False,
-            hide_input=True,
-            confirmation_prompt=confirm,
-        )
-        if typed:
-            return _check_length(typed), False
-    return secrets.token_urlsafe(12), True
-
-
-def _check_length(password: str) -> str:
-    from sso.core.passwords import MAX_PASSWORD_LENGTH
-
-    if len(password) > MAX_PASSWORD_LENGTH:
-        raise CommandFailure(f"password: expected at most {MAX_PASSWORD_LENGTH} characters")
-    return password

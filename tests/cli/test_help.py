@@ -30,7 +30,7 @@ def example_lines(name: str) -> list[str]:
     """The lines of the last paragraph of the description, without its heading."""
     command, _ = ALL[name]
     paragraph = (command.help or "").strip().replace("\\\n", "").split("\n\n")[-1]
-    heading, *lines = paragraph.removeprefix("\b\n").splitlines()
+    heading, *lines = paragraph.replace("\b\n", "").splitlines()
     assert heading.strip() == "Example:", f"{name}: the help has to end with an example"
     return [line.strip() for line in lines]
 
