@@ -46,7 +46,7 @@ def main() -> None:
     options = parser.parse_args()
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as server:
-        environment = {**os.environ, **server.environment}
+        environment = {**os.environ, **server.settings}
         for number in range(options.rounds):
             progress(f"round {number + 1} of {options.rounds}")
             for name, command in COMMANDS.items():

@@ -22,16 +22,17 @@ def read_password(from_stdin: bool) -> tuple[str, bool]:
             raise CommandFailure("expected the password on standard input")
         return _check_length(password), False
     if sys.stdin.isatty():
-        typed: str = click.prompt(
-            "Password (empty: generate one)",
-            default="",
-            show_default=False,
-            hide_input=True,
-            confirmation_prompt=True,
-        )
+        typed: str = _ask("Password (empty: generate one)")
         if typed:
+            if _ask("Repeat the password") != typed:
+                raise CommandFailure("the two passwords differ")
             return _check_length(typed), False
     return secrets.token_urlsafe(12), True
+
+
+def _ask(question: str) -> str:
+    answer: str = click.prompt(question, default="", show_default=False, hide_input=True)
+    return answer
 
 
 def _check_length(password: str) -> str:

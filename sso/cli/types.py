@@ -1,24 +1,21 @@
 """Types of command-line arguments: times and application ids."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
 from sso.core.ids import MAX_APPLICATION_ID
 
 
-class _ApplicationId(click.ParamType[int]):
-    name = "id"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        number = int(value) if str(value).isascii() and str(value).isdigit() else 0
-        if not 1 <= number <= MAX_APPLICATION_ID:
-            self.fail(f"expected an application id, a number as in `sso app list`, not {value!r}.", param, ctx)
-        return number
+def app_id(typed: str | int) -> int:
+    """Converts the id of an application."""
+    text = str(typed)
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_APPLICATION_ID:
+        return int(text)
+    raise click.BadParameter("expected the id of an application, such as 10; `sso app list` shows them")
 
 
-APPLICATION_ID = _ApplicationId()
+APPLICATION_ID = app_id
 
 
 def unix_time(typed: str) -> int:

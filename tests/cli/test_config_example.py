@@ -45,8 +45,8 @@ def test_example_as_it_is_changes_nothing(example: str, tmp_path: Path) -> None:
 def test_example_loads_with_all_settings_uncommented(example: str, tmp_path: Path) -> None:
     text = re.sub(r"^#(?=SSO_)", "", example, flags=re.M)
     assert tomllib.loads(text).keys() == SETTINGS.keys()
-    authority = str(make_certificate(tmp_path).ca_file)  # the file must exist
-    text = re.sub("^(SSO_SMTP_CA_FILE = ).*", rf'\1"{authority}"', text, flags=re.M)
+    authority = str(make_certificate(tmp_path).ca_file)  # it must exist
+    text = re.sub(r"^(SSO_\w+_CA_FILE = ).*", rf'\1"{authority}"', text, flags=re.M)
     path = tmp_path / "sso.toml"
     for excluded in ("SSO_WAL_ARCHIVE", "SSO_DATABASE_URL"):  # they exclude each other
         path.write_text(re.sub(f"^{excluded} = .*", "", text, flags=re.M))
