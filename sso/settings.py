@@ -261,10 +261,15 @@ class Settings:
         "Headers for the collector; several are separated by commas.",
         example="authorization=Bearer TOKEN",
     )
+    otlp_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA, with which the collector's certificate is verified.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
     otlp_sample_percent: int = setting(
         100, integer(0, 100), "Percentage of the requests that are traced. Metrics always count all requests."
     )
-
     otlp_interval_s: int = setting(5, seconds, "Seconds between two exports of a worker.")
     otlp_continue_traces: bool = setting(
         False,

@@ -18,6 +18,7 @@ import click
 import structlog
 import trio
 
+import sso
 from sso import metrics
 from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.cli.data_directory import is_missing
@@ -121,7 +122,8 @@ def _require_telemetry_packages(settings: Settings) -> None:
             importlib.import_module("sso.otel.export")
         except ModuleNotFoundError as error:
             raise ConfigError(
-                f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; run: pip install 'sso[otel]'"
+                f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; "
+                f"it belongs to the extra otel: pip install 'sso-{sso.__version__}-py3-none-any.whl[otel]'"
             ) from None
 
 
