@@ -20,11 +20,11 @@ from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value
 from sso.keys.master_key import open_keyring
 from sso.keys.shared_settings import require_shared_settings
+from sso.nodes.node_list import MAX_CLOCK_OFFSET_S, read_nodes
+from sso.nodes.problems import node_problems
 from sso.services import open_services
 from sso.web.client_address import peer_address
 from sso.web.forwarding_monitor import ADVICE
-
-MAX_CLOCK_DRIFT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
         yield _bus(settings, dsn)
     if settings.database_url is None and database[0].good:
         yield _wal_archive(settings, dsn)
+    if usable:
+        yield from _nodes(dsn)
     yield from _files(settings)
     yield _account()
     yield from _addresses(settings)
@@ -88,9 +90,10 @@ def _database(dsn: str) -> Iterator[Finding]:
     drift = time.time() - float(fetch_value(dsn, "SELECT extract(epoch FROM clock_timestamp())"))
     yield Finding(
         "clock",
-        abs(drift) < MAX_CLOCK_DRIFT_S,
+        abs(drift) < MAX_CLOCK_OFFSET_S,
         f"{abs(drift):.1f} s from the database's",
         "run a time service (chrony, systemd-timesyncd) on both machines",
+        warning=True,
     )
 
 
@@ -162,6 +165,14 @@ async def _signer(settings: Settings, dsn: str) -> str:
         except (EncryptionError, DatabaseError) as error:
             failure = error
     raise failure  # outside the nursery, which would wrap it in an ExceptionGroup
+
+
+def _nodes(dsn: str) -> Iterator[Finding]:
+    nodes = read_nodes(dsn)
+    names = [node.name for node in nodes if not node.is_silent]
+    yield Finding("nodes", True, f"{len(names)} running: {', '.join(names)}" if names else "none is running")
+    for problem in node_problems(nodes):
+        yield Finding(problem.name, False, problem.detail, problem.advice, warning=problem.warning)
 
 
 def _files(settings: Settings) -> Iterator[Finding]:

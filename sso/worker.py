@@ -25,6 +25,7 @@ from sso.metrics import (
     prometheus_request_observer,
     prometheus_slow_statement_observer,
 )
+from sso.nodes.heartbeat import Heartbeat, WorkerLoad
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
@@ -131,6 +132,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     await _wait_for_database(services)
     background.start_soon(_open_connections, services)
     await background.start(keep_running, "clock", clock_sync.run, services.database)
+    await background.start(keep_running, "node heartbeat", _heartbeat(services).run)
     await background.start(keep_running, "bus", services.bus.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
@@ -140,6 +142,12 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
     await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
+
+
+def _heartbeat(services: Services) -> Heartbeat:
+    game = services.game_login
+    load = WorkerLoad(lambda: len(game.held_polls), lambda: len(game.socket_registry))
+    return Heartbeat(services.database, services.keyring, services.settings, services.bus.worker, load)
 
 
 async def _open_connections(services: Services) -> None:

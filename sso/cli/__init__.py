@@ -32,6 +32,7 @@ COMMANDS = {
     "audit": "Show who changed what in the permission model.",
     "why": "Show why a request about a game session was refused.",
     "key": "Manage the signing keys and the master key.",
+    "status": "List the nodes of this database and their load.",
     "doctor": "Check the installation and recommend fixes.",
     "config": "Print an example of a settings file.",
     "completion": "Print a script for completion with the Tab key (bash, zsh, fish).",

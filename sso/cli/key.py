@@ -141,6 +141,8 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     key stays in the file until `sso key reseal --drop-old` has checked that nothing needs it.
 
     If the key is in SSO_SECRET_KEY: set it to "new,old", restart the service, run this command, then set it to "new".
+    With several nodes, set it to "old,new" on each of them first, and restart them: a node that encrypts with the new
+    key must not be the only one that has it.
 
     \b
     Example:
@@ -154,6 +156,8 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
 
         resealing = Reseal(services.database, services.keyring)
         first = services.keyring.keys[0].id
+        if services.keyring.source is None and not drop_old:
+            await _require_key_on_all_nodes(services, first)
         remaining = await resealing.count_outdated()
         if drop_old:
             if remaining:
@@ -169,6 +173,21 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
     click.echo(with_services(ctx, work, with_permissions=False))
+
+
+async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> None:
+    """A node without the key could not read what is encrypted with it."""
+    from sso.nodes.node_list import load_nodes
+    from sso.nodes.problems import lacks_key
+
+    nodes = [
+        node.name for node in await load_nodes(services.database) if not node.is_silent and lacks_key(node, key_id)
+    ]
+    if nodes:
+        raise CommandFailure(
+            f"the master key {key_id} is missing on {', '.join(nodes)}: set SSO_SECRET_KEY there to the same keys as "
+            "here, restart, and try again"
+        )
 
 
 def _longest_token(settings: "Settings") -> int:
