@@ -13,11 +13,12 @@ import trio
 from sso.bus.check import measure_message
 from sso.bus.transport import BusUnavailable
 from sso.config import ConfigError, Settings
+from sso.core.database_url import database_hosts
 from sso.core.encryption import EncryptionError
 from sso.core.net import contains
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
-from sso.db.standalone import fetch_value
+from sso.db.standalone import fetch_value, host_states
 from sso.keys.master_key import open_keyring
 from sso.keys.shared_settings import require_shared_settings
 from sso.nodes.node_list import MAX_CLOCK_OFFSET_S, read_nodes
@@ -72,7 +73,8 @@ def _database(dsn: str) -> Iterator[Finding]:
         return
     took = (time.perf_counter() - started) * 1000
     yield Finding("database", True, f"PostgreSQL {version}, connected in {took:.0f} ms")
-    read_only = fetch_value(dsn, "SHOW default_transaction_read_only") == "on"
+    yield from _database_hosts(dsn)
+    read_only = fetch_value(dsn, "SHOW transaction_read_only") == "on"
     yield Finding(
         "writes", not read_only, "refused" if read_only else "accepted", "connect to the primary, not to a standby"
     )
@@ -107,6 +109,15 @@ def _shared_settings(settings: Settings) -> Iterator[Finding]:
     else:
         detail = "SSO_SINGLE_NODE is set: only one node may use this database"
         yield Finding("shared settings", True, detail if settings.single_node else "set")
+
+
+def _database_hosts(dsn: str) -> Iterator[Finding]:
+    """Checks each of several hosts: a standby that is missing shows only when the primary dies."""
+    if len(database_hosts(dsn)) > 1:
+        states = host_states(dsn)
+        good = sorted(states.values()) == ["primary", *["standby"] * (len(states) - 1)]
+        detail = "; ".join(f"{host}: {state}" for host, state in states.items())
+        yield Finding("database hosts", good, detail, "one must be the primary, all others standbys", warning=True)
 
 
 def _bus(settings: Settings, dsn: str) -> Finding:
