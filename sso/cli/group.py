@@ -19,7 +19,6 @@ from sso.cli.services import CommandServices
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.engine.names import PROJECT_TAG
-from sso.perm.input.groups import read_group_fields
 from sso.perm.input.tags import read_tags
 from sso.perm.stores.administrators import keep_administrator
 from sso.perm.stores.audit import AuditActor
@@ -123,6 +122,8 @@ def add(ctx: click.Context, title: str, project: str, description: str | None, t
     """
 
     async def work(services: CommandServices) -> str:
+        from sso.perm.input.groups import read_group_fields
+
         fields = read_group_fields({"title": title, "description": description or ""}) | {"tags": read_tags([*tags])}
         project_id = (await require_project(services.database, project))["id"]
         row = await services.database.transaction(_create, services.actor, project_id, secrets.token_hex(12), fields)
@@ -162,6 +163,8 @@ def change(
         raise click.UsageError("expected at least one option that changes the group")
 
     async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+        from sso.perm.input.groups import read_group_fields
+
         old = await lock_group(tx, row["id"], row["project_id"])
         for tag in removed_tags:
             if tag not in old["tags"]:

@@ -11,7 +11,6 @@ from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.services import CommandServices
 from sso.db.transaction import Row, Transaction
-from sso.perm.input.groups import read_group_conditions, read_group_users
 from sso.perm.stores.administrators import keep_administrator
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.groups import lock_group, set_group_access
@@ -113,6 +112,8 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
     new = {"title": title, "condition": parse_condition(texts, "CONDITION")}
 
     async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+        from sso.perm.input.groups import read_group_conditions
+
         async with keep_administrator(tx, row["project_id"]):
             old = await lock_group(tx, row["id"], row["project_id"])
             kept = [item for item in old["conditions"] if item["title"] != title]
@@ -162,6 +163,8 @@ def _change_users(ctx: click.Context, group: str, project: str | None, names: tu
 
 
 async def _save_users(tx: Transaction, actor: AuditActor, row: Row, accounts: dict[str, str], added: bool) -> None:
+    from sso.perm.input.groups import read_group_users
+
     async with keep_administrator(tx, row["project_id"]):
         old = await lock_group(tx, row["id"], row["project_id"])
         for name, user_id in accounts.items():

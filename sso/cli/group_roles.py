@@ -11,7 +11,6 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_role
 from sso.cli.types import APPLICATION_ID
 from sso.db.transaction import Row, Transaction
-from sso.perm.input.project import read_project_fields
 from sso.perm.stores.administrators import keep_administrator
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.projects import read_project, referenced_applications, save_project
@@ -90,6 +89,8 @@ def remove(ctx: click.Context, group: str, role: str, app_id: int, project: str 
 
 async def _save(tx: Transaction, actor: AuditActor, group: Row, app_id: int, role: str, action: str | None) -> None:
     """Replaces the action of the group's project for this group and role; None removes it."""
+    from sso.perm.input.project import read_project_fields
+
     project_id: str = group["project_id"]
     unlocked = await read_project(tx, project_id)
     assert unlocked is not None

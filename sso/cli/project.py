@@ -16,7 +16,6 @@ from sso.cli.services import CommandServices
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.input.names import project_id_from_title
-from sso.perm.input.project import read_project_fields
 from sso.perm.stores.administrators import keep_administrator
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.memberships import read_membership
@@ -156,6 +155,8 @@ def add(
     record = {"title": title, "description": description or "", "aliases": list(aliases), "settings": settings}
 
     async def work(services: CommandServices) -> str:
+        from sso.perm.input.project import read_project_fields
+
         project_id = project_id_from_title(title, "title")
         fields, _ = read_project_fields(project_id, record)
         user_ids = [(await require_user(services, name)).user_id for name in admins]
@@ -233,6 +234,8 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
 
 
 async def _save(tx: Transaction, actor: AuditActor, project_id: str, options: dict[str, Any]) -> None:
+    from sso.perm.input.project import read_project_fields
+
     async with keep_administrator(tx, project_id):
         old = await read_project(tx, project_id)
         assert old is not None

@@ -19,7 +19,6 @@ from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
 from sso.db.transaction import Transaction
 from sso.perm.engine.records import RoleRecord
-from sso.perm.input.roles import read_role
 from sso.perm.input.rule_notation import add_rules, remove_rules, rule_texts
 from sso.perm.stores.administrators import keep_administrators
 from sso.perm.stores.applications import refuse_removed_application
@@ -239,6 +238,8 @@ def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange)
 
 
 async def _save(tx: Transaction, actor: AuditActor, app_id: int, name: str, change_role: RoleChange) -> bool:
+    from sso.perm.input.roles import read_role
+
     row = await lock_application(tx, app_id)
     await refuse_removed_application(tx, row)
     roles = await read_roles(tx, app_id)
