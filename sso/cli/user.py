@@ -77,7 +77,7 @@ def add(
             raise CommandFailure(message) from None
         return await services.users.get_by_login(login)
 
-    user = with_services(ctx, work)
+    user = with_services(ctx, work, may_create=True)
     assert user is not None
     if generated:
         click.echo(f"password {password}")
