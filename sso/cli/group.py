@@ -11,9 +11,10 @@ from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
 from sso.cli.group_members import condition, member
 from sso.cli.group_roles import role
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_project
 from sso.cli.option_errors import option_errors
-from sso.cli.output import Format, json_option, list_options, print_list, print_record
+from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
 from sso.db.statement import Statement
 from sso.perm.engine.names import PROJECT_TAG
@@ -35,7 +36,7 @@ _LIST = Statement(
 )
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage groups of users in projects. GROUP is an id or a title.
 
@@ -76,7 +77,7 @@ def list_groups(ctx: click.Context, project: str | None, form: Format | None) ->
 @command.command()
 @GROUP
 @IN_PROJECT
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, group: str, project: str | None, form: Format | None) -> None:
     """Show a group with its users and conditions, its roles at applications, and whether the project allows it.

@@ -7,6 +7,7 @@ import click
 from sso.cli.condition_text import parse_condition
 from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 USERS = click.argument("users", metavar="USER...", nargs=-1, required=True, callback=utf8_argument)
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def member() -> None:
     """Manage the users who were added to a group. USER is a user id or a login.
 
@@ -82,7 +83,7 @@ def remove_member(ctx: click.Context, group: str, users: tuple[str, ...], projec
     click.echo(f"removed from group {row['title']}: {', '.join(users)}")
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def condition() -> None:
     """Manage the conditions under which users are members of a group. One of them is enough.
 

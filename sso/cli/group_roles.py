@@ -7,6 +7,7 @@ import click
 from sso.cli.arguments import ROLE
 from sso.cli.context import CommandFailure
 from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_role
 from sso.cli.types import APPLICATION_ID
 
@@ -20,7 +21,7 @@ APP = click.option(
 OPTIONS = {r"settings\.services\.\d+\.groups\[\d+\]\.role": "ROLE", r"settings\.services\.\d+": "--app"}
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def role() -> None:
     """Give roles of applications to the members of a group. `sso group show` shows them.
 

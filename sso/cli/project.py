@@ -7,9 +7,10 @@ import click
 from sso.cli.arguments import DESCRIPTION, PROJECT
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_project, require_user
 from sso.cli.option_errors import option_errors
-from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.project_member import member
 from sso.cli.services import CommandServices
 from sso.db.statement import Statement
@@ -51,7 +52,7 @@ _LIST = Statement(
 )
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage projects and their members. PROJECT is an id or an alias.
 
@@ -92,7 +93,7 @@ def list_projects(ctx: click.Context, form: Format | None) -> None:
 
 @command.command()
 @PROJECT
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, project: str, form: Format | None) -> None:
     """Show a project with the groups that have access to it (allow) or have not (disallow).

@@ -8,6 +8,7 @@ import click
 
 from sso.cli.arguments import EXPIRED, PROJECT, ROLE, TTL, USER
 from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_project, require_role, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
@@ -47,7 +48,7 @@ def level_options(command: Command) -> Command:
     return command
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def member() -> None:
     """Manage the members of a project. PROJECT is an id or an alias, USER a user id or a login.
 

@@ -10,9 +10,10 @@ from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
 from sso.cli.condition_text import parse_condition
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_role
 from sso.cli.option_errors import option_errors
-from sso.cli.output import Format, json_option, list_options, print_list, print_record
+from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.role_assignment import assign, unassign
 from sso.cli.role_format import listed_role, shown_role
 from sso.cli.services import CommandServices
@@ -45,7 +46,9 @@ CONDITION = click.option(
     callback=utf8_argument,
     help="The role applies only while this is met, such as domain=studio.example; several must all be met.",
 )
-LIMIT = click.option("--user-limit", type=click.IntRange(0), help="Maximum number of users; 0 is no limit.")
+LIMIT = click.option(
+    "--user-limit", metavar="N", type=click.IntRange(0), help="Maximum number of users; 0 is no limit."
+)
 RoleChange = Callable[[dict[str, RoleRecord]], dict[str, Any] | None]  # returns the new fields; None deletes the role
 OPTIONS = {
     "name": "ROLE",
@@ -57,7 +60,7 @@ OPTIONS = {
 }
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage roles and assign them to users.
 
@@ -100,7 +103,7 @@ def list_roles(ctx: click.Context, app_id: int, form: Format | None) -> None:
 @command.command()
 @ROLE
 @APP_OR_CENTRAL
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, name: str, app_id: int, form: Format | None) -> None:
     """Show a role with its rules.
