@@ -248,7 +248,7 @@ def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
 @click.argument("kid")
 @click.pass_context
 def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
-    """Stop trusting a key that was added with `sso app key add`.
+    """Stop trusting a key that was added with `sso app key add`, or that was in a file of a node which is gone.
 
     \b
     Example:
