@@ -35,6 +35,8 @@ def run(plan: Plan, seed: int | None = None, only: str = "") -> bool:
     load.prepare(plan.users)
     before = sign_ins()
     clients = subprocess.Popen(load.command(plan), stdout=subprocess.PIPE, text=True)
+    while not load.READY.exists() and clients.poll() is None:
+        time.sleep(0.2)
     counts: Counter[str] = Counter()
     end = time.monotonic() + plan.seconds
     while time.monotonic() < end and clients.poll() is None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from scripts.local_cluster.ledger import Ledger
 from scripts.local_cluster.site import Site
 
 USERS = 20
+READY = PROXY.folder / "load.ready"  # exists while logins are generated
 DELIVERED = PROXY.folder / "delivered.json"  # number of logins by user
 TOKENS_CHECKED = 15  # at the end, of each user. The service keeps 100, and each check creates two.
 GIVE_UP_S = 90.0  # after the last login has begun
@@ -44,6 +46,7 @@ def run(plan: Plan) -> None:
 
 
 def prepare(users: int) -> None:
+    READY.unlink(missing_ok=True)
     file = FOLDER / "load.json"
     file.write_text(json.dumps(document(users)))
     cluster.run_sso("apply", str(file))
@@ -147,11 +150,14 @@ class Load:
             await player.close()
 
 
-async def run_load(plan: Plan, ledger: Ledger, game_url: str, browser_url: str) -> None:
+async def run_load(
+    plan: Plan, ledger: Ledger, game_url: str, browser_url: str, started: Callable[[], None] = lambda: None
+) -> None:
     async with game_http(game_url) as http:
         load = Load(http, browser_url, ledger, plan)
         try:
             await load.prepare()
+            started()
             await load.generate()
             await load.check()
         finally:
@@ -166,7 +172,7 @@ def show_progress(text: str) -> None:
 
 def main() -> None:
     plan, ledger = Plan(**json.loads(sys.argv[1])), Ledger()
-    trio.run(run_load, plan, ledger, BASE_URL, BASE_URL)
+    trio.run(run_load, plan, ledger, BASE_URL, BASE_URL, READY.touch)
     show_progress("")
     print(ledger.report())
     DELIVERED.write_text(json.dumps({login(user): len(tokens) for user, tokens in ledger.tokens.items()}))
