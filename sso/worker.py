@@ -54,7 +54,7 @@ async def run_worker(
             trio.open_nursery() as background,
         ):
             background.start_soon(_stop_on_signal, signals, health, stop, services)
-            await _start_background_tasks(services, background)
+            await _start_background_tasks(services, background, slot)
             metrics = await _start_metrics(services, background, export)
             await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
             await services.bus.wait_until_sent()
@@ -127,12 +127,14 @@ async def _serve(
     await serve(app, sockets, stop, ready, limits, headers, slot, hypercorn_only=hypercorn_only)
 
 
-async def _start_background_tasks(services: Services, background: trio.Nursery) -> None:
+async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:
     services.hasher.prepare()
     await _wait_for_database(services)
     background.start_soon(_open_connections, services)
     await background.start(keep_running, "clock", clock_sync.run, services.database)
     await background.start(keep_running, "node heartbeat", _heartbeat(services).run)
+    if slot.is_first:
+        await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)

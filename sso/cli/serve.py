@@ -49,7 +49,7 @@ log = structlog.get_logger()
     type=click.Path(path_type=Path),
     help="First apply this document of desired state, like `sso apply`.",
 )
-@click.option("--replace", is_flag=True, help="Start beside the running service and share its addresses; see below.")
+@click.option("--replace", is_flag=True, help="Start beside the running service and share its addresses; see above.")
 @click.pass_context
 def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     """Start the service and keep it running.
@@ -62,7 +62,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     directory. Both serve requests. When the new one is ready, stop the old one with SIGTERM: no request is lost.
 
     \b
-    Examples:
+    Example:
       SSO_BIND=0.0.0.0:8000 SSO_BASE_URL=https://sso.example.com sso serve
       sso serve --replace
     """

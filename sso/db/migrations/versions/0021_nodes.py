@@ -5,7 +5,7 @@ from alembic import op
 
 revision = "0021"
 down_revision = "0020"
-oldest_program = "0019"
+oldest_program = "0020"
 
 
 def upgrade() -> None:
