@@ -1,10 +1,9 @@
 """sso perm …"""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sso.accounts.model import User
 from sso.cli.arguments import APP_OR_CENTRAL, USER
 from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.groups import Subcommands
@@ -13,7 +12,10 @@ from sso.cli.output import Format, print_json, print_lines
 from sso.cli.perm_format import format_explanation
 from sso.cli.services import CommandServices
 from sso.perm.engine.names import LIST_TYPES
-from sso.perm.stores.facts import LoadedFacts
+
+if TYPE_CHECKING:
+    from sso.accounts.model import User
+    from sso.perm.stores.facts import LoadedFacts
 
 
 @click.group(cls=Subcommands)
@@ -80,7 +82,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
       sso perm explain ann@example.com can_create_projects
     """
 
-    async def work(services: CommandServices) -> tuple[User, dict[str, Any]]:
+    async def work(services: CommandServices) -> "tuple[User, dict[str, Any]]":
         account = await require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
         return account, loaded.explain(rule, await services.database_time())
@@ -92,7 +94,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
         print_lines(format_explanation(account.login, app_id, explanation))
 
 
-async def _load_facts(services: CommandServices, user: User, app_id: int) -> LoadedFacts:
+async def _load_facts(services: CommandServices, user: "User", app_id: int) -> "LoadedFacts":
     loaded = await services.facts.load(user.user_id, app_id, None)
     if loaded is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
