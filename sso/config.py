@@ -30,11 +30,15 @@ def allows_colour(environ: Mapping[str, str] = os.environ) -> bool:
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
+def named_config_file(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Returns the TOML file that SSO_CONFIG names."""
+    return Path(environ[CONFIG_FILE]) if environ.get(CONFIG_FILE) else None
+
+
 def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Returns the settings of the environment and of a file: the given one, or the one that SSO_CONFIG names."""
-    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    named_file = variables.pop(CONFIG_FILE, "")
-    path = config_file or (Path(named_file) if named_file else None)
+    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX) and name != CONFIG_FILE}
+    path = config_file or named_config_file(environ)
     given = (_from_file(path) if path else {}) | variables
     given = {name: value for name, value in given.items() if _check_name(name) and value != ""}
     parsed = {item.name: _parse(name, given[name]) for name, item in SETTINGS.items() if name in given}

@@ -53,6 +53,7 @@ DEFAULTS: dict[str, Any] = {
     "SSO_SLOW_STATEMENT_MS": 500,
     "SSO_OTLP_ENDPOINT": None,
     "SSO_OTLP_HEADERS": None,
+    "SSO_OTLP_CA_FILE": None,
     "SSO_OTLP_SAMPLE_PERCENT": 100,
     "SSO_OTLP_INTERVAL_S": 5,
     "SSO_OTLP_CONTINUE_TRACES": False,
@@ -171,7 +172,9 @@ def test_lists_may_be_arrays_in_toml(config_file: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "base_url", "ws_url"),
     [
-        ({"SSO_BIND": "0.0.0.0:9000"}, "http://0.0.0.0:9000", "ws://0.0.0.0:9000"),
+        ({"SSO_BIND": "0.0.0.0:9000"}, "http://127.0.0.1:9000", "ws://127.0.0.1:9000"),
+        ({"SSO_BIND": "unix:/run/sso.sock,127.0.0.1:9000"}, "http://127.0.0.1:9000", "ws://127.0.0.1:9000"),
+        ({"SSO_BIND": "[::]:9000"}, "http://[::1]:9000", "ws://[::1]:9000"),
         ({"SSO_BIND": "[::1]:9000, 127.0.0.1:1"}, "http://[::1]:9000", "ws://[::1]:9000"),
         ({"SSO_BIND": "unix:/run/sso.sock"}, "http://localhost", "ws://localhost"),
         ({"SSO_BIND": "127.0.0.1:0"}, "http://127.0.0.1:0", "ws://127.0.0.1:0"),
@@ -235,6 +238,7 @@ WRONG = {
     "SSO_SLOW_STATEMENT_MS": ["-1", "x"],
     "SSO_OTLP_ENDPOINT": ["collector:4318", "grpc://collector", "http://u:p@collector", "http://collector?x=1"],
     "SSO_OTLP_HEADERS": ["x", "=x", "a=", "a=b,", "a b=c", "a=b\nc: d", "a=é"],
+    "SSO_OTLP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
     "SSO_OTLP_SAMPLE_PERCENT": ["101", "-1", "0.5"],
     "SSO_OTLP_INTERVAL_S": ["0", "x"],
     "SSO_OTLP_CONTINUE_TRACES": ["2", "x"],

@@ -48,6 +48,7 @@ class Program:
         self.folder = folder
         self.dsn = dsn
         self.settings = QUICK | SINGLE_NODE | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
+        (folder / "data").mkdir(mode=0o700)
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
         raw = io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())
@@ -61,7 +62,6 @@ class Program:
             patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
-            patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is configured for the whole process
             try:
                 with pytest.raises(SystemExit) as exit_:
                     sso.cli.main()
@@ -510,7 +510,8 @@ def test_serve_refuses_a_key_file_that_others_can_read(run: Program) -> None:
     path = run.folder / "data" / "secret.key"
     run.ok("key", "list")
     path.chmod(0o644)
-    assert run.process("serve", SSO_BIND="127.0.0.1:0").failed_with(str(path), "mode 644", "chmod 600")
+    result = run.process("serve", SSO_BIND="127.0.0.1:0", SSO_LOG_LEVEL="error")
+    assert result.failed_with(str(path), "mode 644", "chmod 600")
 
 
 def test_deprecated_name_of_http_server_is_logged(run: Program) -> None:

@@ -40,3 +40,11 @@ def test_command_does_not_import_the_web_framework(environment: dict[str, str], 
     modules = imported_modules(environment, *arguments)
     assert "sso.cli" in modules
     assert modules.isdisjoint(SLOW)
+
+
+@pytest.mark.parametrize("name", ["project", "role", "group", "perm"])
+def test_help_imports_neither_stores_nor_the_database(environment: dict[str, str], name: str) -> None:
+    modules = imported_modules(environment, name, "--help")
+    assert f"sso.cli.{name}" in modules
+    assert modules.isdisjoint(("trio", "pydantic", "asyncpg", "structlog", *SLOW))
+    assert not [module for module in modules if module.startswith("sso.perm.stores.")]

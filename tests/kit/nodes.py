@@ -47,7 +47,7 @@ def running_nodes(
     with ExitStack() as stack:
         nodes = []
         for number, (address, shift) in enumerate(zip(addresses, clock_shifts, strict=True), 1):
-            own = {"SSO_BIND": address, "SSO_BASE_URL": f"http://{addresses[0]}"}
+            own = {"SSO_BIND": address, "SSO_BASE_URL": f"http://{addresses[0]}", "SSO_NODE_NAME": f"node{number}"}
             node = Node(folder / f"node{number}", shared | own | settings, shift)
             node.start()
             stack.callback(node.stop)
