@@ -18,7 +18,6 @@ from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.keys.shared_settings import require_shared_settings
-from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import list_access_keys
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
@@ -115,6 +114,8 @@ def add(ctx: click.Context, name: str, project: str | None, description: str) ->
     """
 
     async def work(services: CommandServices) -> Row:
+        from sso.perm.input.application import read_application_fields
+
         project_id = (await require_project(services.database, project))["id"] if project else None
         fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
         with application_name_conflicts():

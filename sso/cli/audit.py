@@ -11,10 +11,11 @@ from sso.cli.lookups import require_user
 from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
-from sso.perm.input.audit import MAX_PAGE
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.projects import resolve_project_id
+
+PAGE = 200  # entries that are read at a time
 
 
 @click.command()
@@ -75,7 +76,7 @@ async def _entries(services: CommandServices, criteria: AuditFilter, most: int) 
     """Reads the entries page by page."""
     entries: list[dict[str, Any]] = []
     while len(entries) < most:
-        page = await audit.read(services.database, replace(criteria, limit=min(MAX_PAGE, most - len(entries))))
+        page = await audit.read(services.database, replace(criteria, limit=min(PAGE, most - len(entries))))
         entries += page
         if not page:
             break

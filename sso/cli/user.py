@@ -50,7 +50,7 @@ def add(
     """Add a user with the e-mail address LOGIN and print the user id.
 
     The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
-    generated and printed.
+    generated and printed. A missing data directory is created.
 
     \b
     Example:

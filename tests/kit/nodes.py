@@ -17,7 +17,7 @@ class Node(Server):
     """A node whose own address differs from the base URL that it shares with the others."""
 
     def __init__(self, folder: Path, settings: dict[str, str], clock_shift_s: float = 0) -> None:
-        folder.mkdir()
+        folder.mkdir(parents=True)
         program = (sys.executable, shifted_clock.__file__, str(clock_shift_s))
         super().__init__(folder, settings, *((program,) if clock_shift_s else ()))
         self.url = f"http://{settings['SSO_BIND']}"

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -69,6 +70,9 @@ class Node:
         return self._process.pid
 
     def start(self) -> Self:
+        """Starts it and waits until it accepts connections. It ends with this process."""
+        # The death signal is sent when the thread that forks ends.
+        assert threading.current_thread() is threading.main_thread()
         settings = SETTINGS | self.settings | {"port": str(self.port)}
         as_root = os.geteuid() == 0
         (self.data / "postmaster.pid").unlink(missing_ok=True)

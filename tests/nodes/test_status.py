@@ -1,27 +1,20 @@
 """`sso status` with two real nodes: load, a killed node, an orderly stop."""
 
 import os
+import re
 import signal
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from sso.core.encryption import MasterKey
+from sso.db.standalone import fetch_value
 from sso.nodes.node_list import read_nodes
 from tests.kit.nodes import Node, running_nodes
-from tests.kit.postgres import Postgres, execute
+from tests.kit.postgres import execute
 from tests.kit.server import until
-
-
-@pytest.fixture
-def nodes(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
-    folder = tmp_path_factory.mktemp("nodes")
-    dsn = postgres_server.fresh()
-    with running_nodes(folder, dsn, (0, 90), SSO_WORKERS="2", SSO_GSID_HOLD_S="30") as nodes:
-        yield nodes
-    postgres_server.drop(dsn)
 
 
 def status(node: Node) -> dict[str, dict[str, Any]]:
@@ -46,9 +39,12 @@ def kill(node: Node) -> None:
     execute(node.settings["SSO_DATABASE_URL"], f"UPDATE node_workers SET last_seen = {minute_ago} WHERE node = 'node2'")
 
 
-def test_status_lists_running_stopped_and_killed_nodes(nodes: list[Node]) -> None:
-    first, second = nodes
-    dsn = first.settings["SSO_DATABASE_URL"]
+def test_status_lists_running_stopped_and_killed_nodes(dsn: str, tmp_path: Path) -> None:
+    with running_nodes(tmp_path, dsn, (0, 90), SSO_WORKERS="2") as (first, second):
+        _check_list(dsn, first, second)
+
+
+def _check_list(dsn: str, first: Node, second: Node) -> None:
     listed = status(second)
     assert {name: (record["state"], record["workers"]) for name, record in listed.items()} == {
         "node1": ("running", 2),
@@ -63,32 +59,42 @@ def test_status_lists_running_stopped_and_killed_nodes(nodes: list[Node]) -> Non
     killed = status(first)["node2"]
     assert (killed["state"], killed["workers"]) == ("silent", 0)
     assert killed["seen_s_ago"] >= 60
-    assert "node2 has sent no heartbeat" in findings(first)["silent node"]["detail"]
-    assert findings(first)["nodes"]["detail"] == "1 running: node1"
+    found = findings(first)
+    assert "node2 has sent no heartbeat" in found["silent node"]["detail"]
+    assert found["nodes"]["detail"] == "1 running: node1"
 
     assert first.stop() == 0
     assert [node.name for node in read_nodes(dsn)] == ["node2"]  # a node that was stopped is not listed
 
 
-def test_killed_worker_is_replaced_in_the_list(nodes: list[Node]) -> None:
-    first = nodes[0]
-    victim = first.workers()[0]
-    os.kill(victim, signal.SIGKILL)
-    dsn = first.settings["SSO_DATABASE_URL"]
-    # Its row is deleted by the other workers of the node when it has been silent for a while.
-    execute(dsn, f"UPDATE node_workers SET last_seen = last_seen - interval '2 minutes' WHERE pid = {victim}")
+def test_killed_worker_is_replaced_in_the_list(dsn: str, tmp_path: Path) -> None:
+    with running_nodes(tmp_path, dsn, (0,), SSO_WORKERS="2") as (node,):
+        victim = node.workers()[0]
+        os.kill(victim, signal.SIGKILL)
+        # Its row is deleted by the other workers of the node when it has been silent for a while.
+        execute(dsn, f"UPDATE node_workers SET last_seen = last_seen - interval '2 minutes' WHERE pid = {victim}")
 
-    def replaced() -> bool:
-        (node,) = (node for node in read_nodes(dsn) if node.name == "node1")
-        return node.workers == 2 and victim not in first.workers()
+        def is_replaced() -> bool:
+            pids = fetch_value(dsn, "SELECT array_agg(pid) FROM node_workers")
+            return victim not in pids and len(pids) == 2
 
-    assert until(replaced, 30)
+        assert until(is_replaced, 30)
 
 
-def test_reseal_is_refused_while_a_node_lacks_the_new_master_key(nodes: list[Node]) -> None:
-    first = nodes[0]
-    old, new = first.settings["SSO_SECRET_KEY"], MasterKey.generate()
-    first.settings["SSO_SECRET_KEY"] = f"{new.text()},{old}"  # of the command; the nodes still have the old key
-    refused = first.sso("key", "reseal", check=False)
-    assert refused.returncode == 1
-    assert f"the master key {new.id} is missing on node1, node2" in refused.stderr
+def test_node_without_the_master_key_of_the_others_says_so(dsn: str, tmp_path: Path) -> None:
+    """Neither a second node with its own key starts, nor does a change of the key begin before all nodes have it."""
+    with running_nodes(tmp_path, dsn, (0,)) as (node,):
+        old, new = MasterKey.parse(node.settings["SSO_SECRET_KEY"]), MasterKey.generate()
+        missing = f"master key {old.id} is missing in SSO_SECRET_KEY, which has {new.id}: add it after the first key"
+        with (
+            pytest.raises(AssertionError, match=re.escape(missing)),
+            running_nodes(tmp_path / "other", dsn, (0,), SSO_SECRET_KEY=new.text()),
+        ):
+            pass
+        node.settings["SSO_SECRET_KEY"] = f"{new.text()},{old.text()}"  # of the command; the node has the old key
+        refused = node.sso("key", "reseal", check=False)
+        assert refused.returncode == 1
+        assert f"the master key {new.id} is missing on node1" in refused.stderr
+        node.stop()
+        node.start()
+        assert "values are sealed with the master key" in node.sso("key", "reseal").stdout
