@@ -4,8 +4,6 @@ The three steps that every site needs are `Site.sign_in` (send the browser to th
 `Site.callback` (check `state`, exchange the code, check `nonce`) and `Site.sign_out`. A production site also verifies
 the signature of the id_token with the published keys. Here the token comes straight from the service, so its claims may
 be read without that (OpenID Connect Core, section 3.1.3.7).
-
-With a process id as argument, the site stops when that process ends.
 """
 
 import base64
@@ -14,10 +12,6 @@ import html
 import json
 import os
 import secrets
-import signal
-import sys
-import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -25,8 +19,7 @@ from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-BIND = os.environ.get("SSO_BIND", "127.0.0.1:8000").partition(",")[0]
-SERVICE = os.environ.get("SSO_BASE_URL", f"http://{BIND}").rstrip("/")
+SERVICE = os.environ.get("SSO_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
 PORT = int(os.environ.get("DEMO_SITE_PORT", "8001"))
 SITE = f"http://127.0.0.1:{PORT}"
 CLIENT_ID, CLIENT_SECRET = "demo-site", "demo-site-secret"
@@ -255,26 +248,8 @@ def as_block(value: Json) -> str:
     return f'<pre tabindex="0">{html.escape(json.dumps(value, indent=2))}</pre>'
 
 
-def stop_with(pid: int) -> None:
-    """Ends this process when the given one has ended: one command starts both."""
-    try:
-        while True:
-            os.kill(pid, 0)
-            time.sleep(0.5)
-    except ProcessLookupError:
-        os._exit(0)
-
-
 def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    signal.signal(signal.SIGINT, lambda *_: os._exit(0))
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", PORT), Site)
-    except OSError as error:
-        sys.exit(f"The demo site does not start: port {PORT}: {error.strerror}. Set DEMO_SITE_PORT to another port.")
-    if len(sys.argv) > 1:
-        threading.Thread(target=stop_with, args=(int(sys.argv[1]),), daemon=True).start()
-    server.serve_forever()
+    ThreadingHTTPServer(("127.0.0.1", PORT), Site).serve_forever()
 
 
 if __name__ == "__main__":

@@ -39,17 +39,15 @@ def demo() -> Iterator[tuple[str, str]]:
             "DEMO_SITE_PORT": str(port),
         }
         environment["SSO_LOG_LEVEL"] = "error"
-        command = [sys.executable, "-m", "sso", "serve", "--apply", "scripts/demo.json"]
+        command = [sys.executable, "-m", "scripts.run_demo"]
         service = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-        site = subprocess.Popen([sys.executable, "scripts/demo_site.py", str(service.pid)], cwd=ROOT, env=environment)
         assert service.stdout
         try:
             ready = next(filter(None, (re.search(r"ready at (\S+)", line) for line in service.stdout)))
             yield ready[1], f"http://127.0.0.1:{port}"
         finally:
-            for process in (site, service):
-                process.terminate()
-                process.wait(30)
+            service.terminate()
+            service.wait(30)
 
 
 def free_port() -> int:

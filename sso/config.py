@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sso.core.bus_url import parse_bus_url
 from sso.core.errors import OperatorError
 from sso.core.setting import setting_fields, setting_info
 from sso.settings import Settings
@@ -29,11 +30,15 @@ def allows_colour(environ: Mapping[str, str] = os.environ) -> bool:
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
+def named_config_file(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Returns the TOML file that SSO_CONFIG names."""
+    return Path(environ[CONFIG_FILE]) if environ.get(CONFIG_FILE) else None
+
+
 def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Returns the settings of the environment and of a file: the given one, or the one that SSO_CONFIG names."""
-    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    named_file = variables.pop(CONFIG_FILE, "")
-    path = config_file or (Path(named_file) if named_file else None)
+    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX) and name != CONFIG_FILE}
+    path = config_file or named_config_file(environ)
     given = (_from_file(path) if path else {}) | variables
     given = {name: value for name, value in given.items() if _check_name(name) and value != ""}
     parsed = {item.name: _parse(name, given[name]) for name, item in SETTINGS.items() if name in given}
@@ -41,6 +46,9 @@ def load(config_file: Path | None = None, environ: Mapping[str, str] = os.enviro
         raise ConfigError(
             "SSO_WAL_ARCHIVE: is for the embedded PostgreSQL: with SSO_DATABASE_URL, use your server's archive_command"
         )
+    bus_url = parsed.get("bus_url")
+    if parsed.get("bus_ca_file") and not (bus_url and parse_bus_url(bus_url.get_secret_value()).tls):
+        raise ConfigError("SSO_BUS_CA_FILE: is for an SSO_BUS_URL that begins with tls://")
     return Settings(**parsed, has_base_url="base_url" in parsed)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import orjson
 import trio
 
+from sso.bus.check import measure_message
+from sso.bus.transport import BusUnavailable
 from sso.config import ConfigError, Settings
 from sso.core.encryption import EncryptionError
 from sso.core.net import contains
@@ -41,6 +43,8 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     usable = {"database", "migrations"} <= {finding.name for finding in database if finding.good}
     if usable and all(finding.good for finding in shared):
         yield from _keys(settings, dsn)
+    if usable:
+        yield _bus(settings, dsn)
     if settings.database_url is None and database[0].good:
         yield _wal_archive(settings, dsn)
     yield from _files(settings)
@@ -100,6 +104,16 @@ def _shared_settings(settings: Settings) -> Iterator[Finding]:
     else:
         detail = "SSO_SINGLE_NODE is set: only one node may use this database"
         yield Finding("shared settings", True, detail if settings.single_node else "set")
+
+
+def _bus(settings: Settings, dsn: str) -> Finding:
+    name = "NATS" if settings.bus_url else "PostgreSQL"
+    advice = "start it, or correct SSO_BUS_URL; until then, wake-ups of held polls take seconds"
+    try:
+        milliseconds = trio.run(measure_message, settings, dsn) * 1000
+    except BusUnavailable as error:
+        return Finding("bus", False, f"{name}: {error}", advice if settings.bus_url else "is it a connection pooler?")
+    return Finding("bus", True, f"{name}, a message took {milliseconds:.1f} ms")
 
 
 def _wal_archive(settings: Settings, dsn: str) -> Finding:

@@ -27,8 +27,12 @@ SECRET_NAMES = frozenset({
 current_request_id: ContextVar[str | None] = ContextVar("current_request_id", default=None)
 
 
+def writes_json(form: Literal["auto", "json", "console"]) -> bool:
+    return form == "json" or (form == "auto" and not _Stderr().isatty())
+
+
 def configure_logging(form: Literal["auto", "json", "console"], level: str) -> None:
-    console = form == "console" or (form == "auto" and _Stderr().isatty())
+    console = not writes_json(form)
     renderer: Any = (
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         if console

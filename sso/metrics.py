@@ -14,6 +14,7 @@ GAUGE_INTERVAL_S = 1.0
 _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 
 RequestObserver = Callable[[str, str, int, float], None]  # method, route, status, seconds
+StatementObserver = Callable[[str], None]  # name of a statement
 
 
 class WorkerGauge(NamedTuple):
@@ -71,6 +72,15 @@ def prometheus_request_observer() -> RequestObserver:
         child.observe(duration_s)
 
     return observe
+
+
+def prometheus_slow_statement_observer() -> StatementObserver:
+    from prometheus_client import Counter
+
+    statements = Counter(
+        "sso_database_slow_statements", "Statements that took at least SSO_SLOW_STATEMENT_MS", ("statement",)
+    )
+    return lambda name: statements.labels(name).inc()
 
 
 async def export_gauges_to_prometheus(

@@ -80,7 +80,7 @@ async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | Non
 
 def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None = None) -> Services:
     """Builds the services on an open database."""
-    bus = bus or build_bus(database)
+    bus = bus or build_bus(database, settings)
     users = UserStore(database)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)

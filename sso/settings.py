@@ -1,7 +1,7 @@
 """The settings, in the order in which they are documented: default, parser and description of each.
 
 ``sso config example`` shows the descriptions. The settings are a dataclass: importing pydantic would take longer than
-everything else that a command such as ``sso client list`` does. This file may have more than 300 lines because it is
+everything else that a command such as ``sso client list`` does. This file has more than 300 lines because it is
 one list.
 """
 
@@ -11,6 +11,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from sso.core import setting_values as values
+from sso.core.bind_address import parse_binds, public_bind
 from sso.core.net import Network, parse_address, parse_networks
 from sso.core.setting import setting
 from sso.core.setting_values import SecretText, count, integer, seconds
@@ -29,7 +30,7 @@ class Settings:
         values.url("http", "https", example="https://sso.example.com"),
         "Public address of the service, and the `iss` of every token.",
         example="https://sso.example.com",
-        default_text="`http://` and the first address of SSO_BIND",
+        default_text="`http://` and the first address with a port of SSO_BIND (127.0.0.1 for 0.0.0.0)",
     )
     ws_url: str = setting(
         "",
@@ -83,6 +84,20 @@ class Settings:
         example="/backups/wal",
     )
     database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
+    bus_url: SecretText | None = setting(
+        None,
+        values.bus_url,
+        "NATS servers that carry the wake-ups between workers: `nats://`, or `tls://` for encrypted connections. "
+        "Without it, PostgreSQL carries them.",
+        example="tls://sso:password@nats1.example.com:4222,nats2.example.com:4222",
+    )
+    bus_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA. If it is set, the certificates of the NATS servers are "
+        "verified with this CA only, otherwise with the CAs of the system.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
     start_wait_s: int = setting(
         60,
         integer(0, 86400),
@@ -246,10 +261,15 @@ class Settings:
         "Headers for the collector; several are separated by commas.",
         example="authorization=Bearer TOKEN",
     )
+    otlp_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA, with which the collector's certificate is verified.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
     otlp_sample_percent: int = setting(
         100, integer(0, 100), "Percentage of the requests that are traced. Metrics always count all requests."
     )
-
     otlp_interval_s: int = setting(5, seconds, "Seconds between two exports of a worker.")
     otlp_continue_traces: bool = setting(
         False,
@@ -261,10 +281,8 @@ class Settings:
     has_base_url: bool = False
 
     def __post_init__(self) -> None:
-        """Derives the public addresses from the first bind address, and the sender of mail from the base URL."""
-        first = self.bind.split(",")[0].strip()
-        local = "http://localhost" if first.startswith("unix:") else f"http://{first}"
-        base_url = self.base_url or local
+        """Derives the public addresses from the bind addresses, and the sender of mail from the base URL."""
+        base_url = self.base_url or public_bind(parse_binds(self.bind)).local_url()
         host = urlsplit(base_url).hostname or ""
         derived = {
             "base_url": base_url,
@@ -286,7 +304,9 @@ class Settings:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the base URL can be reached from this machine only."""
+        """Whether the service can be reached from this machine only, as far as its addresses show."""
+        if not self.has_base_url and not all(bind.is_local() for bind in parse_binds(self.bind)):
+            return False
         host = urlsplit(self.base_url).hostname or ""
         if host == "localhost" or host.endswith(".localhost"):
             return True

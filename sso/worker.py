@@ -18,7 +18,13 @@ from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
 from sso.health import Health
-from sso.metrics import Metrics, WorkerGauge, export_gauges_to_prometheus, prometheus_request_observer
+from sso.metrics import (
+    Metrics,
+    WorkerGauge,
+    export_gauges_to_prometheus,
+    prometheus_request_observer,
+    prometheus_slow_statement_observer,
+)
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
@@ -60,12 +66,16 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
     if settings.otlp_endpoint is None:
         yield None
         return
-    from sso.otel.export import open_export
+    from sso.otel.export import ExportOptions, open_export
 
-    headers = parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
-    async with open_export(
-        settings.otlp_endpoint, headers, settings.otlp_sample_percent, settings.otlp_interval_s
-    ) as export:
+    options = ExportOptions(
+        settings.otlp_endpoint,
+        parse_header_list(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {},
+        settings.otlp_sample_percent,
+        settings.otlp_interval_s,
+        settings.otlp_ca_file,
+    )
+    async with open_export(options) as export:
         yield export
 
 
@@ -74,9 +84,11 @@ async def _start_metrics(services: Services, background: trio.Nursery, export: "
     gauges = _gauges(services)
     if services.settings.metrics_bind is not None:
         observers.append(prometheus_request_observer())
+        services.database.observe_slow_statements(prometheus_slow_statement_observer())
         await background.start(keep_running, "gauges", export_gauges_to_prometheus, gauges)
     if export:
         observers.append(export.request_observer())
+        services.database.observe_slow_statements(export.slow_statement_observer())
         export.observe_gauges(gauges)
     return Metrics(observers)
 

@@ -136,9 +136,9 @@ def test_only_routes_pages_and_web_import_quart() -> None:
         assert package(name) == "web" or Path(name).name in WITH_QUART_NAMES or name.endswith("_pages.py"), name
 
 
-def test_only_the_database_and_its_loop_import_asyncio() -> None:
+def test_only_the_database_and_the_bus_import_asyncio() -> None:
     names = ("asyncio_loop", "connection", "connector", "database", "listener", "race", "standalone")
-    assert importers("asyncio") == {f"db/{name}.py" for name in names}
+    assert importers("asyncio") == {*(f"db/{name}.py" for name in names), "bus/nats_transport.py"}
     assert importers("asyncpg") == {"db/driver_errors.py", "db/connection.py"}
     assert importers("trio_asyncio") == {"db/asyncio_loop.py"}
 
@@ -151,6 +151,10 @@ def test_only_one_package_imports_opentelemetry() -> None:
     """The packages of OpenTelemetry are optional, and slow to import."""
     assert {package(name) for name in importers("opentelemetry")} == {"otel"}
     assert {name for name in importers("sso.otel") if package(name) != "otel"} == {"worker.py"}
+
+
+def test_one_file_imports_the_nats_client() -> None:
+    assert importers("nats") == {"bus/nats_transport.py"}
 
 
 def test_one_file_imports_the_http_parser() -> None:

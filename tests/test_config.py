@@ -53,10 +53,13 @@ DEFAULTS: dict[str, Any] = {
     "SSO_SLOW_STATEMENT_MS": 500,
     "SSO_OTLP_ENDPOINT": None,
     "SSO_OTLP_HEADERS": None,
+    "SSO_OTLP_CA_FILE": None,
     "SSO_OTLP_SAMPLE_PERCENT": 100,
     "SSO_OTLP_INTERVAL_S": 5,
     "SSO_OTLP_CONTINUE_TRACES": False,
     "SSO_SMTP_CA_FILE": None,
+    "SSO_BUS_URL": None,
+    "SSO_BUS_CA_FILE": None,
     "SSO_METRICS_BIND": None,
     "SSO_USER": None,
     "SSO_ARGON2_TIME": 2,
@@ -106,6 +109,7 @@ EXAMPLES = {
     "SSO_VENDOR": ("acme2", "acme2"),
     "SSO_RATE_LOGIN": ("0", 0),
     "SSO_SMTP_URL": ("smtp+starttls://u:p@mail", SecretText("smtp+starttls://u:p@mail")),
+    "SSO_BUS_URL": ("nats://u:p@a,b:4223", SecretText("nats://u:p@a,b:4223")),
     "SSO_METRICS_BIND": ("127.0.0.1:9000", "127.0.0.1:9000"),
     "SSO_SLOW_STATEMENT_MS": ("0", 0),
     "SSO_OTLP_ENDPOINT": ("https://collector:4318/", "https://collector:4318"),
@@ -168,7 +172,9 @@ def test_lists_may_be_arrays_in_toml(config_file: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "base_url", "ws_url"),
     [
-        ({"SSO_BIND": "0.0.0.0:9000"}, "http://0.0.0.0:9000", "ws://0.0.0.0:9000"),
+        ({"SSO_BIND": "0.0.0.0:9000"}, "http://127.0.0.1:9000", "ws://127.0.0.1:9000"),
+        ({"SSO_BIND": "unix:/run/sso.sock,127.0.0.1:9000"}, "http://127.0.0.1:9000", "ws://127.0.0.1:9000"),
+        ({"SSO_BIND": "[::]:9000"}, "http://[::1]:9000", "ws://[::1]:9000"),
         ({"SSO_BIND": "[::1]:9000, 127.0.0.1:1"}, "http://[::1]:9000", "ws://[::1]:9000"),
         ({"SSO_BIND": "unix:/run/sso.sock"}, "http://localhost", "ws://localhost"),
         ({"SSO_BIND": "127.0.0.1:0"}, "http://127.0.0.1:0", "ws://127.0.0.1:0"),
@@ -199,6 +205,14 @@ def test_smtp_ca_file_must_be_readable(tmp_path: Path) -> None:
     assert error_of({"SSO_SMTP_CA_FILE": str(path)}) == expected
 
 
+def test_bus_ca_file_belongs_to_an_encrypted_bus(tmp_path: Path) -> None:
+    path = make_certificate(tmp_path).ca_file
+    environ = {"SSO_BUS_CA_FILE": str(path), "SSO_BUS_URL": "tls://a,b"}
+    assert load(None, environ).bus_ca_file == path
+    environ["SSO_BUS_URL"] = "nats://a,b"
+    assert error_of(environ) == "SSO_BUS_CA_FILE: is for an SSO_BUS_URL that begins with tls://"
+
+
 WRONG = {
     "SSO_BIND": ["x", "8000", "127.0.0.1:99999", "[::1", ",127.0.0.1:1", "unix:relative", "::1:80"],
     "SSO_BASE_URL": [
@@ -224,10 +238,13 @@ WRONG = {
     "SSO_SLOW_STATEMENT_MS": ["-1", "x"],
     "SSO_OTLP_ENDPOINT": ["collector:4318", "grpc://collector", "http://u:p@collector", "http://collector?x=1"],
     "SSO_OTLP_HEADERS": ["x", "=x", "a=", "a=b,", "a b=c", "a=b\nc: d", "a=é"],
+    "SSO_OTLP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
     "SSO_OTLP_SAMPLE_PERCENT": ["101", "-1", "0.5"],
     "SSO_OTLP_INTERVAL_S": ["0", "x"],
     "SSO_OTLP_CONTINUE_TRACES": ["2", "x"],
     "SSO_SMTP_CA_FILE": ["/nowhere/ca.pem", "/", "/dev/null", "/etc/hostname"],
+    "SSO_BUS_URL": ["x", "redis://a", "nats://", "nats://a,,b", "nats://a:99999", "nats://u:@a", "nats://a/b"],
+    "SSO_BUS_CA_FILE": ["/nowhere/ca.pem", "/etc/ssl/certs/ca-certificates.crt"],  # without an SSO_BUS_URL
     "SSO_MAIL_FROM": ["x", "@example.com", "a@", "grp:;@example.com", "a@[1.2.3.4", "a@b.c, d@e.f", "a@b.c\nBcc: d"],
     "SSO_METRICS_BIND": ["x", "9000", "unix:/run/m.sock", "127.0.0.1:x"],
     "SSO_USER": ["root", "no-such-account", "65534", "a:b", "nobody\0"],

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 import sniffio
 import trio_asyncio
+from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
 from sqlalchemy import text
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from trio_asyncio._base import BaseTrioEventLoop
@@ -115,3 +117,16 @@ def test_sqlalchemy_compiles_named_parameters_to_numbers_in_order_of_first_use()
     message = changed("sqlalchemy", "SQLCompiler.positiontup of the asyncpg dialect", "sso/db/statement.py")
     assert compiled.string == "SELECT $1, $2, $1", message
     assert list(getattr(compiled, "positiontup", None) or ()) == ["b", "a"], message
+
+
+def test_parts_of_nats_py_that_the_bus_uses() -> None:
+    """A connection is closed at once, and a password is sent only if the server has announced TLS."""
+    file, client = "sso/bus/nats_transport.py", Client()
+    for part in ("_pending", "_pending_data_size", "_transport", "_server_info"):
+        assert hasattr(client, part), changed("nats-py", part, file)
+    transport = TcpTransport()  # type: ignore[no-untyped-call]
+    assert hasattr(transport, "_io_writer"), changed("nats-py", "TcpTransport._io_writer", file)
+    part = "the code of Client._process_connect_init"
+    assert code_digest(Client._process_connect_init) == "7d3b7e1cc95d400a", changed("nats-py", part, file)
+    part = "the code of Client._connect_command"
+    assert code_digest(Client._connect_command) == "00832e4b2002401a", changed("nats-py", part, file)

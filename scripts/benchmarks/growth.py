@@ -20,7 +20,7 @@ from scripts.benchmarks.oauth_measure import Figures, Subject, figures, row
 from scripts.benchmarks.oauth_service import USERS, service_subject
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import Load, flow, refresh_of, userinfo, userinfo_of
-from scripts.benchmarks.report import arguments, progress, show
+from scripts.benchmarks.report import Steps, arguments, progress, show
 from tests.kit import postgres
 
 SLICE = 100_000  # users created by one statement
@@ -55,11 +55,13 @@ def with_random_users(target: Target, users: int) -> Target:
 def by_users(database: postgres.Postgres, counts: Sequence[int], options: argparse.Namespace) -> list[dict[str, Any]]:
     found: dict[tuple[str, int], list[Figures]] = {}
     with ExitStack() as stack:
+        progress("starting …")
         subjects: dict[int, Subject] = {}
         for count in counts:
             dsn = database.fresh()
             subjects[count] = stack.enter_context(service_subject(dsn, database.pid))
             fill(dsn, count)
+        steps = Steps(3 * len(counts) * (options.rounds + 1))
         for turn, (count, subject) in itertools.product(range(options.rounds + 1), subjects.items()):
             seconds = options.seconds if turn else WARM_S
             target = with_random_users(subject.target, count)
@@ -70,7 +72,7 @@ def by_users(database: postgres.Postgres, counts: Sequence[int], options: argpar
                 "flow": flow(target, options.parallel, seconds),
             }
             for work, one in load.items():
-                progress(f"round {turn} of {options.rounds}, {count:,} users, {work} …")
+                steps.next(f"{count:,} users, {work}, {f'round {turn}' if turn else 'warming up'}")
                 if turn:
                     found.setdefault((work, count), []).append(figures(subject, one))
                 else:
@@ -88,11 +90,12 @@ def by_connections(
 ) -> list[dict[str, Any]]:
     allowed = may_open(max(counts) + SPARE_FILES) - SPARE_FILES
     found: dict[int, list[Figures]] = {count: [] for count in counts}
+    steps = Steps(len(counts) * options.rounds)
     with service_subject(database.fresh(), database.pid) as subject:
         userinfo(subject.target, 32, WARM_S)()
         for turn, count in itertools.product(range(options.rounds), counts):
+            steps.next(f"round {turn + 1}, {count:,} connections")
             if count <= allowed:
-                progress(f"round {turn + 1} of {options.rounds}, {count:,} connections …")
                 load = userinfo(subject.target, count, options.seconds + count * EACH_S)
                 found[count].append(figures(subject, load))
     return [

@@ -25,7 +25,7 @@ from scripts.benchmarks.http_clients import Tally
 from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_work import userinfo
-from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, show
+from scripts.benchmarks.report import Steps, arguments, cpu_seconds, private_kb, show
 from sso.accounts.model import User
 from sso.bus.wiring import build_bus
 from sso.db.database import Database
@@ -107,54 +107,56 @@ class Accepted:
     accepted: float
 
 
-async def begin(game: Game, database: Database, gsids: Sequence[str], before: int) -> Accepted:
+async def begin(game: Game, database: Database, gsids: Sequence[str], before: int, steps: Steps) -> Accepted:
     """Sends all polls and waits until they are held."""
     began = time.time()  # comparable to the clock of the database
     for at, gsid in enumerate(gsids):
         game.poll(gsid)
         if at % 500 == 0:
-            progress(f"{before + at} polls …")
+            steps.detail(f"sending poll {before + at:,} of {before + len(gsids):,}")
     sent = time.time() - began
     while True:
         row = await database.row(_HELD)
         assert row is not None
         if row["held"] == before + len(gsids):
             return Accepted(sent, row["newest"] - began)
-        progress(f"{row['held']} are held …")
+        steps.detail(f"{row['held']:,} of {before + len(gsids):,} polls are held")
         if early := game.answered(0):
             raise SystemExit(f"{len(early)} polls were answered before anybody logged in: {early[0][1]!r}")
         await trio.sleep(LOOK_S)
 
 
-async def hold(server: Server, target: Target, dsn: str, options: argparse.Namespace) -> dict[str, Any]:
+async def hold(server: Server, target: Target, dsn: str, options: argparse.Namespace, steps: Steps) -> dict[str, Any]:
     base = urlsplit(server.base_url)
     game = Game((base.hostname or "", base.port or 0))
     polls = options.polls
     gsids = [str(uuid.uuid4()) for _ in range(FIRST + polls)]
     workers = server.workers()
     others = await trio.to_thread.run_sync(userinfo, target, OTHERS, options.seconds)
+    steps.detail("userinfo before the polls")
     await trio.to_thread.run_sync(others)  # warms up
     alone = await trio.to_thread.run_sync(others)
     async with Database.open(dsn, 2) as database:
         await database.value(_REGISTER, gsids=gsids)
         # Otherwise autovacuum would run during the polls.
         await trio.to_thread.run_sync(postgres.execute, dsn, "VACUUM (ANALYZE) game_sessions")
-        await begin(game, database, gsids[:FIRST], 0)
+        await begin(game, database, gsids[:FIRST], 0, steps)
         cpu, memory = cpu_seconds(workers), private_kb(workers)
-        begun = await begin(game, database, gsids[FIRST:], FIRST)
+        begun = await begin(game, database, gsids[FIRST:], FIRST, steps)
+        steps.detail("CPU time while the polls are held")
         await trio.sleep(2)  # until the workers are idle
         cpu, memory = cpu_seconds(workers) - cpu, private_kb(workers) - memory
         quiet = cpu_seconds(workers)
         await trio.sleep(10)
         quiet = cpu_seconds(workers) - quiet
-        progress("what others notice …")
+        steps.detail("userinfo while the polls are held")
         meanwhile = await trio.to_thread.run_sync(others)
         async with trio.open_nursery() as nursery:
             bus = build_bus(database)
             await nursery.start(bus.run)
             await bus.connected.wait()
             sessions = GameSessionStore(database, bus, 1, 1)
-            took = await wake(game, sessions, await database.row(_USER), gsids, options.logins)
+            took = await wake(game, sessions, await database.row(_USER), gsids, options.logins, steps)
             nursery.cancel_scope.cancel()
     game.close()
     return {
@@ -183,11 +185,13 @@ def noticed(when: str, tally: Tally) -> dict[str, float]:
     }
 
 
-async def wake(game: Game, sessions: GameSessionStore, row: Any, gsids: Sequence[str], logins: int) -> list[float]:
+async def wake(
+    game: Game, sessions: GameSessionStore, row: Any, gsids: Sequence[str], logins: int, steps: Steps
+) -> list[float]:
     user = User.from_row(row)
     took = []
     for at, gsid in enumerate(random.sample(list(gsids), logins)):
-        progress(f"login {at} …")
+        steps.detail(f"login {at + 1} of {logins}")
         began = time.perf_counter()
         assert await sessions.confirm(gsid, user)
         answers = game.answered(10)
@@ -204,13 +208,16 @@ def main() -> None:
     parser.add_argument("--http", default="builtin,hypercorn", help="HTTP servers, separated by commas")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
+    servers = options.http.split(",")
+    steps = Steps(2 * len(servers))
     with postgres.running() as database:
-        for http in options.http.split(","):
+        for http in servers:
             for workers in (1, 2):
+                steps.next(f"{http}, {workers} worker{'s'[: workers > 1]}")
                 dsn = database.fresh()
                 settings = {"SSO_WORKERS": str(workers), "SSO_GSID_HOLD_S": str(HOLD_S), "SSO_HTTP": http}
                 with running_service(dsn, **settings) as (server, target):
-                    row = trio.run(hold, server, target, dsn, options)
+                    row = trio.run(hold, server, target, dsn, options, steps)
                     rows.append({"http": http, **row})
     show(rows, options.out)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripts.benchmarks.report import arguments, cpu_seconds, progress, show
+from scripts.benchmarks.report import Steps, arguments, cpu_seconds, show
 
 SERVERS = ("builtin", "hypercorn")
 APPLICATIONS = ("bare", "quart")
@@ -70,7 +70,7 @@ def output(command: list[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def answers(rounds: int, seconds: float) -> list[dict[str, Any]]:
+def answers(rounds: int, seconds: float, steps: Steps) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
         subjects = {(kind, what): stack.enter_context(serving(kind, what)) for what in APPLICATIONS for kind in SERVERS}
@@ -78,7 +78,7 @@ def answers(rounds: int, seconds: float) -> list[dict[str, Any]]:
             load(subject.port, WARM_S)
         for number in range(rounds):
             for subject in subjects.values():
-                progress(f"round {number + 1} of {rounds}: {subject.kind}, {subject.what} …")
+                steps.next(f"round {number + 1}, {subject.kind}, {subject.what}")
                 subject.measure(seconds)
         for what in APPLICATIONS:
             builtin, hypercorn = subjects["builtin", what], subjects["hypercorn", what]
@@ -96,8 +96,8 @@ def spread(values: list[float]) -> str:
     return f"{min(values):,.1f} - {max(values):,.1f}"
 
 
-def held(kind: str, count: int) -> dict[str, Any]:
-    progress(f"{count} polls held by {kind} …")
+def held(kind: str, count: int, steps: Steps) -> dict[str, Any]:
+    steps.next(f"{count:,} polls held by {kind}")
     with serving(kind, "quart") as subject:
         load(subject.port, WARM_S)
         before, worked = subject.memory(), cpu_seconds([subject.process.pid])
@@ -119,8 +119,9 @@ def main() -> None:
         "--held", type=int, default=10_000, help="held polls of the built-in server; hypercorn gets a tenth"
     )
     options = parser.parse_args()
-    rows = answers(options.rounds, options.seconds)
-    rows += [held("builtin", options.held), held("hypercorn", options.held // 10)]
+    steps = Steps(options.rounds * len(SERVERS) * len(APPLICATIONS) + len(SERVERS))
+    rows = answers(options.rounds, options.seconds, steps)
+    rows += [held("builtin", options.held, steps), held("hypercorn", options.held // 10, steps)]
     names = ("application", "server", "CPU us", "CPU us, spread", "per second", "ratio", "ratio, spread", "held",
              "accepted in s", "kB each")  # fmt: skip
     show([{name: row.get(name) for name in names} for row in rows], options.out)

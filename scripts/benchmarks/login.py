@@ -13,7 +13,7 @@ from scripts.benchmarks.http_clients import CookieJar, RequestFailed, Scenario, 
 from scripts.benchmarks.oauth_login import filled
 from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_target import Target
-from scripts.benchmarks.report import arguments, cpu_seconds, process_tree, progress, show
+from scripts.benchmarks.report import Steps, arguments, cpu_seconds, process_tree, show
 from tests.kit import postgres
 
 HASHES = {
@@ -50,13 +50,14 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
+    steps = Steps(len(HASHES) * len(WAYS) * (options.rounds + 1))
     with postgres.running() as database:
         for (kind, settings), (way, scenario) in itertools.product(HASHES.items(), WAYS.items()):
             with running_service(database.fresh(), **settings) as (server, target):
                 turns = itertools.cycle(target.users)
                 tallies: list[tuple[Tally, float, float]] = []
                 for turn in range(options.rounds + 1):
-                    progress(f"{way}, {kind} hash, round {turn} of {options.rounds} …")
+                    steps.next(f"{way}, {kind} hash, {f'round {turn}' if turn else 'warming up'}")
                     workers, databases = server.workers(), process_tree(database.pid())
                     before, database_before = cpu_seconds(workers), cpu_seconds(databases)
                     tally = run(

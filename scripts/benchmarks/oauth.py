@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from scripts.benchmarks.http_clients import BenchmarkError
-from scripts.benchmarks.oauth_measure import Compared, Subject, measure, row
+from scripts.benchmarks.oauth_measure import Compared, Figures, Subject, measure, row
 from scripts.benchmarks.oauth_peers import Peers
 from scripts.benchmarks.oauth_service import service_subject
 from scripts.benchmarks.oauth_work import WORK
-from scripts.benchmarks.report import arguments, progress, show
+from scripts.benchmarks.report import Steps, arguments, show
 from tests.kit import postgres
 
 OURS = "ours"
@@ -24,17 +24,19 @@ WARM_S = 1.0
 
 
 def alone(work: Sequence[str], options: argparse.Namespace) -> list[dict[str, Any]]:
+    steps = Steps(len(work) * (options.rounds + 1))
+    rounds: dict[str, list[Figures]] = {name: [] for name in work}
     with (
         postgres.running() as database,
         service_subject(database.fresh(), database.pid, options.workers) as subject,
     ):
         for name in work:
+            steps.next(f"warming up, {name}")
             WORK[name](subject.target, options.connections, WARM_S)()
-        rounds = []
-        for turn in range(options.rounds):
-            progress(f"round {turn + 1} of {options.rounds} …")
-            rounds.append({name: measure(subject, name, options.connections, options.seconds) for name in work})
-    return [{"server": OURS} | row(name, [figures[name] for figures in rounds]) for name in work]
+        for turn, name in itertools.product(range(options.rounds), work):
+            steps.next(f"round {turn + 1}, {name}")
+            rounds[name].append(measure(subject, name, options.connections, options.seconds))
+    return [{"server": OURS} | row(name, rounds[name]) for name in work]
 
 
 def compared(
@@ -42,6 +44,7 @@ def compared(
 ) -> list[dict[str, Any]]:
     """Measures each peer in turns with our service, so that other load on the machine affects both alike."""
     found = {(name, what): Compared() for name in names for what in work}
+    steps = Steps(options.rounds * len(names) * len(work))
     with peers.database() as base:
         databases = postgres.Postgres(f"{base}/postgres?")
         dsn = databases.fresh()
@@ -53,7 +56,7 @@ def compared(
                     with peers.running(name) as (target, pids):
                         theirs = Subject(target, pids, mine.database)
                         for what in work:
-                            progress(f"round {turn + 1} of {options.rounds}, {name}, {what} …")
+                            steps.next(f"round {turn + 1}, {name}, {what}")
                             take_turns(mine, theirs, what, options, found[name, what])
                 except BenchmarkError as error:
                     for what in work:

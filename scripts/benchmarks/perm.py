@@ -12,7 +12,7 @@ import casbin
 import httpx
 import trio
 
-from scripts.benchmarks.report import arguments, cpu_seconds, progress, show
+from scripts.benchmarks.report import Steps, arguments, cpu_seconds, show
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.facts import PermissionFacts
@@ -146,15 +146,16 @@ async def _load(
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     rows: list[dict[str, Any]] = []
+    steps = Steps(2 * len(SIZES))
     for roles in SIZES:
-        progress(f"engine, {roles} roles …")
+        steps.next(f"engine, {roles} roles")
         rows.append(engine(roles, options.seconds))
     with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
         settings = QUICK | {"SSO_DATABASE_URL": database.fresh(), "SSO_RATE_LOGIN": "0", "SSO_LOG_LEVEL": "warning"}
         with running(Path(folder), **settings) as server, server.client() as client:
             studio = Studio(server, client)
             for roles in SIZES:
-                progress(f"meta/data, {roles} roles …")
+                steps.next(f"meta/data, {roles} roles")
                 rows += endpoint(server, studio, roles, options.seconds)
     names = ("what", "roles", "cold ms", "us", "per second", "pycasbin us", "ratio")
     show([{name: row.get(name) for name in names} for row in rows], options.out)

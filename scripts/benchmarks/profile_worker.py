@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scripts.benchmarks.oauth_service import running_service
 from scripts.benchmarks.oauth_work import WORK
-from scripts.benchmarks.report import progress
+from scripts.benchmarks.report import Steps, progress
 from tests.kit import postgres
 
 PER_SECOND = 400
@@ -64,13 +64,14 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, help="write the samples to this file, for flame graphs")
     options = parser.parse_args()
     spy = find_spy()
+    steps = Steps(2)
     with tempfile.TemporaryDirectory() as folder, postgres.running() as database:
         with running_service(database.fresh()) as (server, target):
             samples = options.raw or Path(folder) / "samples"
-            progress("warming up …")
+            steps.next("warming up")
             WORK[options.load](target, options.connections, 1.0)()
             load = WORK[options.load](target, options.connections, options.seconds + 1)
-            progress(f"{options.load} …")
+            steps.next(f"{options.load} for {options.seconds:.0f} s")
             watching = watch(spy, server.workers()[0], options.seconds, samples)
             tally = load()
             _, complaint = watching.communicate()

@@ -21,9 +21,29 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 def progress(text: str) -> None:
+    """Shows what is being done, on a terminal."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\033[K{text}")
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        sys.stderr.write(f"\r\033[K{text[: columns - 1]}")
         sys.stderr.flush()
+
+
+class Steps:
+    """Shows which one of several measurements is being made: "2 of 12: userinfo …"."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._number = 0
+        self._what = ""
+        progress("starting …")
+
+    def next(self, what: str) -> None:
+        self._number += 1
+        self._what = what
+        progress(f"{self._number} of {self._total}: {what} …")
+
+    def detail(self, text: str) -> None:
+        progress(f"{self._number} of {self._total}: {self._what}: {text} …")
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

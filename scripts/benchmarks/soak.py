@@ -90,6 +90,8 @@ async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]
         nursery.start_soon(load.run)
         began = time.monotonic()
         while (passed := time.monotonic() - began) < minutes * 60:
+            latest = f": {rows[-1]['RSS MB']:.1f} MB, {rows[-1]['per second']:.0f} requests a second" if rows else " …"
+            progress(f"{passed:.0f} of {minutes * 60:.0f} s{latest}")
             requests, cpu = load.requests, cpu_seconds(workers)
             await trio.sleep(EVERY_S)
             done = load.requests - requests
@@ -103,7 +105,6 @@ async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]
                     "CPU us": (cpu_seconds(workers) - cpu) / max(1, done) * 1e6,
                 }
             )
-            progress(f"{rows[-1]}")
         nursery.cancel_scope.cancel()
     return rows
 
@@ -123,6 +124,7 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--minutes", type=float, default=10.0, help="duration")
     options = parser.parse_args()
+    progress("starting …")
     with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
         dsn = database.fresh()
         settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_GETGSID": "0", "SSO_LOG_LEVEL": "error"}

@@ -37,6 +37,7 @@ class Bus:
         self._is_overfull = False
         self.worker = worker
         self.connected = trio.Event()
+        self.failure = ""  # why it is not connected
         self.sent = self.received = self.dropped = 0  # messages sent and received, topics dropped
 
     def subscribe(self, topic: str, rescans: Rescans = Rescans.OFTEN) -> Subscription:
@@ -130,6 +131,7 @@ class Bus:
             try:
                 await self._transport.run(self._receive, self._on_connect)
             except BusUnavailable as error:
+                self.failure = str(error)
                 if self.connected.is_set():
                     delay, logged = FIRST_RETRY_S, False
                     self.connected = trio.Event()
@@ -143,6 +145,7 @@ class Bus:
     def _on_connect(self) -> None:
         log.info("bus.connected", worker=self.worker)
         self.connected.set()
+        self.failure = ""
         self.rescan()
 
     async def _rescan_regularly(self) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from sso.cli.context import CommandFailure, with_services
+from sso.cli.progress import Progress
 from sso.cli.services import CommandServices
 from sso.state.document import DocumentError, parse
 from sso.state.summary import ApplyCounts
 from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
-MIN_PASSWORDS_FOR_PROGRESS = 20
 
 
 @click.command()
@@ -40,16 +40,14 @@ def command(ctx: click.Context, file: Path) -> None:
 
     async def apply(services: CommandServices) -> ApplyCounts:
         try:
-            return await services.applier.apply(document, _progress)
+            with Progress(f"applying {file}") as progress:
+                return await services.applier.apply(
+                    document, lambda what, done, total: progress.show(f"{what}, {done:,} of {total:,}")
+                )
         except DocumentError as error:
             raise CommandFailure(f"{file}: {error}") from None
 
-    counts = with_services(ctx, apply)
+    counts = with_services(ctx, apply, may_create=True)
     for warning in counts.warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.unchanged}")
-
-
-def _progress(done: int, total: int) -> None:
-    if total >= MIN_PASSWORDS_FOR_PROGRESS and sys.stderr.isatty():
-        click.echo(f"\rhashing passwords: {done} of {total}", err=True, nl=done == total)

@@ -55,19 +55,15 @@ def command(
 
 
 def _write_file(settings: Settings, file: Path, passphrase: str | None) -> None:
-    progress = Progress("dumping the database")
-    with running_database(settings) as dsn:
+    with running_database(settings) as dsn, Progress("dumping the database") as progress:
         manifest = create_backup(settings, dsn, file, passphrase, progress.bytes)
-    progress.done()
     keys = "with" if manifest.has_keys else "WITHOUT"
     click.echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB, schema {manifest.schema}, {keys} keys")
 
 
 def _write_base(settings: Settings, folder: Path, passphrase: str | None) -> None:
-    progress = Progress("copying the database")
-    with running_database(settings) as dsn:
+    with running_database(settings) as dsn, Progress("copying the database") as progress:
         manifest = create_base_backup(settings, dsn, folder, passphrase, progress.bytes)
-    progress.done()
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     keys = "with" if manifest.has_keys else "WITHOUT"
     segment = open_base_backup(folder).first_segment

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sso.cli.progress import Progress
 from sso.config import Settings, load
 from sso.core.errors import ApiError, OperatorError
 
@@ -55,16 +56,23 @@ def utf8_argument(_ctx: click.Context, _parameter: click.Parameter, value: Any) 
 FAILURES = (OperatorError, ApiError)
 
 
-def settings_of(ctx: click.Context) -> Settings:
+def settings_of(ctx: click.Context, *, may_create: bool = False) -> Settings:
+    """Returns the settings. ``may_create`` is for commands that create a missing data directory.
+
+    Raises NoDataDirectory without it, before anything is created.
+    """
     from sso import log
+    from sso.cli.data_directory import require_data_directory
     from sso.serve.privileges import drop_privileges
 
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
     serves = ctx.info_name == "serve"
     log.configure_logging(settings.log_format, settings.log_level if serves else "error")
+    if settings.database_url is None and not may_create:
+        require_data_directory(settings)
     if not serves:  # `sso serve` switches after it has opened its sockets
-        drop_privileges(settings.user, settings.data_dir)
+        drop_privileges(settings.user, settings.data_dir, may_create=may_create)
     return settings
 
 
@@ -80,12 +88,14 @@ def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda:
         return
     from concurrent.futures import ThreadPoolExecutor
 
+    from sso.cli.data_directory import is_missing
     from sso.db.embedded import join
 
-    with ThreadPoolExecutor(1) as pool:
+    what = f"{'creating' if is_missing(settings) else 'starting'} the database in {settings.data_dir.resolve()}"
+    with Progress(what) as progress, ThreadPoolExecutor(1) as pool:
         starting = pool.submit(join, settings.data_dir)
         meanwhile()
-        embedded = starting.result()
+        embedded = progress.wait(starting)
     try:
         yield embedded.dsn()
     finally:
@@ -108,16 +118,25 @@ def migrated_database(
 
 
 def with_services(
-    ctx: click.Context, work: "Callable[[CommandServices], Awaitable[T]]", *, with_permissions: bool = True
+    ctx: click.Context,
+    work: "Callable[[CommandServices], Awaitable[T]]",
+    *,
+    with_permissions: bool = True,
+    may_create: bool = False,
 ) -> T:
     """Opens the database, runs ``work`` with the services and returns its result.
 
     ``with_permissions`` is for commands that use the permission model: its built-in roles are created if they are
-    missing, since this may be the first command on a new database.
+    missing, since this may be the first command on a new database. ``may_create`` is for commands that create a missing
+    data directory.
     """
     import trio
 
-    settings = settings_of(ctx)
+    from sso.cli.data_directory import announce_creation
+
+    settings = settings_of(ctx, may_create=may_create)
+    if settings.database_url is None and may_create:
+        announce_creation(settings)
 
     async def run(dsn: str) -> T:
         from sso.cli.services import CommandServices
@@ -128,7 +147,7 @@ def with_services(
                 from sso.perm.stores.seed import seed_central_application
 
                 await seed_central_application(database)
-            services = CommandServices(settings, database, command_line_actor())
+            services = CommandServices(settings, database, command_line_actor(), may_create=may_create)
             result = await work(services)
             await services.send_messages()
             return result

@@ -4,6 +4,7 @@ import time
 
 import click
 
+from sso.cli.progress import Progress
 from sso.core.database_url import database_hosts
 from sso.db.errors import Unavailable, Unreachable
 from sso.db.migrate import migrate
@@ -16,24 +17,25 @@ REPEAT_S = 10.0  # the same reason is printed again after this time
 def migrate_database(dsn: str, wait_s: float) -> None:
     """Migrates the database. Retries for ``wait_s`` while it is not reachable, and prints why."""
     deadline = time.monotonic() + wait_s
-    progress = _Progress()
+    waiting = _WaitingLines()
     while True:
         remaining = max(0.0, deadline - time.monotonic())
         try:
             if wait_s:
                 fetch_value(dsn, "SELECT 1", connect_s=min(CONNECT_S, max(1.0, remaining)))
-            migrate(dsn)
+            with Progress("migrating the database") as progress:
+                migrate(dsn, progress.count)
         except Unavailable as error:
             reason = _with_hosts(dsn, error)
             if time.monotonic() >= deadline:
                 raise Unreachable(_failure(reason, wait_s)) from None
-            progress.show(reason)
+            waiting.show(reason)
         else:
             return
         time.sleep(min(RETRY_S, max(0.0, deadline - time.monotonic())))
 
 
-class _Progress:
+class _WaitingLines:
     def __init__(self) -> None:
         self._reason = ""
         self._shown = 0.0

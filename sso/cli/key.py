@@ -1,20 +1,18 @@
 """sso key …"""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, list_options, print_list
+from sso.cli.progress import Progress
 from sso.cli.services import CommandServices
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 
 if TYPE_CHECKING:
     from sso.config import Settings
     from sso.keys.store import StoredKey
-
-PROGRESS_EVERY = 10_000  # values between progress lines if the output is not a terminal
 
 
 @click.group()
@@ -135,16 +133,11 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
             services.keyring.add_first(MasterKey.generate(), expected_first_id=first)
         await write_audit_entry(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
-        return f"{await resealing.run(_progress)} values are sealed with the master key {services.keyring.keys[0].id}"
+        with Progress("sealing values") as progress:
+            done = await resealing.run(lambda done: progress.show(f"{done:,} are done"))
+        return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
     click.echo(with_services(ctx, work, with_permissions=False))
-
-
-def _progress(done: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r{done} values are done", err=True, nl=False)
-    elif done and done % PROGRESS_EVERY == 0:
-        click.echo(f"{done} values are done", err=True)
 
 
 def _longest_token(settings: "Settings") -> int:

@@ -21,8 +21,8 @@ async def require_user(services: CommandServices, name: str) -> User:
 
 
 async def require_project(runner: Runner, name: str) -> Row:
-    """Finds a project by id or alias."""
-    row = await read_project(runner, await resolve_project_id(runner, name))
+    """Finds a project by id, alias or original title: a title with underscores is the id."""
+    row = await read_project(runner, await resolve_project_id(runner, name.replace(" ", "_")))
     if row is None:
         raise CommandFailure(f"there is no project {name}; `sso project list` shows them")
     return row

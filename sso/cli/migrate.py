@@ -3,6 +3,7 @@
 import click
 
 from sso.cli.context import migrated_database, settings_of
+from sso.cli.data_directory import announce_creation
 from sso.db.migrate import HEAD
 
 
@@ -13,5 +14,8 @@ def command(ctx: click.Context) -> None:
 
     `sso serve` does this when it starts. Use this command to do it beforehand, for example before a rolling update.
     """
-    with migrated_database(settings_of(ctx), wait=True):
+    settings = settings_of(ctx, may_create=True)
+    if settings.database_url is None:
+        announce_creation(settings)
+    with migrated_database(settings, wait=True):
         click.echo(f"the database is at version {HEAD}")

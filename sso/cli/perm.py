@@ -84,7 +84,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
     if as_json:
         print_json(explanation)
     else:
-        print_lines(format_explanation(account.login, explanation))
+        print_lines(format_explanation(account.login, app_id, explanation))
 
 
 async def _load_facts(services: CommandServices, user: User, app_id: int) -> LoadedFacts:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 
-def format_explanation(login: str, explanation: dict[str, Any]) -> Iterator[str]:
+def format_explanation(login: str, app_id: int, explanation: dict[str, Any]) -> Iterator[str]:
     if not explanation["held"]:
-        yield f"{login} does not have {explanation['rule']}:"
+        yield f"{login} does not have {explanation['rule']} at application {app_id}:"
         for reason in explanation["reasons"]:
             yield f"  {reason['text']}{_comparisons(reason)}{_end(reason, 'ended')}"
         return

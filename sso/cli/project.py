@@ -142,9 +142,10 @@ def add(
     domains: tuple[str, ...],
     admins: tuple[str, ...],
 ) -> None:
-    """Add a project and print its id, which is TITLE in lower case with underscores.
+    """Add a project and print its id.
 
-    TITLE has 1 to 32 Latin letters, digits, spaces and underscores. Administrators get the role admin in the project.
+    TITLE has 1 to 32 Latin letters, digits, spaces and underscores; the id is TITLE in lower case with underscores.
+    Administrators get the role admin in the project.
 
     \b
     Example:

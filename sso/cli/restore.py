@@ -10,6 +10,7 @@ from sso.backup.archive import open_archive
 from sso.backup.base_backup import open_base_backup
 from sso.backup.point_in_time import find_wal, restore_base
 from sso.cli.context import CommandFailure, running_database, settings_of
+from sso.cli.data_directory import announce_creation
 from sso.cli.passphrase import passphrase_option, read_passphrase
 from sso.cli.progress import Progress
 from sso.cli.types import past_time
@@ -52,7 +53,7 @@ def command(
         raise click.UsageError("give either FILE or --base FOLDER")
     if until and not folder:
         raise click.UsageError("--until needs --base FOLDER: a file has one moment only")
-    settings = settings_of(ctx)
+    settings = settings_of(ctx, may_create=True)
     if file:
         _restore_file(settings, file, passphrase_file)
     elif folder:
@@ -60,18 +61,20 @@ def command(
 
 
 def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None) -> None:
-    checking, restoring = Progress("checking the backup"), Progress("restoring the database")
-    with open_archive(file, checking.bytes) as archive:
+    with Progress("checking the backup") as checking, open_archive(file, checking.bytes) as archive:
         checking.done()
         restore.check_archive(archive)
         has_keys = archive.manifest.has_keys
         secrets = archive.secrets(read_passphrase(passphrase_file, confirm=False)) if has_keys else None
         restore.check_keys(settings, secrets)
-        click.echo(f"restoring into {'SSO_DATABASE_URL' if settings.database_url else settings.data_dir}", err=True)
+        target = "SSO_DATABASE_URL" if settings.database_url else settings.data_dir.resolve()
+        click.echo(f"restoring into {target}", err=True)
+        if settings.database_url is None:
+            announce_creation(settings)
         with running_database(settings) as dsn:
             restore.check_empty(dsn)
-            restore.restore_database(dsn, archive, restoring.bytes)
-        restoring.done()
+            with Progress("restoring the database") as restoring:
+                restore.restore_database(dsn, archive, restoring.bytes)
         if secrets is not None:
             restore.restore_keys(settings, secrets)
     click.echo(f"restored the backup of {archive.manifest.created}; the database is at schema {HEAD}")
@@ -90,15 +93,16 @@ def _restore_base(
         secrets = backup.secrets(read_passphrase(passphrase_file, confirm=False))
     restore.check_keys(settings, secrets)
     wal = find_wal(backup, settings.wal_archive, until)
-    click.echo(f"restoring into {settings.data_dir}, with WAL from {wal or 'the base backup only'}", err=True)
-    copying, replaying = Progress("copying the base backup"), Progress("replaying changes")
+    path = settings.data_dir.resolve()
+    click.echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
+    announce_creation(settings)
 
     def write_keys() -> None:
         if secrets is not None:
             restore.restore_keys(settings, secrets)
 
-    last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show, write_keys)
-    replaying.done()
+    with Progress("copying the base backup") as copying, Progress("replaying changes") as replaying:
+        last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show, write_keys)
     moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
     click.echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
     click.echo("make a new base backup when the service runs: the archive continues from here", err=True)

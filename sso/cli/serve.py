@@ -18,13 +18,17 @@ import click
 import structlog
 import trio
 
+import sso
 from sso import metrics
 from sso.cli.context import FAILURES, migrated_database, settings_of
+from sso.cli.data_directory import is_missing
+from sso.cli.first_administrator import creation_command, has_users, how_to_create
 from sso.config import ConfigError, Settings, load
-from sso.core.bind_address import Bind, parse_binds
+from sso.core.bind_address import Bind, parse_binds, public_bind
 from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
 from sso.keys.shared_settings import require_shared_settings
+from sso.log import writes_json
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.handover import offer_listeners
@@ -61,7 +65,9 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
       SSO_BIND=0.0.0.0:8000 SSO_BASE_URL=https://sso.example.com sso serve
       sso serve --replace
     """
-    settings = settings_of(ctx)
+    settings = settings_of(ctx, may_create=True)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop_while_starting)  # until the supervisor runs
     require_shared_settings(settings)
     if settings.http == "lane":
         log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
@@ -72,8 +78,10 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
         except ValueError as error:
             raise ConfigError(f"SSO_BIND: {error}") from None
         listeners = stack.enter_context(open_listeners(settings, binds, replace=replace))
-        settings = _with_real_port(settings, binds[0].bound(listeners.requests[0]))
+        first = public_bind(binds)
+        settings = _with_real_port(settings, first.bound(listeners.requests[binds.index(first)]))
         drop_privileges(settings.user, settings.data_dir, binds)
+        log.info("data_directory.opened", path=str(settings.data_dir.resolve()), new=is_missing(settings))
         if listeners.metrics:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         if settings.database_url is None and set_wal_archive(settings.data_dir, settings.wal_archive):
@@ -82,6 +90,10 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
         if document is not None:
             _apply_first(ctx, document)
         return _supervise(settings, ctx.find_root().obj, dsn, listeners)
+
+
+def _stop_while_starting(*_: object) -> None:
+    raise SystemExit(0)
 
 
 def _apply_first(ctx: click.Context, document: Path) -> None:
@@ -110,7 +122,8 @@ def _require_telemetry_packages(settings: Settings) -> None:
             importlib.import_module("sso.otel.export")
         except ModuleNotFoundError as error:
             raise ConfigError(
-                f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; run: pip install 'sso[otel]'"
+                f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; "
+                f"it belongs to the extra otel: pip install 'sso-{sso.__version__}-py3-none-any.whl[otel]'"
             ) from None
 
 
@@ -161,10 +174,15 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
         # Last, so that it stops first: it keeps the listening sockets open.
         return [*watched, *measured, workers(current), ChildRole("handover", _offer_listeners(listeners))]
 
+    without_users = not has_users(dsn)
+
     def announce() -> None:
-        click.echo(f"sso is ready at {settings.base_url} ({settings.workers} worker{'s'[: settings.workers > 1]})")
+        workers = f"{settings.workers} worker{'s'[: settings.workers > 1]}"
+        click.echo(f"sso is ready at {settings.base_url} ({workers}, data directory {settings.data_dir.resolve()})")
         for pid in listeners.predecessors:
             click.echo(f"the service with process id {pid} still runs beside it; stop it with `kill {pid}`")
+        if without_users:
+            _explain_first_administrator(settings, config_file)
 
     def reload() -> list[ChildRole]:
         current = load(config_file)
@@ -185,8 +203,15 @@ def _with_real_port(settings: Settings, bind: Bind) -> Settings:
     """If the bind address has port 0, the public addresses get the port that the system assigned."""
     if not settings.base_url.endswith(":0"):
         return settings
-    address = bind.url_host()
-    return dataclasses.replace(settings, base_url=f"http://{address}", ws_url=f"ws://{address}")
+    url = bind.local_url()
+    return dataclasses.replace(settings, base_url=url, ws_url=f"ws{url.removeprefix('http')}")
+
+
+def _explain_first_administrator(settings: Settings, config_file: Path | None) -> None:
+    command = creation_command(settings, config_file)
+    if writes_json(settings.log_format):
+        log.warning("administrator.needed", command=command)
+    click.echo(how_to_create(settings, command))
 
 
 def _keep_database(data_dir: Path, ready: ReadyPipe) -> None:

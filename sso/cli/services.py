@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 
 class CommandServices:
-    def __init__(self, settings: "Settings", database: "Database", actor: "AuditActor") -> None:
+    def __init__(
+        self, settings: "Settings", database: "Database", actor: "AuditActor", *, may_create: bool = False
+    ) -> None:
         self.settings = settings
+        self.may_create = may_create  # a missing data directory
         self.database = database
         self.actor = actor  # for audit entries
 
@@ -35,15 +38,23 @@ class CommandServices:
 
     @cached_property
     def keyring(self) -> "Keyring":
+        from sso.cli.data_directory import announce_creation, require_data_directory
         from sso.keys.master_key import open_keyring
+        from sso.keys.shared_settings import require_shared_key
 
+        require_shared_key(self.settings)
+        if self.settings.secret_key is None:  # the master key is in the data directory
+            if self.may_create:
+                announce_creation(self.settings)
+            else:
+                require_data_directory(self.settings)
         return open_keyring(self.settings)
 
     @cached_property
     def bus(self) -> "Bus":
         from sso.bus.wiring import build_bus
 
-        return build_bus(self.database)
+        return build_bus(self.database, self.settings)
 
     async def send_messages(self) -> None:
         """Sends what the command has published, so that the workers notice its changes at once."""

@@ -6,7 +6,16 @@ import click
 
 from sso.core.ids import MAX_APPLICATION_ID
 
-APPLICATION_ID = click.IntRange(1, MAX_APPLICATION_ID)
+
+def app_id(typed: str | int) -> int:
+    """Converts the id of an application."""
+    text = str(typed)
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_APPLICATION_ID:
+        return int(text)
+    raise click.BadParameter("expected the id of an application, such as 10; `sso app list` shows them")
+
+
+APPLICATION_ID = app_id
 
 
 def unix_time(typed: str) -> int:

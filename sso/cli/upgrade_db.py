@@ -42,8 +42,6 @@ def command(ctx: click.Context, old_bin: Path | None, file: Path | None) -> None
     settings = settings_of(ctx)
     if settings.database_url is not None:
         raise CommandFailure("upgrade-db is for the embedded PostgreSQL: upgrade the server of SSO_DATABASE_URL itself")
-    if not settings.data_dir.is_dir():
-        raise CommandFailure(f"SSO_DATA_DIR: {settings.data_dir} does not exist")
     with begin_upgrade(settings.data_dir) as upgrade:
         if upgrade is None:
             click.echo("nothing to do: the database is of the installed major version of PostgreSQL")
@@ -63,18 +61,18 @@ def command(ctx: click.Context, old_bin: Path | None, file: Path | None) -> None
 
 def _from_old_server(upgrade: Upgrade, old_bin: Path | None) -> None:
     bin_directory = find_old_binaries(upgrade, old_bin)
-    progress = Progress("copying the database")
-    with upgrade.new_server() as new_dsn, upgrade.old_server(bin_directory) as old_dsn:
+    with (
+        upgrade.new_server() as new_dsn,
+        upgrade.old_server(bin_directory) as old_dsn,
+        Progress("copying the database") as progress,
+    ):
         copy_database(old_dsn, new_dsn, progress.bytes)
-    progress.done()
 
 
 def _from_backup(upgrade: Upgrade, file: Path) -> None:
-    checking, restoring = Progress("checking the backup"), Progress("restoring the database")
-    with open_archive(file, checking.bytes) as archive:
+    with Progress("checking the backup") as checking, open_archive(file, checking.bytes) as archive:
         checking.done()
         restore.check_archive(archive)
         click.echo(f"the backup is of {archive.manifest.created}; later changes are lost", err=True)
-        with upgrade.new_server() as new_dsn:
+        with upgrade.new_server() as new_dsn, Progress("restoring the database") as restoring:
             restore.restore_database(new_dsn, archive, restoring.bytes)
-    restoring.done()

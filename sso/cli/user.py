@@ -56,7 +56,7 @@ def add(
     Example:
       sso user add ann@example.com --admin
     """
-    password, generated = _password(password_stdin, confirm=True)
+    password, generated = _password(password_stdin)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     from sso.state.document import DocumentError, parse
 
@@ -77,7 +77,7 @@ def add(
             raise CommandFailure(message) from None
         return await services.users.get_by_login(login)
 
-    user = with_services(ctx, work)
+    user = with_services(ctx, work, may_create=True)
     assert user is not None
     if generated:
         click.echo(f"password {password}")
@@ -156,7 +156,7 @@ def enable(ctx: click.Context, id_or_login: str) -> None:
 @click.pass_context
 def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> None:
     """Set a new password. All sessions and tokens end at once."""
-    password, generated = _password(password_stdin, confirm=True)
+    password, generated = _password(password_stdin)
 
     async def work(services: CommandServices, user: "User") -> None:
         password_hash = await services.hasher.hash(password)
@@ -240,7 +240,7 @@ def _with_user(
     return with_services(ctx, work, with_permissions=False)
 
 
-def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
+def _password(from_stdin: bool) -> tuple[str, bool]:
     """Returns the password, and whether it was generated.
 
     A password is never an argument, which other users of the machine could see.
@@ -254,16 +254,17 @@ def _password(from_stdin: bool, *, confirm: bool) -> tuple[str, bool]:
             raise CommandFailure("expected the password on standard input")
         return _check_length(password), False
     if sys.stdin.isatty():
-        typed: str = click.prompt(
-            "Password (empty: generate one)",
-            default="",
-            show_default=False,
-            hide_input=True,
-            confirmation_prompt=confirm,
-        )
+        typed: str = _ask("Password (empty: generate one)")
         if typed:
+            if _ask("Repeat the password") != typed:
+                raise CommandFailure("the two passwords differ")
             return _check_length(typed), False
     return secrets.token_urlsafe(12), True
+
+
+def _ask(question: str) -> str:
+    answer: str = click.prompt(question, default="", show_default=False, hide_input=True)
+    return answer
 
 
 def _check_length(password: str) -> str:

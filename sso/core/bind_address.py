@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 # Host names may contain underscores: container networks use such names.
@@ -29,6 +30,22 @@ class Bind:
             return None
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def local_url(self) -> str:
+        """Returns a URL that reaches this address from this machine; for a unix socket, a URL of a proxy."""
+        if self.path:
+            return "http://localhost"
+        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - these are not bound here
+        return f"http://{replace(self, host=here).url_host()}"
+
+    def is_local(self) -> bool:
+        """Whether only this machine can connect to it."""
+        if self.path or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
     def bound(self, listener: socket.socket) -> "Bind":
         """Returns the address with the actual port of the listener, for port 0."""
         return self if self.path else replace(self, port=listener.getsockname()[1])
@@ -41,6 +58,11 @@ def parse_binds(text: str) -> tuple[Bind, ...]:
         if bind in binds[:index] and (bind.path or bind.port):
             raise ValueError(f"{bind} is given twice")
     return binds
+
+
+def public_bind(binds: Sequence[Bind]) -> Bind:
+    """Returns the address that links name by default: the first one with a port, if there is any."""
+    return next((bind for bind in binds if not bind.path), binds[0])
 
 
 def parse_bind(text: str) -> Bind:

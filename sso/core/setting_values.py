@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sso.core.bind_address import Bind, parse_bind, parse_binds
+from sso.core.bus_url import parse_bus_url
 from sso.core.database_url import database_hosts
 from sso.core.net import Network, parse_networks
 from sso.core.urls import has_scheme, is_plain_address, parse_header_list
@@ -157,6 +158,11 @@ def database_url(value: object) -> SecretText:
             "must be a URL such as postgresql://user:password@host1,host2:5433/name, with special characters as %XX"
         ) from None
     return url
+
+
+def bus_url(value: object) -> SecretText:
+    parse_bus_url(comma_separated(value))
+    return secret(comma_separated(value))
 
 
 def headers(value: object) -> SecretText:

@@ -147,6 +147,11 @@ class Database:
     async def ping(self) -> None:
         await self.run_sql("SELECT 1", [], "ping")
 
+    def observe_slow_statements(self, observer: Callable[[str], None]) -> None:
+        """Calls ``observer`` with the name of each slow statement from now on."""
+        if self._monitor is not None:
+            self._monitor.slow_observers.append(observer)
+
     @property
     def is_circuit_open(self) -> bool:
         """Whether calls fail at once because the database does not answer."""

@@ -9,7 +9,7 @@ from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
 from sso.db.errors import Unavailable
 
 PROBE_EVERY_S = 2.0  # a connection whose peer is gone without a FIN looks alive until it is used
-PROBE_S = 2.0
+PROBE_S = 3.0
 NOTIFY_S = 2.0
 
 _NOTIFY = "SELECT count(pg_notify(channel, payload)) FROM unnest($1::text[], $2::text[]) AS item (channel, payload)"

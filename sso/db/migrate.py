@@ -1,5 +1,6 @@
 """Migrates the schema of the database to the version of this program. A lock makes concurrent starts safe."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,16 @@ class MigrationError(DatabaseError):
     """The text is one line about what is wrong."""
 
 
-def migrate(dsn: str) -> bool:
-    """Returns whether there was something to migrate."""
+def migrate(dsn: str, progress: Callable[[int, int], None] = lambda _done, _total: None) -> bool:
+    """Returns whether there was something to migrate. ``progress`` gets the version reached and the newest one."""
     version = current(dsn)
     if version is not None and version > HEAD:
         _check_compatible(dsn, version)
         return False
     if version == HEAD:
         return False
-    run_with_connection(dsn, _upgrade)
+    progress(int(version or 0), int(HEAD))
+    run_with_connection(dsn, lambda connection: _upgrade(connection, progress=progress))
     return True
 
 
@@ -44,7 +46,11 @@ def _check_compatible(dsn: str, version: str) -> None:
         raise MigrationError(f"the database is at version {version}, which needs a newer program (this one has {HEAD})")
 
 
-def _upgrade(connection: "Connection", revision: str = "head") -> None:
+def _upgrade(
+    connection: "Connection",
+    revision: str = "head",
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> None:
     # Slow to import, and needed only when there is something to migrate.
     from alembic import command
     from alembic.config import Config
@@ -55,5 +61,6 @@ def _upgrade(connection: "Connection", revision: str = "head") -> None:
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
     config.attributes["connection"] = connection
+    config.attributes["on_version"] = lambda version: progress(int(version), int(HEAD))
     command.upgrade(config, revision)  # a process that waited for the lock has nothing left to do
     connection.commit()

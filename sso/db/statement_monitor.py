@@ -1,7 +1,7 @@
-"""Measures statements: logs those that take long, and passes each of them to the telemetry."""
+"""Measures statements: logs and counts those that take long, and passes each of them to the telemetry."""
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ class StatementMonitor:
 
     def __init__(self, slow_ms: int, telemetry: Telemetry | None = None) -> None:
         """``slow_ms``: the duration from which a statement is logged; 0 logs none."""
+        self.slow_observers: list[Callable[[str], None]] = []  # called with the name of each slow statement
         self._slow_s = slow_ms / 1000 or float("inf")
         self._telemetry = telemetry
 
@@ -39,6 +40,8 @@ class StatementMonitor:
             seconds = time.perf_counter() - began
             if seconds >= self._slow_s:
                 _log_slow(name, seconds, items, result, error)
+                for observe in self.slow_observers:
+                    observe(name)
 
 
 def _log_slow(name: str, seconds: float, items: int, result: Any, error: BaseException | None) -> None:

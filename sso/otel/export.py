@@ -7,7 +7,9 @@ accept, so a collector that is slow or down delays no request. Must be used afte
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -21,7 +23,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 import sso
-from sso.metrics import BUCKETS, METHODS, RequestObserver, WorkerGauge
+from sso.metrics import BUCKETS, METHODS, RequestObserver, StatementObserver, WorkerGauge
 from sso.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
 from sso.otel.spans import OtelTelemetry
 
@@ -62,6 +64,12 @@ class OtelExport:
 
         return observe
 
+    def slow_statement_observer(self) -> StatementObserver:
+        statements = self._meter.create_counter(
+            "sso.database.slow_statements", description="Statements that took at least SSO_SLOW_STATEMENT_MS"
+        )
+        return lambda name: statements.add(1, {"db.operation.name": name})
+
     def observe_gauges(self, gauges: Iterable[WorkerGauge]) -> None:
         def read(gauge: WorkerGauge, _: CallbackOptions) -> Iterable[Observation]:
             return [Observation(gauge.read())]
@@ -71,21 +79,29 @@ class OtelExport:
             self._meter.create_observable_gauge(name, [partial(read, gauge)], description=gauge.description)
 
 
+@dataclass(frozen=True)
+class ExportOptions:
+    endpoint: str
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    sample_percent: int = 100
+    interval_s: float = 5
+    ca_file: Path | None = None
+
+
 @asynccontextmanager
-async def open_export(
-    endpoint: str, headers: dict[str, str], sample_percent: int, interval_s: float
-) -> AsyncIterator[OtelExport]:
+async def open_export(options: ExportOptions) -> AsyncIterator[OtelExport]:
     """Sends traces and metrics every ``interval_s`` seconds, and once more at the end."""
-    report = ExportReport(endpoint)
-    options: dict[str, Any] = {"headers": headers, "timeout": EXPORT_S, "compression": Compression.Gzip}
+    report = ExportReport(options.endpoint)
+    transport: dict[str, Any] = {"headers": options.headers, "timeout": EXPORT_S, "compression": Compression.Gzip}
+    if options.ca_file:
+        transport["certificate_file"] = str(options.ca_file)
     common: dict[str, Any] = {"resource": _resource(), "shutdown_on_exit": False}
-    tracers = TracerProvider(ParentBased(TraceIdRatioBased(sample_percent / 100)), **common)
-    spans = ReportingSpanExporter(report, f"{endpoint}/v1/traces", **options)
-    tracers.add_span_processor(
-        BatchSpanProcessor(spans, MAX_QUEUED_SPANS, interval_s * 1000, MAX_EXPORTED_SPANS, EXPORT_S * 1000)
-    )
-    metrics = ReportingMetricExporter(report, f"{endpoint}/v1/metrics", **options)
-    reader = PeriodicExportingMetricReader(metrics, interval_s * 1000, EXPORT_S * 1000)
+    interval_ms, timeout_ms = options.interval_s * 1000, EXPORT_S * 1000
+    tracers = TracerProvider(ParentBased(TraceIdRatioBased(options.sample_percent / 100)), **common)
+    spans = ReportingSpanExporter(report, f"{options.endpoint}/v1/traces", **transport)
+    tracers.add_span_processor(BatchSpanProcessor(spans, MAX_QUEUED_SPANS, interval_ms, MAX_EXPORTED_SPANS, timeout_ms))
+    metrics = ReportingMetricExporter(report, f"{options.endpoint}/v1/metrics", **transport)
+    reader = PeriodicExportingMetricReader(metrics, interval_ms, timeout_ms)
     meters = MeterProvider([reader], exemplar_filter=AlwaysOffExemplarFilter(), **common)
     try:
         yield OtelExport(tracers, meters)

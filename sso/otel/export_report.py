@@ -41,6 +41,7 @@ class CollectorSession(requests.Session):
     failure = ""
 
     def request(self, *arguments: Any, **options: Any) -> requests.Response:
+        options["verify"] = self.verify  # otherwise REQUESTS_CA_BUNDLE takes precedence over the configured CA
         try:
             response = super().request(*arguments, **options)
         except requests.RequestException as error:

@@ -11,11 +11,12 @@ from sso.core.bind_address import Bind
 from sso.db.embedded.files import Account, reachable
 
 
-def drop_privileges(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = ()) -> None:
+def drop_privileges(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = (), *, may_create: bool = True) -> None:
     """Switches to the account permanently. Does nothing if ``name`` is None or the current account.
 
-    Raises ConfigError if the account could not run the service. The files of Unix sockets are given to the account.
-    Symbolic links are not followed: the account may own the directory, and could put a link in place of a socket.
+    Raises ConfigError if the account could not run the service. With ``may_create``, a missing data directory is
+    created for the account. The files of Unix sockets are given to it. Symbolic links are not followed: the account may
+    own the directory, and could put a link in place of a socket.
     """
     if name is None:
         return
@@ -25,12 +26,15 @@ def drop_privileges(name: str | None, data_dir: Path, binds: tuple[Bind, ...] = 
     if os.geteuid() != 0:
         raise ConfigError(f"SSO_USER: only root can switch to another account: start as root or as {name}")
     _check_program_readable(entry)
-    _prepare_data_directory(entry, data_dir)
+    exists = data_dir.exists()
+    if may_create and not exists:
+        _create_data_directory(entry, data_dir)
+    _check_data_directory(entry, data_dir)
     for bind in binds:
         if bind.path:
             os.chown(bind.path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
     _switch_user(entry)
-    if not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
+    if (exists or may_create) and not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigError(f"SSO_DATA_DIR: the account {name} cannot reach {data_dir.resolve()}: keep it elsewhere")
 
 
@@ -42,12 +46,14 @@ def _check_program_readable(entry: pwd.struct_passwd) -> None:
             raise ConfigError(f"SSO_USER: the account {entry.pw_name} cannot read the program at {path}")
 
 
-def _prepare_data_directory(entry: pwd.struct_passwd, data_dir: Path) -> None:
-    """Creates a missing directory for the account. Existing files are not given to it: they may be links."""
-    if not data_dir.exists():
-        data_dir.parent.mkdir(parents=True, exist_ok=True)
-        data_dir.mkdir(0o700)
-        os.chown(data_dir, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+def _create_data_directory(entry: pwd.struct_passwd, data_dir: Path) -> None:
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    data_dir.mkdir(0o700)
+    os.chown(data_dir, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+
+
+def _check_data_directory(entry: pwd.struct_passwd, data_dir: Path) -> None:
+    """Existing files are not given to the account: they may be links."""
     pointer = data_dir / "postgres.location"
     outside = [Path(pointer.read_text().strip())] if pointer.exists() else []
     inside = [data_dir / part for part in ("secret.key", "mail", "keys", "postgres", "postgres/data")]

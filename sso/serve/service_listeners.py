@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,12 +39,17 @@ def open_listeners(settings: Settings, binds: Sequence[Bind], *, replace: bool) 
     for bind in unused:
         taken.pop(bind).close()
     handed_over = SharedFlag()
-    with (
-        handover_path(settings.data_dir) as path,
-        _hint_at_replace(settings.data_dir, replace=replace),
-        listening(binds, taken, handed_over.is_set) as requests,
-        listening(metrics_binds, taken, handed_over.is_set) as metrics,
-    ):
+    with ExitStack() as stack:
+
+        def listen(setting: str, addresses: Sequence[Bind]) -> Sequence[socket.socket]:
+            try:
+                return stack.enter_context(listening(addresses, taken, handed_over.is_set))
+            except BindError as error:
+                hint = "" if replace else _hint_at_replace(settings.data_dir)
+                raise BindError(f"{error}; set {setting} to another address{hint}") from None
+
+        path = stack.enter_context(handover_path(settings.data_dir))
+        requests, metrics = listen("SSO_BIND", binds), listen("SSO_METRICS_BIND", metrics_binds)
         by_bind = {
             bind.bound(listener): listener
             for bind, listener in zip((*binds, *metrics_binds), (*requests, *metrics), strict=True)
@@ -52,13 +57,8 @@ def open_listeners(settings: Settings, binds: Sequence[Bind], *, replace: bool) 
         yield ServiceListeners(requests, metrics, by_bind, [service.pid for service in running], path, handed_over)
 
 
-@contextmanager
-def _hint_at_replace(data_dir: Path, *, replace: bool) -> Iterator[None]:
-    try:
-        yield
-    except BindError as error:
-        if replace or not is_running(data_dir):
-            raise
-        raise BindError(
-            f"{error}; the service already runs with {data_dir}: stop it, or start beside it with `sso serve --replace`"
-        ) from None
+def _hint_at_replace(data_dir: Path) -> str:
+    if not is_running(data_dir):
+        return ""
+    directory = data_dir.resolve()
+    return f" (the service already runs with {directory}: stop it, or start beside it with `sso serve --replace`)"

@@ -59,6 +59,9 @@ _CONSTRAINT_ERRORS = {
 }
 
 
+ApplyProgress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
+
+
 class Applier:
     """Applies documents. ``actor`` is the actor of the audit entries."""
 
@@ -69,12 +72,11 @@ class Applier:
         self._keyring = keyring
 
     async def apply(
-        self, document: Document, progress: Callable[[int, int], None] = lambda _done, _all: None
+        self, document: Document, progress: ApplyProgress = lambda _what, _done, _total: None
     ) -> ApplyCounts:
         """Applies the document as a whole or not at all. Returns the number of created and changed records.
 
-        Raises DocumentError if the document does not fit what is stored. ``progress`` is called with the number of
-        hashed passwords and their total.
+        Raises DocumentError if the document does not fit what is stored.
         """
         hashes = await self._hash_passwords(document.users, progress)
         if document.has_permissions:
@@ -86,7 +88,10 @@ class Applier:
             await tx.value(_SET_TIMEOUTS, lock="60s", run="60s")
             await tx.value(_LOCK_APPLY)
             await tx.value(_SET_TIMEOUTS, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
-            summary = ApplySummary(warnings=list(document.warnings))
+            summary = ApplySummary(
+                warnings=list(document.warnings),
+                on_record=lambda done: progress("storing records", done, document.record_count),
+            )
             for index, user in enumerate(document.users):
                 summary.location = f"users[{index}]"
                 summary.record(summary.location, await self._apply_user(tx, index, user, hashes))
@@ -116,7 +121,7 @@ class Applier:
         await permissions.apply(tx, actor, summary, document.permissions)
         await access_keys.apply(tx, actor, self._keyring, summary, document.access_keys)
 
-    async def _hash_passwords(self, parts: list[UserPart], progress: Callable[[int, int], None]) -> dict[str, str]:
+    async def _hash_passwords(self, parts: list[UserPart], progress: ApplyProgress) -> dict[str, str]:
         """Returns hashes of the passwords that differ from the stored ones, by login key.
 
         This is slow and runs before the transaction.
@@ -133,7 +138,7 @@ class Applier:
             if not unchanged:
                 hashes[login_key(part.login)] = await self._hasher.hash(password)
             done += 1
-            progress(done, len(with_password))
+            progress("hashing passwords", done, len(with_password))
 
         for start in range(0, len(with_password), 8):
             async with trio.open_nursery() as nursery:

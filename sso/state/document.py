@@ -109,6 +109,14 @@ class Document:
     warnings: tuple[str, ...] = ()
 
     @property
+    def record_count(self) -> int:
+        accounts = len(self.users) + len(self.clients)
+        schemas_and_roles = sum(bool(part.location) + len(part.roles) for part in self.schemas)
+        applications = len(self.applications) + len(self.access_keys) + schemas_and_roles
+        projects = len(self.projects) + len(self.groups) + len(self.memberships)
+        return accounts + applications + projects + len(self.permissions)
+
+    @property
     def has_permissions(self) -> bool:
         """Whether the document has any section of the permission model."""
         parts = (self.projects, self.applications, self.schemas, self.groups, self.memberships, self.permissions)

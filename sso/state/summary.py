@@ -1,6 +1,6 @@
 """Counts what happened to each record of the document, and remembers the current location for error texts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -24,6 +24,7 @@ class ApplySummary:
 
     location: str = "the document"
     warnings: list[str] = field(default_factory=list)
+    on_record: Callable[[int], None] = lambda _: None  # called with the number of records so far
     _outcomes: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
@@ -35,6 +36,7 @@ class ApplySummary:
     def record(self, location: str, outcome: str) -> None:
         if _RANK[outcome] >= _RANK[self._outcomes.get(location, UNCHANGED)]:
             self._outcomes[location] = outcome
+            self.on_record(len(self._outcomes))
 
     def record_change(self, location: str, *, changed: bool) -> None:
         self.record(location, CHANGED if changed else UNCHANGED)

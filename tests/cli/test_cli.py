@@ -14,6 +14,7 @@ import argon2
 import click
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 import sso.cli
 from sso.core.encryption import Keyring, MasterKey
@@ -47,11 +48,12 @@ class Program:
         self.folder = folder
         self.dsn = dsn
         self.settings = QUICK | SINGLE_NODE | {"SSO_DATA_DIR": str(folder / "data"), "SSO_DATABASE_URL": dsn}
+        (folder / "data").mkdir(mode=0o700)
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **settings: str) -> Result:
         raw = io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True) for _ in range(2))
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, capture_logs():  # the program shows errors only
             for name in [name for name in os.environ if name.startswith("SSO_")]:
                 patch.delenv(name)
             for name, value in (self.settings | settings).items():
@@ -509,7 +511,8 @@ def test_serve_refuses_a_key_file_that_others_can_read(run: Program) -> None:
     path = run.folder / "data" / "secret.key"
     run.ok("key", "list")
     path.chmod(0o644)
-    assert run.process("serve", SSO_BIND="127.0.0.1:0").failed_with(str(path), "mode 644", "chmod 600")
+    result = run.process("serve", SSO_BIND="127.0.0.1:0", SSO_LOG_LEVEL="error")
+    assert result.failed_with(str(path), "mode 644", "chmod 600")
 
 
 def test_deprecated_name_of_http_server_is_logged(run: Program) -> None:

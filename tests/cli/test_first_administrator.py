@@ -1,6 +1,13 @@
 """`sso user add --admin` creates the first administrator."""
 
+import os
+import sys
+
 from tests.cli.conftest import Sso
+from tests.kit.terminal import run_on_terminal
+
+PASSWORD = "Password (empty: generate one): "
+REPEAT = "Repeat the password: "
 
 
 def test_user_add_admin_assigns_the_role_root(sso: Sso) -> None:
@@ -21,3 +28,22 @@ def test_user_add_admin_creates_no_user_if_the_role_cannot_be_assigned(sso: Sso)
     assert sso("user", "show", "eve@example.com").failure == "there is no user eve@example.com"
     assert sso("audit", "--json").out == audited
     assert sso("role", "change", "root", "--app", "1", "--user-limit", "0").code == 0
+
+
+def test_user_add_asks_for_the_password_on_a_terminal(environment: dict[str, str]) -> None:
+    def add(login: str, *answers: tuple[str, str]) -> tuple[int, list[str]]:
+        command = [sys.executable, "-m", "sso", "user", "add", login]
+        variables = {"PATH": os.environ["PATH"], "TERM": "dumb", **environment}
+        code, output = run_on_terminal(command, variables, answers=answers)
+        return code, output.splitlines()
+
+    code, lines = add("generated@example.com", (PASSWORD, ""))
+    assert (code, lines[0]) == (0, PASSWORD)
+    assert [line.split()[0] for line in lines[1:]] == ["password", "user_id"]
+    code, lines = add("typed@example.com", (PASSWORD, "a horse"), (REPEAT, "a horse"))
+    assert (code, lines[:2]) == (0, [PASSWORD, REPEAT])
+    assert [line.split()[0] for line in lines[2:]] == ["user_id"]
+    assert add("different@example.com", (PASSWORD, "a horse"), (REPEAT, "a house")) == (
+        1,
+        [PASSWORD, REPEAT, "sso: the two passwords differ"],
+    )

@@ -108,7 +108,7 @@ def test_perm_explain_prints_sources_or_reasons(applied: Sso) -> None:
         "    granted by the project red_dawn to the group Testers, as an added user",
     ]
     missing = applied("perm", "explain", "bob@example.com", "red_dawn/project.can_remove_project").lines
-    assert missing[0] == "bob@example.com does not have red_dawn/project.can_remove_project:"
+    assert missing[0] == "bob@example.com does not have red_dawn/project.can_remove_project at application 1:"
     assert "  role admin has it, but is not assigned in the project" in missing
     explanation = orjson.loads("\n".join(applied("perm", "explain", "5002", "can_create_app", "--json").lines))
     assert (explanation["rule"], explanation["held"]) == ("can_create_app", False)

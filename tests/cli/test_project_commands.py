@@ -31,6 +31,7 @@ def members(sso: Sso, project: str) -> list[str]:
 
 def test_project_list_and_show(applied: Sso) -> None:
     assert applied("project", "list").lines[-1] == "red_dawn\tRed Dawn\tapplications 1, groups 1, members 2"
+    assert shown(applied, "Red Dawn") == shown(applied, "red-dawn") == shown(applied, "rd")
     record = shown(applied, "RD")
     assert (record["title"], record["allow"], record["disallow"]) == ("Red Dawn", [TESTERS], [])
     assert applied("project", "show", "none").failure == "there is no project none; `sso project list` shows them"

@@ -112,6 +112,9 @@ def test_failed_role_commands_change_nothing(
 def test_role_commands_refuse_wrong_usage(applied: Sso) -> None:
     assert applied("role", "change", "moderator", *APP).code == 2
     assert applied("role", "add", "x").code == 2
+    for wrong in ("Tanks", "0", "-1", "²", "99999999999"):
+        result = applied("role", "list", "--app", wrong)
+        assert (result.code, "expected the id of an application, such as 10" in result.err) == (2, True)
     assert applied("role", "assign", ANN, "root", "--expired", "soon").code == 2
     assert applied("role", "add", "x", *APP, "--rule", "\udcff").code == 2
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import sso
 from tests.deploy.proxies import DEPLOY, adapted, free_port, installed
+from tests.kit.game import BASE, Game
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 
@@ -41,6 +43,7 @@ def prometheus(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("prometheus")
     metrics = f"127.0.0.1:{free_port()}"
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_METRICS_BIND": metrics}
+    settings["SSO_SLOW_STATEMENT_MS"] = "1"
     with running(folder, **settings) as server, StartedPrometheus(folder, server, metrics) as prometheus:
         yield prometheus
 
@@ -89,6 +92,33 @@ def test_prometheus_scrapes_the_service(prometheus: Prometheus) -> None:
     assert prometheus.value('up{job="sso"}')[0]["value"][1] == "1"
 
 
+def test_prometheus_has_the_gauges_of_the_service(prometheus: Prometheus) -> None:
+    assert until(lambda: value_of(prometheus, 'sum(sso_database_circuit_open{job="sso"})') == 0)
+    assert value_of(prometheus, 'sum(sso_sockets{job="sso"})') == 0
+    with Game(prometheus.server) as game:
+        gsid = game.register().gsid
+        host, _, port = prometheus.server.base_url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), source_address=(game.address, 0)) as poll:
+            body = f'{{"gsid":"{gsid}"}}'
+            head = f"POST {BASE}/getGsidResult HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+            poll.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            assert until(lambda: value_of(prometheus, 'sum(sso_held_polls{job="sso"})') == 1, 20)
+
+
+def test_prometheus_counts_slow_statements_by_name(prometheus: Prometheus) -> None:
+    def counted() -> list[str]:
+        httpx.post(f"{prometheus.server.base_url}/proxy/api/login", json={"login": "nobody", "password": "x"})
+        samples = prometheus.value('sso_database_slow_statements_total{job="sso"} > 0')
+        return [sample["metric"]["statement"] for sample in samples]
+
+    assert until(lambda: [name for name in counted() if re.fullmatch(r"accounts\.\w+\.[A-Z_]+", name)], 30)
+
+
+def value_of(prometheus: Prometheus, expression: str) -> float | None:
+    samples = prometheus.value(expression)
+    return float(samples[0]["value"][1]) if samples else None
+
+
 def test_prometheus_loads_every_alert_rule(prometheus: Prometheus) -> None:
     until(lambda: all(rule["lastEvaluation"] > "0002" for rule in rules(prometheus)))
     assert {rule["name"] for rule in rules(prometheus)} == set(
@@ -108,10 +138,64 @@ def test_prometheus_evaluates_every_expression_of_the_dashboard(prometheus: Prom
 
 def test_metrics_and_routes_of_rules_and_dashboard_exist() -> None:
     text = "\n".join([*EXPRESSIONS, (DEPLOY / "prometheus" / "alerts.yml").read_text()])
-    assert set(re.findall(r"\bsso_\w+", text)) <= {"sso_request_seconds_count", "sso_request_seconds_bucket"}
+    used = set(re.findall(r"\bsso_\w+", text))
+    assert used == {
+        "sso_request_seconds_count",
+        "sso_request_seconds_bucket",
+        "sso_held_polls",
+        "sso_sockets",
+        "sso_database_circuit_open",
+        "sso_database_slow_statements_total",
+    }
     source = "".join(path.read_text() for path in SOURCE.rglob("*.py"))
     for route in {route for routes in re.findall(r'route=~?"([^"]+)"', text) for route in routes.split("|")}:
         assert not route.startswith("/") or f'"{route}"' in source, f"there is no route {route}"
+
+
+ALERTS = {
+    "SsoDatabaseDown": ('sso_database_circuit_open{job="sso", instance="a"}', "0x4 1x10", {"instance": "a"}),
+    "SsoSlowStatements": (
+        'sso_database_slow_statements_total{job="sso", statement="oauth.token_statements.ROTATE"}',
+        "0+30x30",
+        {"statement": "oauth.token_statements.ROTATE"},
+    ),
+}
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_alert_fires_only_for_values_that_last(tmp_path: Path, alert: str) -> None:
+    """Evaluates the rule for invented values, one per minute. promtool reads JSON, as all JSON is YAML."""
+    series, values, labels = ALERTS[alert]
+    rule_file = (DEPLOY / "prometheus" / "alerts.yml").read_text()
+    severity, description = re.findall(
+        rf'alert: {alert}\n.*?severity: (\w+).*?description: "(.*?)"\n', rule_file, re.DOTALL
+    )[0]
+    firing = [{"exp_labels": {**labels, "severity": severity}, "exp_annotations": {"description": description}}]
+    silent: list[dict[str, Any]] = [{"eval_time": time, "alertname": alert, "exp_alerts": []} for time in ("0m", "4m")]
+    case = {
+        "rule_files": [str(tmp_path / "alerts.yml")],
+        "evaluation_interval": "15s",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": series, "values": values}],
+                "alert_rule_test": [*silent, {"eval_time": "12m", "alertname": alert, "exp_alerts": firing}],
+            }
+        ],
+    }
+    # The summary contains the value, which depends on how promtool extrapolates rates.
+    (tmp_path / "alerts.yml").write_text(re.sub(r" +summary: .*\n", "", rule_file))
+    (tmp_path / "case.yml").write_text(json.dumps(case))
+    for command in (["check", "rules", "alerts.yml"], ["test", "rules", "case.yml"]):
+        done = subprocess.run(
+            [str(installed("promtool")), *command],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_alert_fires_while_the_service_does_not_answer(prometheus: Prometheus) -> None:

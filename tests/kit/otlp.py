@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from typing import Any
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.kit.smtp import Certificate
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,11 @@ class Collector:
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     status: int = 200  # of its responses
+    scheme: str = "http"
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://localhost:{self.port}"
 
     def requests(self) -> list[ReceivedSpan]:
         """The spans of requests."""
@@ -90,8 +94,8 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def running_collector(port: int = 0, status: int = 200) -> Iterator[Collector]:
-    collector = Collector(status=status)
+def running_collector(status: int = 200, certificate: Certificate | None = None) -> Iterator[Collector]:
+    collector = Collector(status=status, scheme="https" if certificate else "http")
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -113,7 +117,11 @@ def running_collector(port: int = 0, status: int = 200) -> Iterator[Collector]:
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
-    with Server(("127.0.0.1", port), Handler) as server:
+    with Server(("127.0.0.1", 0), Handler) as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate.chain_file)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         collector.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from sso.otel.export import ExportOptions, open_export
 from tests.kit.browser import Browser, new_user
 from tests.kit.builders import PASSWORD
+from tests.kit.conditions import until_true
 from tests.kit.game import Game
 from tests.kit.oauth import new_browser, new_site
 from tests.kit.otlp import Collector, ReceivedSpan, running_collector
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, clean_environment, running, until
+from tests.kit.smtp import make_certificate
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
@@ -214,6 +218,19 @@ def test_spans_are_flushed_when_a_worker_drains(
         assert collector.values("http.server.request.duration")
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_certificate_of_the_collector_is_verified_with_the_ca_file(tmp_path: Path, trusted: bool) -> None:
+    certificate = make_certificate(tmp_path / "ca")
+    other = make_certificate(tmp_path / "other")
+    with running_collector(certificate=certificate) as collector, capture_logs() as logs:
+        ca_file = (certificate if trusted else other).ca_file
+        async with open_export(ExportOptions(collector.endpoint, interval_s=0.1, ca_file=ca_file)) as export:
+            export.telemetry.start_request("GET", "/healthz", "0123456789abcdef").answered(200)
+            await until_true(lambda: bool(collector.requests() or logs))
+    assert bool(collector.requests()) == trusted
+    assert [entry["reason"] for entry in logs] == ([] if trusted else ["SSLError"])
+
+
 def test_missing_packages_are_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "opentelemetry").mkdir()
     (tmp_path / "opentelemetry" / "__init__.py").touch()  # hides the installed packages
@@ -228,6 +245,6 @@ def test_missing_packages_are_reported_in_one_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.endswith("is not installed; run: pip install 'sso[otel]'")
+    assert line.endswith("-py3-none-any.whl[otel]'")
     assert "SSO_OTLP_ENDPOINT: the package opentelemetry." in line
     assert not (tmp_path / "data").exists()

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from sso.otel import export
-from sso.otel.export import EXPORT_S, FLUSH_S, open_export
+from sso.otel.export import EXPORT_S, FLUSH_S, ExportOptions, open_export
 from sso.otel.spans import OtelTelemetry
 from tests.kit.otlp import hanging_collector, refusing_collector, running_collector
 from tests.kit.postgres import Postgres
@@ -90,7 +90,7 @@ async def test_spans_for_a_collector_that_hangs_take_limited_memory(monkeypatch:
     tracemalloc.start()
     try:
         with hanging_collector() as endpoint:
-            async with open_export(endpoint, {}, 100, 3600) as opened:
+            async with open_export(ExportOptions(endpoint, interval_s=3600)) as opened:
                 empty = tracemalloc.get_traced_memory()[0]
                 full = record_requests(opened.telemetry, 2 * QUEUED)
                 later = record_requests(opened.telemetry, 2 * QUEUED)

@@ -233,11 +233,12 @@ async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -
 
 async def test_progress_is_reported_for_many_users(services: Services) -> None:
     users = [{"login": f"u{number}@example.com", "password": f"password {number}"} for number in range(30)]
-    progress: list[tuple[int, int]] = []
+    progress: list[tuple[str, int, int]] = []
     applier = Applier(services.database, services.hasher, services.keyring)
-    counts = await applier.apply(parse({"users": users}), lambda done, total: progress.append((done, total)))
+    counts = await applier.apply(parse({"users": users}), lambda *report: progress.append(report))
     assert counts.created == 30
-    assert progress == [(number, 30) for number in range(1, 31)]
+    hashed = [("hashing passwords", number, 30) for number in range(1, 31)]
+    assert progress == hashed + [("storing records", number, 30) for number in range(1, 31)]
     assert await password_is(services, "u17@example.com", "password 17")
 
 

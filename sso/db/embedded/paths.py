@@ -21,6 +21,19 @@ SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, less the final NUL
 
 
+def has_database(data_dir: Path) -> bool:
+    """Whether a data directory has a database, even one whose upgrade or restore was interrupted."""
+    home, pointer = data_dir / "postgres", data_dir / "postgres.location"
+    try:
+        if pointer.exists():
+            home = Path(pointer.read_text().strip())
+            if not home.is_dir():
+                return True  # postgres_directory() reports it
+        return any((home / name).exists() for name in ("data", "data.upgraded", "data.restored"))
+    except PermissionError:
+        return True  # join() reports it
+
+
 def postgres_directory(data_dir: Path) -> Path:
     """Returns the directory of PostgreSQL for a data directory; creates both if they do not exist."""
     data_dir = data_dir.resolve()

@@ -10,7 +10,7 @@ from sso.db.tables import metadata
 FIRST_RECORDED = "0019"  # creates the table schema_compatibility
 
 
-def record_oldest_program(ctx: Any, step: Any, heads: Any, run_args: Any) -> None:
+def record_oldest_program(ctx: Any, step: Any) -> None:
     """Records which programs can use the schema after this migration: by default none but its own."""
     revision = step.up_revision.revision
     if revision >= FIRST_RECORDED:
@@ -19,11 +19,17 @@ def record_oldest_program(ctx: Any, step: Any, heads: Any, run_args: Any) -> Non
         ctx.connection.execute(sa.text("INSERT INTO schema_compatibility VALUES (:oldest)"), {"oldest": oldest})
 
 
+def after_migration(ctx: Any, step: Any, heads: Any, run_args: Any) -> None:
+    record_oldest_program(ctx, step)
+    if report := context.config.attributes.get("on_version"):
+        report(step.up_revision.revision)
+
+
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
     transaction_per_migration=True,
-    on_version_apply=record_oldest_program,
+    on_version_apply=after_migration,
 )
 with context.begin_transaction():
     context.run_migrations()

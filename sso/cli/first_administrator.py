@@ -1,0 +1,39 @@
+"""How to create the first administrator of a service that has no users."""
+
+import shlex
+import sys
+from pathlib import Path
+
+from sso.config import Settings, named_config_file
+from sso.db.standalone import fetch_value
+
+
+def has_users(dsn: str) -> bool:
+    exist: bool = fetch_value(dsn, "SELECT EXISTS (SELECT FROM users)")
+    return exist
+
+
+def creation_command(settings: Settings, config_file: Path | None) -> str:
+    """Returns a command for another terminal: with the data directory, and with the paths of all files.
+
+    Settings with secrets, such as SSO_DATABASE_URL, are not part of it.
+    """
+    variables = {"SSO_DATA_DIR": str(settings.data_dir.resolve())} | (
+        {"SSO_USER": settings.user} if settings.user else {}
+    )
+    file = config_file or named_config_file()
+    options = ["--config", str(file.resolve())] if file else []
+    words = [*_program(), *options, "user", "add", "admin@example.com", "--admin"]
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(words)])
+
+
+def how_to_create(settings: Settings, command: str) -> str:
+    terminal = "in a second terminal with the same SSO_* settings" if settings.database_url else "in a second terminal"
+    return f"There are no users yet. Create the first administrator, {terminal}:\n    {command}"
+
+
+def _program() -> list[str]:
+    """Returns the absolute path of this program: the other terminal may have another PATH."""
+    if Path(sys.argv[0]).name == "__main__.py":
+        return [sys.executable, "-m", "sso"]
+    return [str(Path.cwd() / sys.argv[0])]

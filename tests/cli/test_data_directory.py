@@ -1,0 +1,143 @@
+"""The data directory: only some commands create it, and they say so."""
+
+import gc
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+import sso.cli
+from tests.cli.test_cli import COMMANDS
+from tests.faults import open_folder
+from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
+
+CREATE = {("serve",), ("apply",), ("migrate",), ("restore",), ("user", "add")}
+OTHERS = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group) and path not in CREATE]
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def run(*arguments: str, **settings: str) -> Result:
+    """Runs the program in this process, which saves the second that a new process needs for imports."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("SSO_")]:
+            patch.delenv(name)
+        for name, value in (QUICK | SINGLE_NODE | settings).items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["sso", *arguments])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is configured for the whole process
+        try:
+            with pytest.raises(SystemExit) as ended:
+                sso.cli.main()
+        finally:
+            gc.enable()
+    return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def arguments_of(command: tuple[str, ...]) -> list[str]:
+    """Returns values for the arguments and options that the command requires."""
+    arguments = []
+    for parameter in COMMANDS[command].params:
+        if isinstance(parameter, click.Argument) and parameter.required:
+            arguments.append("10")
+        elif "--yes" in parameter.opts:
+            arguments.append("--yes")
+        elif parameter.required:
+            arguments += [parameter.opts[0], "10"]
+    return arguments
+
+
+@pytest.mark.parametrize("command", OTHERS, ids=" ".join)
+def test_command_does_not_create_a_data_directory(command: tuple[str, ...], tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "data"
+    run(*command, *arguments_of(command), SSO_DATA_DIR=str(missing))
+    assert not missing.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "app list",
+        "audit",
+        "backup file --no-keys",
+        "client add shop --host shop.example.com",
+        "client list",
+        "doctor",
+        "export",
+        "key list",
+        "key reseal",
+        "key rotate",
+        "perm list ann@example.com",
+        "project list",
+        "upgrade-db",
+        "user list",
+        "user set-password ann@example.com",
+        "why 10",
+    ],
+)
+def test_missing_data_directory_is_reported_with_its_setting(command: str, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    assert run(*command.split(), SSO_DATA_DIR=str(missing)) == (
+        1,
+        "",
+        f"sso: there is no data directory at {missing}: set SSO_DATA_DIR to the data directory of the service, "
+        "or create a new one with `sso serve`\n",
+    )
+
+
+def test_data_directory_without_a_database_is_reported_and_stays_empty(tmp_path: Path) -> None:
+    result = run("user", "list", SSO_DATA_DIR=str(tmp_path))
+    assert result.code == 1
+    assert result.err.startswith(f"sso: there is no database in the data directory {tmp_path}: set SSO_DATA_DIR")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("key", "list"), ("client", "add", "shop", "--host", "shop.example.com")])
+def test_master_key_is_not_created_in_a_missing_data_directory(
+    command: tuple[str, ...], dsn: str, tmp_path: Path
+) -> None:
+    missing = tmp_path / "missing"
+    result = run(*command, SSO_DATABASE_URL=dsn, SSO_DATA_DIR=str(missing))
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"sso: there is no data directory at {missing}: ")
+    assert run("user", "list", SSO_DATABASE_URL=dsn, SSO_DATA_DIR=str(missing)) == (0, "", "")
+    assert not missing.exists()
+
+
+def test_user_add_says_that_it_creates_the_data_directory_for_the_master_key(dsn: str, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(missing)}
+    assert run("user", "add", "ann@example.com", **settings).err == f"creating a data directory at {missing}\n"
+    assert run("user", "add", "bob@example.com", **settings).err == ""
+    assert (missing / "secret.key").exists()
+
+
+def test_migrate_creates_a_data_directory_that_doctor_names() -> None:
+    with open_folder() as folder:
+
+        def program(*arguments: str) -> Result:
+            environment = clean_environment(**QUICK, SSO_BIND="127.0.0.1:0")
+            command = [sys.executable, "-m", "sso", *arguments]
+            done = subprocess.run(
+                command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+            )
+            return Result(done.returncode, done.stdout, done.stderr)
+
+        data = folder.resolve() / "var"  # the default
+        created = program("migrate")
+        assert (created.code, created.err) == (0, f"creating a data directory at {data}\n")
+        assert program("migrate").err == ""
+        assert f"data directory: {data}\n" in program("doctor").out
