@@ -13,18 +13,19 @@ import trio
 from sso.bus.check import measure_message
 from sso.bus.transport import BusUnavailable
 from sso.config import ConfigError, Settings
+from sso.core.database_url import database_hosts
 from sso.core.encryption import EncryptionError
 from sso.core.net import contains
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
-from sso.db.standalone import fetch_value
+from sso.db.standalone import fetch_value, host_states
 from sso.keys.master_key import open_keyring
 from sso.keys.shared_settings import require_shared_settings
+from sso.nodes.node_list import MAX_CLOCK_OFFSET_S, read_nodes
+from sso.nodes.problems import node_problems
 from sso.services import open_services
 from sso.web.client_address import peer_address
 from sso.web.forwarding_monitor import ADVICE
-
-MAX_CLOCK_DRIFT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
         yield _bus(settings, dsn)
     if settings.database_url is None and database[0].good:
         yield _wal_archive(settings, dsn)
+    if usable:
+        yield from _nodes(dsn)
     yield from _files(settings)
     yield _account()
     yield from _addresses(settings)
@@ -70,7 +73,8 @@ def _database(dsn: str) -> Iterator[Finding]:
         return
     took = (time.perf_counter() - started) * 1000
     yield Finding("database", True, f"PostgreSQL {version}, connected in {took:.0f} ms")
-    read_only = fetch_value(dsn, "SHOW default_transaction_read_only") == "on"
+    yield from _database_hosts(dsn)
+    read_only = fetch_value(dsn, "SHOW transaction_read_only") == "on"
     yield Finding(
         "writes", not read_only, "refused" if read_only else "accepted", "connect to the primary, not to a standby"
     )
@@ -88,9 +92,10 @@ def _database(dsn: str) -> Iterator[Finding]:
     drift = time.time() - float(fetch_value(dsn, "SELECT extract(epoch FROM clock_timestamp())"))
     yield Finding(
         "clock",
-        abs(drift) < MAX_CLOCK_DRIFT_S,
+        abs(drift) < MAX_CLOCK_OFFSET_S,
         f"{abs(drift):.1f} s from the database's",
         "run a time service (chrony, systemd-timesyncd) on both machines",
+        warning=True,
     )
 
 
@@ -104,6 +109,15 @@ def _shared_settings(settings: Settings) -> Iterator[Finding]:
     else:
         detail = "SSO_SINGLE_NODE is set: only one node may use this database"
         yield Finding("shared settings", True, detail if settings.single_node else "set")
+
+
+def _database_hosts(dsn: str) -> Iterator[Finding]:
+    """Checks each of several hosts: a standby that is missing shows only when the primary dies."""
+    if len(database_hosts(dsn)) > 1:
+        states = host_states(dsn)
+        good = sorted(states.values()) == ["primary", *["standby"] * (len(states) - 1)]
+        detail = "; ".join(f"{host}: {state}" for host, state in states.items())
+        yield Finding("database hosts", good, detail, "one must be the primary, all others standbys", warning=True)
 
 
 def _bus(settings: Settings, dsn: str) -> Finding:
@@ -162,6 +176,14 @@ async def _signer(settings: Settings, dsn: str) -> str:
         except (EncryptionError, DatabaseError) as error:
             failure = error
     raise failure  # outside the nursery, which would wrap it in an ExceptionGroup
+
+
+def _nodes(dsn: str) -> Iterator[Finding]:
+    nodes = read_nodes(dsn)
+    names = [node.name for node in nodes if not node.is_silent]
+    yield Finding("nodes", True, f"{len(names)} running: {', '.join(names)}" if names else "none is running")
+    for problem in node_problems(nodes):
+        yield Finding(problem.name, False, problem.detail, problem.advice, warning=problem.warning)
 
 
 def _files(settings: Settings) -> Iterator[Finding]:

@@ -101,6 +101,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         verifications,
         settings.base_url,
         settings.data_dir / "keys",
+        settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
     )
     applications = permissions.login_rules

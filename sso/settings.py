@@ -117,6 +117,13 @@ class Settings:
     )
 
     # Processes
+    node_name: str | None = setting(
+        None,
+        values.matching(r"[A-Za-z0-9._:-]{1,64}", "must have 1-64 characters of A-Z, a-z, 0-9, . _ : and -"),
+        "Name of this node in `sso status`. It must differ from the names of other nodes with the same database.",
+        example="web1",
+        default_text="the host name and the port",
+    )
     workers: int = setting(1, integer(1, 256), "Number of worker processes.")
     user: str | None = setting(
         None, values.account, "Account to run under when the service is started by root.", example="nobody"

@@ -25,6 +25,7 @@ from sso.metrics import (
     prometheus_request_observer,
     prometheus_slow_statement_observer,
 )
+from sso.nodes.heartbeat import Heartbeat, WorkerLoad
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
@@ -53,7 +54,7 @@ async def run_worker(
             trio.open_nursery() as background,
         ):
             background.start_soon(_stop_on_signal, signals, health, stop, services)
-            await _start_background_tasks(services, background)
+            await _start_background_tasks(services, background, slot)
             metrics = await _start_metrics(services, background, export)
             await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
             await services.bus.wait_until_sent()
@@ -126,11 +127,14 @@ async def _serve(
     await serve(app, sockets, stop, ready, limits, headers, slot, hypercorn_only=hypercorn_only)
 
 
-async def _start_background_tasks(services: Services, background: trio.Nursery) -> None:
+async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:
     services.hasher.prepare()
     await _wait_for_database(services)
     background.start_soon(_open_connections, services)
     await background.start(keep_running, "clock", clock_sync.run, services.database)
+    await background.start(keep_running, "node heartbeat", _heartbeat(services).run)
+    if slot.is_first:
+        await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
@@ -140,6 +144,12 @@ async def _start_background_tasks(services: Services, background: trio.Nursery) 
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
     await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
+
+
+def _heartbeat(services: Services) -> Heartbeat:
+    game = services.game_login
+    load = WorkerLoad(lambda: len(game.held_polls), lambda: len(game.socket_registry))
+    return Heartbeat(services.database, services.keyring, services.settings, services.bus.worker, load)
 
 
 async def _open_connections(services: Services) -> None:

@@ -24,6 +24,7 @@ from tests.kit.oauth import new_browser, new_site
 from tests.kit.server import QUICK, Server, running
 
 EVERY_S = 15.0
+MIN_MINUTES = 1  # growth is computed from the rows of the second half
 PAUSE_S = 0.02  # between two requests of each load: about half of the capacity of one worker
 GAME = "/proxy/api/gameSession"
 
@@ -124,6 +125,8 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--minutes", type=float, default=10.0, help="duration")
     options = parser.parse_args()
+    if options.minutes < MIN_MINUTES:
+        parser.error(f"--minutes: must be at least {MIN_MINUTES}")
     progress("starting …")
     with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
         dsn = database.fresh()

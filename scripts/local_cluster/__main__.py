@@ -1,6 +1,7 @@
 """``scripts/cluster``: see ``--help``."""
 
 import argparse
+import sys
 
 from scripts.local_cluster import cluster
 from scripts.local_cluster.layout import NODES, Machine
@@ -37,6 +38,12 @@ def parser() -> argparse.ArgumentParser:
     load = commands.add_parser("load", help="log games in and check every acknowledged login afterwards")
     load.add_argument("--seconds", type=float, default=30, help="how long (default: 30)")
     load.add_argument("--rate", type=float, default=10, help="logins per second (default: 10)")
+    faults = commands.add_parser(
+        "faults", help="random faults under load; every acknowledged write is checked afterwards"
+    )
+    faults.add_argument("--minutes", type=float, default=5, help="how long (default: 5)")
+    faults.add_argument("--rate", type=float, default=5, help="logins per second (default: 5)")
+    faults.add_argument("--seed", type=int, help="repeats the faults of an earlier run")
     kill = commands.add_parser("kill", help="kill a machine's processes with SIGKILL")
     kill.add_argument("machine", type=machine, metavar="N")
     kill.add_argument("service", nargs="?", choices=("etcd", "nats", "patroni", "postgres", "sso"), help="default: all")
@@ -71,6 +78,10 @@ def main() -> None:
             from scripts.local_cluster import status
 
             status.show(watch=options.watch)
+        case "faults":
+            from scripts.local_cluster import faults
+
+            sys.exit(0 if faults.run(options.minutes, options.rate, options.seed) else 1)
         case "load":
             from scripts.local_cluster import load
 

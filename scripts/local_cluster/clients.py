@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import trio
 
-from scripts.local_cluster.layout import BASE_URL
 from scripts.local_cluster.ledger import Ledger
 
 PASSWORD = "a password to try"
@@ -32,10 +31,10 @@ def login(user: int) -> str:
 class Player:
     """A browser that is signed in."""
 
-    def __init__(self, user: int, ledger: Ledger) -> None:
+    def __init__(self, user: int, ledger: Ledger, base_url: str) -> None:
         self._user = user
         self._ledger = ledger
-        self._http = httpx.AsyncClient(base_url=BASE_URL, timeout=REQUEST_S, headers={"Origin": BASE_URL})
+        self._http = httpx.AsyncClient(base_url=base_url, timeout=REQUEST_S, headers={"Origin": base_url})
 
     async def sign_in(self) -> None:
         page = await self._http.get("/login")
@@ -44,6 +43,14 @@ class Player:
         body = {"csrf": csrf[1], "login": login(self._user), "password": PASSWORD}
         answer = await self._http.post("/login", data=body)
         assert answer.status_code == 303, answer.text
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def redirect(self, path: str) -> str:
+        """Returns the address to which the browser is sent."""
+        response = await self._request("GET", path, follow=False)
+        return str(response.headers.get("Location", ""))
 
     async def confirm(self, gsid: str) -> bool:
         """Returns whether the session was confirmed, by this attempt or by an earlier one without an answer."""
@@ -59,15 +66,18 @@ class Player:
             if answer is not None and answer.status_code in (200, 303):
                 return True
 
-    async def _request(self, method: str, path: str, fields: Any = None, repeat: bool = True) -> Any:
-        options = {"data": fields, "follow_redirects": method == "GET"}
+    async def _request(
+        self, method: str, path: str, fields: Any = None, repeat: bool = True, follow: bool = True
+    ) -> Any:
+        options = {"data": fields, "follow_redirects": follow and method == "GET"}
         return await request(self._http, self._ledger, method, path, repeat=repeat, **options)
 
 
 class Game:
-    def __init__(self, http: httpx.AsyncClient, ledger: Ledger) -> None:
+    def __init__(self, http: httpx.AsyncClient, ledger: Ledger, check_after_s: float) -> None:
         self._http = http
         self._ledger = ledger
+        self._check_after_s = check_after_s
 
     async def log_in(self, user: int, player: Player) -> None:
         """A whole login. It is lost if the player has confirmed it and the game never gets it."""
@@ -91,6 +101,9 @@ class Game:
         if result["status"] == "OK":
             wake_up_s = trio.current_time() - confirmed_at[0] if confirmed_at else 0.0
             self._ledger.record_delivery(user, result["token"], max(0.0, wake_up_s))
+            await trio.sleep(self._check_after_s)
+            if not await self.accepts(result["token"]):
+                self._ledger.wrong.append(f"{gsid}: the session token is refused")
         elif confirmed_at:
             self._ledger.lost.append(f"{gsid}: {result}")
 
@@ -106,6 +119,11 @@ class Game:
         body: dict[str, Any] = response.json()
         return body
 
+    async def user_id(self, user: int) -> str:
+        body = {"login": login(user), "password": PASSWORD, "nojwt": "1"}
+        response = await request(self._http, self._ledger, "POST", "/proxy/api/login", json=body)
+        return str(response.json()["user_id"])
+
     async def accepts(self, token: str) -> bool:
         """Returns whether the service accepts a session token."""
         answer = await request(
@@ -114,9 +132,9 @@ class Game:
         return bool(answer.status_code == 200)
 
 
-def game_http() -> httpx.AsyncClient:
+def game_http(base_url: str) -> httpx.AsyncClient:
     limits = httpx.Limits(max_connections=2000, max_keepalive_connections=50)
-    return httpx.AsyncClient(base_url=BASE_URL, timeout=POLL_S, limits=limits)
+    return httpx.AsyncClient(base_url=base_url, timeout=POLL_S, limits=limits)
 
 
 async def request(
@@ -129,7 +147,7 @@ async def request(
             if response.status_code not in UNAVAILABLE:
                 return response
             ledger.failures[str(response.status_code)] += 1
-        except httpx.TransportError as error:
+        except (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError) as error:
             ledger.failures[type(error).__name__] += 1
         if not repeat:
             return None

@@ -104,6 +104,19 @@ def primary() -> Machine | None:
     return next((node for node in NODES if _answers(node, 8008, "/primary")), None)
 
 
+def is_healthy() -> bool:
+    """Returns whether everything runs, all standbys are synchronous, and all nodes reach the database."""
+    return (
+        all(processes.is_running(node, service) for node in NODES for service in services.STARTERS)
+        and _synchronous_standbys() == len(NODES) - 1
+        and all(_answers(node, 8000, "/readyz?database=1") for node in NODES)
+    )
+
+
+def wait_until_healthy() -> None:
+    _wait("a healthy cluster", is_healthy)
+
+
 def in_network(*program: str) -> str:
     """Returns the output of a program that runs where the clients are."""
     done = subprocess.run(processes.command(PROXY, *program), capture_output=True, text=True, check=False)

@@ -12,7 +12,12 @@ class Ledger:
     confirmed: int = 0
     delivered: int = 0
     lost: list[str] = field(default_factory=list)
-    refused_tokens: int = 0
+    tokens_issued: int = 0  # to web sites
+    refresh_tokens: list[str] = field(default_factory=list)  # that must be accepted afterwards
+    revoked: list[str] = field(default_factory=list)  # that must not
+    roles: dict[str, set[str]] = field(default_factory=dict)  # by user id, as last acknowledged
+    refused_by_limit: int = 0
+    wrong: list[str] = field(default_factory=list)  # differences that were found afterwards
     failures: Counter[str] = field(default_factory=Counter)  # of single requests, which were then repeated
     tokens: dict[int, list[str]] = field(default_factory=dict)  # by user
     wake_ups: list[float] = field(default_factory=list)  # seconds from the confirmation to the game's answer
@@ -30,17 +35,20 @@ class Ledger:
 
     @property
     def is_clean(self) -> bool:
-        return not self.lost and not self.refused_tokens
+        return not self.lost and not self.wrong
 
     def report(self) -> str:
         ordered = sorted(self.wake_ups) or [0.0]
         p50, p99 = (1000 * ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99))
         lines = [
             f"logins     {self.started} started, {self.confirmed} confirmed, {self.delivered} delivered",
-            f"lost       {len(self.lost)} logins, {self.refused_tokens} tokens refused afterwards",
+            f"sites      {self.tokens_issued} tokens issued, {len(self.revoked)} revoked",
+            f"roles      of {len(self.roles)} users saved, {self.refused_by_limit} saves refused by the limit",
+            f"lost       {len(self.lost)} while it ran, {len(self.wrong)} differences afterwards",
             f"answer     p50 {p50:.0f} ms, p99 {p99:.0f} ms after the confirmation",
             f"gap        {self.longest_gap_s:.1f} s at most without a delivery",
             f"repeated   {dict(self.failures) or 'no request'}",
             *self.lost[:5],
+            *self.wrong[:5],
         ]
         return "\n".join(lines)

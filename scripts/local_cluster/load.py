@@ -1,63 +1,160 @@
-"""Logs games in through the proxy and checks afterwards that every acknowledged login is known to the service."""
+"""Uses the service through the proxy, and checks afterwards that it knows everything that it acknowledged.
+
+Games log in, web sites redeem codes, refresh and revoke tokens, an administrator changes roles.
+"""
 
 import argparse
 import itertools
 import json
 import subprocess
 import sys
-from functools import partial
+from dataclasses import dataclass
+from typing import Any
 
+import httpx
 import trio
 
-from scripts.local_cluster import cluster, processes
+from scripts.local_cluster import administrator, cluster, processes, site
+from scripts.local_cluster.administrator import LIMIT, LIMITED, Administrator
 from scripts.local_cluster.clients import PASSWORD, Game, Player, game_http, login
-from scripts.local_cluster.layout import FOLDER, PROXY
+from scripts.local_cluster.layout import BASE_URL, FOLDER, PROXY
 from scripts.local_cluster.ledger import Ledger
+from scripts.local_cluster.site import Site
 
 USERS = 20
-TOKENS_CHECKED = 80  # of each user; the service keeps 100
+TOKENS_CHECKED = 15  # at the end, of each user. The service keeps 100, and each check creates two.
 GIVE_UP_S = 90.0  # after the last login has begun
+SITE_VISITS_S = 1.0  # between two
+ROLE_SAVES_S = 1.0
 
 
 def run(seconds: float, rate: float) -> None:
     """Creates the users, then runs this module where the clients are. Exits with 1 if something was lost."""
-    users = {"users": [{"login": login(user), "password": PASSWORD} for user in range(USERS)]}
-    document = FOLDER / "load.json"
-    document.write_text(json.dumps(users))
-    cluster.run_sso("apply", str(document))
+    prepare()
+    sys.exit(subprocess.run(command(seconds, rate), check=False).returncode)
+
+
+def prepare() -> None:
+    file = FOLDER / "load.json"
+    file.write_text(json.dumps(document()))
+    cluster.run_sso("apply", str(file))
+    cluster.run_sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
+
+
+def document() -> dict[str, Any]:
+    """Returns the state document with the users and the site."""
+    users = [{"login": login(user), "password": PASSWORD} for user in range(USERS)]
+    users.append({"login": administrator.LOGIN, "password": PASSWORD})
+    application = {"application_id": administrator.APPLICATION, "name": "Tanks"}
+    return {"users": users, "clients": [site.CLIENT], "applications": [application]}
+
+
+def command(seconds: float, rate: float) -> list[str]:
     program = (sys.executable, "-m", "scripts.local_cluster.load", str(seconds), str(rate))
-    sys.exit(subprocess.run(processes.command(PROXY, *program), check=False).returncode)
+    return processes.command(PROXY, *program)
 
 
-async def generate(seconds: float, rate: float, ledger: Ledger) -> None:
-    players = [Player(user, ledger) for user in range(USERS)]
-    for number, player in enumerate(players):
-        show_progress(f"player {number + 1} of {USERS} signs in …")
-        await player.sign_in()
-    async with game_http() as http:
-        game = Game(http, ledger)
+@dataclass(frozen=True)
+class Plan:
+    seconds: float
+    rate: float  # logins per second
+    users: int = USERS
+    check_after_s: float = 45.0  # each login is checked after this time; later its user may have too many newer ones
+
+
+class Load:
+    def __init__(self, http: httpx.AsyncClient, browser_url: str, ledger: Ledger, plan: Plan) -> None:
+        self._ledger = ledger
+        self._plan = plan
+        self._game = Game(http, ledger, plan.check_after_s)
+        self._site = Site(http, ledger)
+        self._administrator = Administrator(http, ledger)
+        self._players = [Player(user, ledger, browser_url) for user in range(plan.users)]
+        self._user_ids: list[str] = []
+
+    async def prepare(self) -> None:
+        for number, player in enumerate(self._players):
+            show_progress(f"player {number + 1} of {self._plan.users} signs in …")
+            await player.sign_in()
+            self._user_ids.append(await self._game.user_id(number))
+        await self._administrator.create_roles()
+        for user_id in self._user_ids:
+            await self._administrator.save(user_id, [])
+
+    async def generate(self) -> None:
+        """Starts logins at a steady rate. Waits for them, but not forever."""
+        seconds, rate = self._plan.seconds, self._plan.rate
         with trio.move_on_after(seconds + GIVE_UP_S):
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._visit_sites, seconds)
+                nursery.start_soon(self._save_roles, seconds)
                 began = trio.current_time()
                 for number in itertools.count():
                     await trio.sleep_until(began + number / rate)
                     left = seconds - (trio.current_time() - began)
                     if left <= 0:
                         break
-                    user = number % USERS
-                    nursery.start_soon(game.log_in, user, players[user])
+                    user = number % self._plan.users
+                    nursery.start_soon(self._game.log_in, user, self._players[user])
                     if number % max(1, int(rate)) == 0:
-                        show_progress(f"{left:.0f} s left: {ledger.delivered} delivered, {len(ledger.lost)} lost")
-        open_logins = ledger.confirmed - ledger.delivered - len(ledger.lost)
-        ledger.lost += ["confirmed, but not delivered until the end"] * max(0, open_logins)
-        await check_tokens(game, ledger)
+                        show_progress(
+                            f"{left:.0f} s left: {self._ledger.delivered} logins, {len(self._ledger.lost)} lost"
+                        )
+        open_logins = self._ledger.confirmed - self._ledger.delivered - len(self._ledger.lost)
+        self._ledger.lost += ["confirmed, but not delivered until the end"] * max(0, open_logins)
+
+    async def check(self) -> None:
+        """Compares what the service knows with what it acknowledged."""
+        wrong = self._ledger.wrong
+        show_progress("checking tokens …")
+        for tokens in self._ledger.tokens.values():
+            wrong += [
+                "session token refused" for token in tokens[-TOKENS_CHECKED:] if not await self._game.accepts(token)
+            ]
+        wrong += [
+            "refresh token refused" for token in self._ledger.refresh_tokens if not await self._site.refreshes(token)
+        ]
+        wrong += ["revoked token accepted" for token in self._ledger.revoked if await self._site.refreshes(token)]
+        show_progress("checking roles …")
+        holders = 0
+        for user_id in self._user_ids:
+            roles = await self._administrator.roles(user_id)
+            holders += LIMITED in roles
+            if roles != self._ledger.roles.get(user_id, set()):
+                wrong.append(f"roles of {user_id}: {roles}, acknowledged {self._ledger.roles.get(user_id)}")
+        if holders > LIMIT:
+            wrong.append(f"{holders} users have the role {LIMITED}, whose limit is {LIMIT}")
+
+    async def _visit_sites(self, seconds: float) -> None:
+        end = trio.current_time() + seconds
+        for number in itertools.count():
+            if trio.current_time() > end:
+                return
+            await self._site.visit(self._players[number % self._plan.users], number)
+            await trio.sleep(SITE_VISITS_S)
+
+    async def _save_roles(self, seconds: float) -> None:
+        end = trio.current_time() + seconds
+        for user_id in itertools.cycle(self._user_ids):
+            if trio.current_time() > end:
+                return
+            await self._administrator.save_random_roles(user_id)
+            await trio.sleep(ROLE_SAVES_S)
+
+    async def close(self) -> None:
+        for player in self._players:
+            await player.close()
 
 
-async def check_tokens(game: Game, ledger: Ledger) -> None:
-    for user, tokens in ledger.tokens.items():
-        show_progress(f"checking the tokens of user {user} …")
-        for token in tokens[-TOKENS_CHECKED:]:
-            ledger.refused_tokens += not await game.accepts(token)
+async def run_load(plan: Plan, ledger: Ledger, game_url: str, browser_url: str) -> None:
+    async with game_http(game_url) as http:
+        load = Load(http, browser_url, ledger, plan)
+        try:
+            await load.prepare()
+            await load.generate()
+            await load.check()
+        finally:
+            await load.close()
 
 
 def show_progress(text: str) -> None:
@@ -72,7 +169,7 @@ def main() -> None:
     parser.add_argument("rate", type=float)
     options = parser.parse_args()
     ledger = Ledger()
-    trio.run(partial(generate, options.seconds, options.rate, ledger))
+    trio.run(run_load, Plan(options.seconds, options.rate), ledger, BASE_URL, BASE_URL)
     show_progress("")
     print(ledger.report())
     sys.exit(0 if ledger.is_clean else 1)

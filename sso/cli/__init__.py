@@ -4,13 +4,13 @@ The exit code is 0 on success, 1 after a failure (one line on standard error) an
 """
 
 import gc
-import importlib
 import sys
 from pathlib import Path
 
 import click
 
 from sso import __version__
+from sso.cli.groups import ImportedCommands
 from sso.core.errors import ApiError, OperatorError
 
 COMMANDS = {
@@ -32,28 +32,14 @@ COMMANDS = {
     "audit": "Show who changed what in the permission model.",
     "why": "Show why a request about a game session was refused.",
     "key": "Manage the signing keys and the master key.",
+    "status": "List the nodes of this database and their load.",
     "doctor": "Check the installation and recommend fixes.",
+    "config": "Print an example of a settings file.",
+    "completion": "Print a script for completion with the Tab key (bash, zsh, fish).",
 }
 
 
-class CommandGroup(click.Group):
-    """Imports the module of a command when it is used, so that `sso --help` does not import the web framework."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"sso.cli.{cmd_name.replace('-', '_')}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=ImportedCommands, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="sso")
 @click.option(
     "--config",
@@ -70,7 +56,7 @@ def program(ctx: click.Context, config_file: Path | None) -> None:
     http://127.0.0.1:8000 and stores all data, including an embedded PostgreSQL, in the directory "var".
 
     \b
-    First steps:
+    Example:
       sso serve
       sso user add ann@example.com --admin
       sso client add shop --host shop.example.com

@@ -6,9 +6,10 @@ from typing import Any
 import click
 
 from sso.cli.context import CommandFailure, command_line_actor, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_project
 from sso.cli.option_errors import option_errors
-from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
 from sso.core import keys as material
@@ -17,7 +18,6 @@ from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.keys.shared_settings import require_shared_settings
-from sso.perm.input.application import read_application_fields
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import list_access_keys
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
@@ -37,7 +37,7 @@ _LIST = Statement(
 )
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage applications: keys, service JWTs, e-mail secrets.
 
@@ -56,7 +56,12 @@ def command() -> None:
 @list_options
 @click.pass_context
 def list_applications(ctx: click.Context, project: str | None, form: Format | None) -> None:
-    """List the applications: id, name, project, and "removed" if that is so."""
+    """List the applications: id, name, project, and "removed" if that is so.
+
+    \b
+    Example:
+      sso app list --project red_dawn
+    """
 
     async def work(services: CommandServices) -> list[Row]:
         project_id = (await require_project(services.database, project))["id"] if project else None
@@ -71,10 +76,15 @@ def list_applications(ctx: click.Context, project: str | None, form: Format | No
 
 @command.command()
 @APP_ID
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, app_id: int, form: Format | None) -> None:
-    """Show an application with its public keys and its access keys (without their values)."""
+    """Show an application with its public keys and its access keys (without their values).
+
+    \b
+    Example:
+      sso app show 40
+    """
 
     async def work(services: CommandServices) -> dict[str, Any]:
         row = await require_application(services.database, app_id)
@@ -104,6 +114,8 @@ def add(ctx: click.Context, name: str, project: str | None, description: str) ->
     """
 
     async def work(services: CommandServices) -> Row:
+        from sso.perm.input.application import read_application_fields
+
         project_id = (await require_project(services.database, project))["id"] if project else None
         fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
         with application_name_conflicts():
@@ -124,6 +136,10 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
     This needs the application's private key in service_meta.private_key, and its public key in
     service_meta.public_key. Applications that keep their private key sign their own JWTs: header kid, claims typ
     "service_token", app_id, aud (the base URL), iat, exp.
+
+    \b
+    Example:
+      sso app service-jwt 40
     """
 
     async def work(services: CommandServices) -> str:
@@ -148,6 +164,10 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
     """Print the secret that an application sends as with_email to see e-mail addresses; create it if there is none.
 
     Logins without an application use the secret of the central application, 1.
+
+    \b
+    Example:
+      sso app email-secret 40
     """
 
     async def work(services: CommandServices) -> str | None:
@@ -164,6 +184,11 @@ def key() -> None:
     """Manage the public keys that verify service JWTs of an application.
 
     These keys are added to the one in service_meta.public_key and the file keys/APP_ID.pem in the data directory.
+
+    \b
+    Example:
+      sso app key add 40 tanks.pem
+      sso app key list 40
     """
 
 
@@ -172,7 +197,12 @@ def key() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_context
 def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
-    """Trust the public key in FILE (PEM; RSA, EC P-256 or Ed25519) and print its kid."""
+    """Trust the public key in FILE (PEM; RSA, EC P-256 or Ed25519) and print its kid.
+
+    \b
+    Example:
+      sso app key add 40 tanks.pem
+    """
     try:
         pem = file.read_text()
         material.load_public(pem)
@@ -198,7 +228,12 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
 @list_options
 @click.pass_context
 def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
-    """List the trusted keys: kid and algorithm."""
+    """List the trusted keys: kid and algorithm.
+
+    \b
+    Example:
+      sso app key list 40
+    """
 
     async def work(services: CommandServices) -> list[dict[str, str]]:
         await require_application(services.database, app_id)
@@ -214,7 +249,12 @@ def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
 @click.argument("kid")
 @click.pass_context
 def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
-    """Stop trusting a key that was added with `sso app key add`."""
+    """Stop trusting a key that was added with `sso app key add`, or that was in a file of a node which is gone.
+
+    \b
+    Example:
+      sso app key remove 40 CDIhyVCKpfIXkNJRQRRpow
+    """
 
     async def work(services: CommandServices) -> bool:
         async def remove(tx: Transaction) -> bool:

@@ -40,7 +40,7 @@ def command(ctx: click.Context, file: Path) -> None:
 
     async def apply(services: CommandServices) -> ApplyCounts:
         try:
-            with Progress(f"applying {file}") as progress:
+            with Progress(f"applying {'standard input' if str(file) == '-' else file}") as progress:
                 return await services.applier.apply(
                     document, lambda what, done, total: progress.show(f"{what}, {done:,} of {total:,}")
                 )

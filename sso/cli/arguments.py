@@ -19,8 +19,16 @@ APP_OR_CENTRAL = click.option(
 )
 DESCRIPTION = click.option("--description", callback=utf8_argument, help="One sentence about it.")
 TTL = click.option(
-    "--ttl", type=click.IntRange(0), default=0, help="Seconds that the role stays valid after each read."
+    "--ttl",
+    metavar="SECONDS",
+    type=click.IntRange(0),
+    default=0,
+    help="Seconds that the role stays valid after each read.",
 )
 EXPIRED = click.option(
-    "--expired", type=unix_time, default="0", help="When the role ends: Unix seconds, or a date such as 2030-12-31."
+    "--expired",
+    type=unix_time,
+    metavar="TIME",
+    default="0",
+    help="When the role ends: Unix seconds, or a date such as 2030-12-31.",
 )

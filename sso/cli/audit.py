@@ -8,13 +8,14 @@ import click
 
 from sso.cli.context import with_services
 from sso.cli.lookups import require_user
-from sso.cli.output import Record, on_terminal, print_lines, print_list
+from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
-from sso.perm.input.audit import MAX_PAGE
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.projects import resolve_project_id
+
+PAGE = 200  # entries that are read at a time
 
 
 @click.command()
@@ -22,14 +23,16 @@ from sso.perm.stores.projects import resolve_project_id
 @click.option("--app", "app_id", type=APPLICATION_ID, help="Only changes that concern this application.")
 @click.option("--user", help="Only changes by this user (id or login).")
 @click.option("--operation", help="Only this operation, such as role.save.")
-@click.option("--since", type=unix_time, help="Only changes since then: Unix seconds, or a date such as 2030-12-31.")
-@click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of entries.")
 @click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print complete entries as JSON, one per line, with the values before and after.",
+    "--since",
+    type=unix_time,
+    metavar="TIME",
+    help="Only changes since then: Unix seconds, or a date such as 2026-01-31.",
 )
+@click.option(
+    "--most", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of entries."
+)
+@list_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -39,16 +42,17 @@ def command(
     operation: str | None,
     since: int | None,
     most: int,
-    as_json: bool,
+    form: Format | None,
 ) -> None:
     """Show the audit trail of the permission model, newest entry first.
 
-    A line has the time, the operation, its target, the user, the address and the changed fields. Changes made on the
-    command line have the account of the operating system instead of a user. Secrets are never recorded.
+    A line has the time, the operation, its target, the user, the address and the changed fields. With --json, entries
+    are complete, with the values before and after. Changes made on the command line have the account of the operating
+    system instead of a user. Secrets are never recorded.
 
     \b
     Example:
-      sso audit --project red_dawn --operation role.save --since 2030-12-31
+      sso audit --project red_dawn --operation role.save --since 2026-01-31
     """
 
     async def work(services: CommandServices) -> list[dict[str, Any]]:
@@ -65,17 +69,14 @@ def command(
         )
 
     entries = with_services(ctx, work)
-    if as_json or on_terminal():
-        print_list("json" if as_json else None, entries if as_json else [_listed(entry) for entry in entries])
-    else:
-        print_lines(format_entry(entry) for entry in entries)
+    print_list(form, entries if form == "json" else [_listed(entry) for entry in entries])
 
 
 async def _entries(services: CommandServices, criteria: AuditFilter, most: int) -> list[dict[str, Any]]:
     """Reads the entries page by page."""
     entries: list[dict[str, Any]] = []
     while len(entries) < most:
-        page = await audit.read(services.database, replace(criteria, limit=min(MAX_PAGE, most - len(entries))))
+        page = await audit.read(services.database, replace(criteria, limit=min(PAGE, most - len(entries))))
         entries += page
         if not page:
             break
@@ -103,14 +104,6 @@ def _actor(entry: dict[str, Any]) -> str:
     if entry["key_id"] is not None:
         actor += f" with access key {entry['key_id']}"
     return actor
-
-
-def format_entry(entry: dict[str, Any]) -> str:
-    origin = f" from {entry['address']}" if entry["address"] else ""
-    changed = ", ".join(_changed_fields(entry["before"], entry["after"]))
-    return f"{entry['at']}  {entry['operation']}  {entry['target']}  by {_actor(entry)}{origin}" + (
-        f"  ({changed})" if changed else ""
-    )
 
 
 def _changed_fields(before: Any, after: Any) -> Iterator[str]:

@@ -35,7 +35,7 @@ def command(
     SSO_WAL_ARCHIVE they can be restored to any later moment.
 
     \b
-    Examples:
+    Example:
       sso backup /backups/sso-$(date +%F).backup --passphrase-file /etc/sso/backup-passphrase
       sso backup --base /backups/base-$(date +%F) --passphrase-file /etc/sso/backup-passphrase
     """

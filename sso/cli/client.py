@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sso.cli.context import CommandFailure, with_services, write_audit_entry
-from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.groups import Subcommands
+from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
 from sso.core.algorithms import CHEAP_ALGORITHMS
 from sso.core.ids import secret_token
@@ -19,7 +20,7 @@ T = TypeVar("T")
 CLIENT_ID = click.argument("client_id")
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage OAuth clients (web sites that use this login) and their secrets.
 
@@ -37,13 +38,13 @@ def command() -> None:
     "--host",
     "hosts",
     multiple=True,
-    help="Host name of its redirect URIs; http://host allows URIs without TLS. Repeatable.",
+    help="Host name of its redirect URIs; http://host allows URIs without TLS. May be given several times.",
 )
 @click.option(
     "--redirect-uri",
     "uris",
     multiple=True,
-    help="A complete redirect URI; if any is given, only these are allowed. Repeatable.",
+    help="A complete redirect URI; if any is given, only these are allowed. May be given several times.",
 )
 @click.option(
     "--profile",
@@ -60,7 +61,7 @@ def command() -> None:
 @click.option(
     "--public",
     is_flag=True,
-    help="No secret, PKCE instead: for programs on devices of their users. Needs --profile oidc.",
+    help="Create no secret, the client uses PKCE: for programs on devices of their users. Needs --profile oidc.",
 )
 @click.option("--consent", is_flag=True, help="Ask users for consent before the client gets their data.")
 @click.option(
@@ -69,7 +70,13 @@ def command() -> None:
 @click.option("--secret-stdin", is_flag=True, help="Read the secret from standard input (default: generate one).")
 @click.pass_context
 def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
-    """Add a client and print its secret, which is not shown again."""
+    """Add a client and print its secret, which is not shown again.
+
+    \b
+    Example:
+      sso client add shop --host shop.example.com --profile oidc
+      sso client add launcher --public --profile oidc --redirect-uri http://127.0.0.1/callback
+    """
     if options["public"] and (options["profile"] != "oidc" or options["secret_stdin"]):
         raise click.UsageError("--public needs --profile oidc and excludes --secret-stdin")
     if not options["hosts"] and not options["uris"]:
@@ -112,7 +119,12 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
 @list_options
 @click.pass_context
 def list_clients(ctx: click.Context, form: Format | None) -> None:
-    """List the clients: id, name, profile, hosts, and flags such as disabled."""
+    """List the clients: id, name, profile, hosts, and flags such as disabled.
+
+    \b
+    Example:
+      sso client list
+    """
 
     async def work(services: CommandServices) -> "list[Client]":
         return await services.clients.list()
@@ -123,10 +135,15 @@ def list_clients(ctx: click.Context, form: Format | None) -> None:
 
 @command.command()
 @CLIENT_ID
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
-    """Show a client, without its secrets."""
+    """Show a client, without its secrets.
+
+    \b
+    Example:
+      sso client show shop
+    """
 
     async def work(services: CommandServices) -> "Client | None":
         return await services.clients.get(client_id)
@@ -144,7 +161,13 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
 )
 @click.pass_context
 def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
-    """Create and print a new secret. The old one stays valid until this is run with --finish."""
+    """Create and print a new secret. The old one stays valid until this is run with --finish.
+
+    \b
+    Example:
+      sso client rotate-secret shop
+      sso client rotate-secret shop --finish
+    """
 
     async def rotate(services: CommandServices) -> str | None:
         client = _require(await services.clients.get(client_id), client_id)
@@ -169,7 +192,12 @@ def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
 @CLIENT_ID
 @click.pass_context
 def disable(ctx: click.Context, client_id: str) -> None:
-    """Disable a client and revoke everything that it was granted, at once."""
+    """Disable a client and revoke everything that it was granted, at once.
+
+    \b
+    Example:
+      sso client disable shop
+    """
     _set_disabled(ctx, client_id, disabled=True)
     click.echo(f"{client_id} is disabled")
 
@@ -178,7 +206,12 @@ def disable(ctx: click.Context, client_id: str) -> None:
 @CLIENT_ID
 @click.pass_context
 def enable(ctx: click.Context, client_id: str) -> None:
-    """Enable a disabled client again."""
+    """Enable a disabled client again.
+
+    \b
+    Example:
+      sso client enable shop
+    """
     _set_disabled(ctx, client_id, disabled=False)
     click.echo(f"{client_id} is enabled")
 

@@ -17,6 +17,10 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """Check the installation and recommend fixes: database, migrations, keys, clock, file modes, addresses.
 
     A line begins with "ok", with "note" (worth knowing) or with "FAIL"; after any FAIL the exit code is 1.
+
+    \b
+    Example:
+      sso doctor
     """
     settings = settings_of(ctx)
     failed = 0

@@ -1,7 +1,7 @@
 """sso group …"""
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,20 +11,17 @@ from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
 from sso.cli.group_members import condition, member
 from sso.cli.group_roles import role
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_project
 from sso.cli.option_errors import option_errors
-from sso.cli.output import Format, json_option, list_options, print_list, print_record
+from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Transaction
 from sso.perm.engine.names import PROJECT_TAG
-from sso.perm.input.groups import read_group_fields
-from sso.perm.input.tags import read_tags
-from sso.perm.stores.administrators import keep_administrator
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.groups import create_group, delete_group, group_json, lock_group, save_group, set_group_tags
-from sso.perm.stores.memberships import read_membership, save_membership
-from sso.perm.stores.projects import read_project
+
+if TYPE_CHECKING:
+    from sso.db.transaction import Row, Transaction
+    from sso.perm.stores.audit import AuditActor
 
 ACCESS = ("allow", "disallow")  # the lists of a project
 TAG = click.option(
@@ -39,7 +36,7 @@ _LIST = Statement(
 )
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage groups of users in projects. GROUP is an id or a title.
 
@@ -70,17 +67,17 @@ def list_groups(ctx: click.Context, project: str | None, form: Format | None) ->
       sso group list --project red_dawn
     """
 
-    async def work(services: CommandServices) -> list[Row]:
+    async def work(services: CommandServices) -> "list[Row]":
         project_id = (await require_project(services.database, project))["id"] if project else None
         return await services.database.rows(_LIST, project_id=project_id)
 
-    print_list(form, [dict(row) for row in with_services(ctx, work)])
+    print_list(form, [dict(row) for row in with_services(ctx, work, with_permissions=False)])
 
 
 @command.command()
 @GROUP
 @IN_PROJECT
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, group: str, project: str | None, form: Format | None) -> None:
     """Show a group with its users and conditions, its roles at applications, and whether the project allows it.
@@ -91,6 +88,10 @@ def show(ctx: click.Context, group: str, project: str | None, form: Format | Non
     """
 
     async def work(services: CommandServices) -> dict[str, Any]:
+        from sso.perm.stores.groups import group_json
+        from sso.perm.stores.memberships import read_membership
+        from sso.perm.stores.projects import read_project
+
         row = await require_group(services.database, group, project)
         home = await read_project(services.database, row["project_id"])
         assert home is not None
@@ -122,6 +123,9 @@ def add(ctx: click.Context, title: str, project: str, description: str | None, t
     """
 
     async def work(services: CommandServices) -> str:
+        from sso.perm.input.groups import read_group_fields
+        from sso.perm.input.tags import read_tags
+
         fields = read_group_fields({"title": title, "description": description or ""}) | {"tags": read_tags([*tags])}
         project_id = (await require_project(services.database, project))["id"]
         row = await services.database.transaction(_create, services.actor, project_id, secrets.token_hex(12), fields)
@@ -160,7 +164,11 @@ def change(
     if not (fields or tags or removed_tags):
         raise click.UsageError("expected at least one option that changes the group")
 
-    async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
+        from sso.perm.input.groups import read_group_fields
+        from sso.perm.input.tags import read_tags
+        from sso.perm.stores.groups import lock_group, save_group, set_group_tags
+
         old = await lock_group(tx, row["id"], row["project_id"])
         for tag in removed_tags:
             if tag not in old["tags"]:
@@ -192,7 +200,10 @@ def access(ctx: click.Context, group: str, access: str, project: str | None) -> 
       sso group access Testers allow
     """
 
-    async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
+        from sso.perm.stores.administrators import keep_administrator
+        from sso.perm.stores.memberships import read_membership, save_membership
+
         async with keep_administrator(tx, row["project_id"]):
             if access != "none" and PROJECT_TAG not in row["tags"]:
                 raise CommandFailure(
@@ -223,7 +234,10 @@ def delete(ctx: click.Context, group: str, project: str | None, yes: bool) -> No
     """
     confirm(f"Delete the group {group}? Its members lose the roles that they have through it.", yes)
 
-    async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
+        from sso.perm.stores.administrators import keep_administrator
+        from sso.perm.stores.groups import delete_group, lock_group
+
         async with keep_administrator(tx, row["project_id"]):
             await delete_group(tx, actor, await lock_group(tx, row["id"], row["project_id"]))
 
@@ -231,6 +245,11 @@ def delete(ctx: click.Context, group: str, project: str | None, yes: bool) -> No
     click.echo(f"group {row['title']} of the project {row['project_id']} is deleted")
 
 
-async def _create(tx: Transaction, actor: AuditActor, project_id: str, group_id: str, fields: dict[str, Any]) -> Row:
+async def _create(
+    tx: "Transaction", actor: "AuditActor", project_id: str, group_id: str, fields: dict[str, Any]
+) -> "Row":
+    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.groups import create_group
+
     async with keep_administrator(tx, project_id):
         return await create_group(tx, actor, project_id, group_id, fields)

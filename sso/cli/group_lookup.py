@@ -1,6 +1,7 @@
 """The group that a command is about."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,25 +9,28 @@ from sso.cli.context import utf8_argument, with_services
 from sso.cli.lookups import require_group
 from sso.cli.option_errors import option_errors
 from sso.cli.services import CommandServices
-from sso.db.transaction import Row, Transaction
-from sso.perm.stores.audit import AuditActor
+
+if TYPE_CHECKING:
+    from sso.db.transaction import Row, Transaction
+    from sso.perm.stores.audit import AuditActor
+
+    GroupChange = Callable[[Transaction, AuditActor, Row], Awaitable[None]]
 
 GROUP = click.argument("group", callback=utf8_argument)
 IN_PROJECT = click.option(
     "--project", callback=utf8_argument, help="Project of the group, if groups of several projects have this title."
 )
-GroupChange = Callable[[Transaction, AuditActor, Row], Awaitable[None]]
 
 
 def change_group(
-    ctx: click.Context, group: str, project: str | None, options: Mapping[str, str], save: GroupChange
-) -> Row:
+    ctx: click.Context, group: str, project: str | None, options: Mapping[str, str], save: "GroupChange"
+) -> "Row":
     """Finds the group, and changes it in one transaction. Returns the group as it was found.
 
     ``options`` maps fields to options, see `option_errors`.
     """
 
-    async def work(services: CommandServices) -> Row:
+    async def work(services: CommandServices) -> "Row":
         row = await require_group(services.database, group, project)
         await services.database.transaction(save, services.actor, row)
         return row

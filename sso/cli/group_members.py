@@ -1,24 +1,26 @@
 """sso group member …, sso group condition …"""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sso.cli.condition_text import parse_condition
 from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.services import CommandServices
-from sso.db.transaction import Row, Transaction
-from sso.perm.input.groups import read_group_conditions, read_group_users
-from sso.perm.stores.administrators import keep_administrator
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.groups import lock_group, set_group_access
+
+if TYPE_CHECKING:
+    from sso.db.transaction import Row, Transaction
+    from sso.perm.stores.audit import AuditActor
 
 USERS = click.argument("users", metavar="USER...", nargs=-1, required=True, callback=utf8_argument)
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def member() -> None:
     """Manage the users who were added to a group. USER is a user id or a login.
 
@@ -81,7 +83,7 @@ def remove_member(ctx: click.Context, group: str, users: tuple[str, ...], projec
     click.echo(f"removed from group {row['title']}: {', '.join(users)}")
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def condition() -> None:
     """Manage the conditions under which users are members of a group. One of them is enough.
 
@@ -111,7 +113,11 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
     """
     new = {"title": title, "condition": parse_condition(texts, "CONDITION")}
 
-    async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
+        from sso.perm.input.groups import read_group_conditions
+        from sso.perm.stores.administrators import keep_administrator
+        from sso.perm.stores.groups import lock_group, set_group_access
+
         async with keep_administrator(tx, row["project_id"]):
             old = await lock_group(tx, row["id"], row["project_id"])
             kept = [item for item in old["conditions"] if item["title"] != title]
@@ -136,7 +142,10 @@ def remove_condition(ctx: click.Context, group: str, title: str, project: str | 
       sso group condition remove Testers staff
     """
 
-    async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
+        from sso.perm.stores.administrators import keep_administrator
+        from sso.perm.stores.groups import lock_group, set_group_access
+
         async with keep_administrator(tx, row["project_id"]):
             old = await lock_group(tx, row["id"], row["project_id"])
             kept = [item for item in old["conditions"] if item["title"] != title]
@@ -149,8 +158,8 @@ def remove_condition(ctx: click.Context, group: str, title: str, project: str | 
     click.echo(f"group {row['title']} no longer has the condition {title}")
 
 
-def _change_users(ctx: click.Context, group: str, project: str | None, names: tuple[str, ...], *, added: bool) -> Row:
-    async def work(services: CommandServices) -> Row:
+def _change_users(ctx: click.Context, group: str, project: str | None, names: tuple[str, ...], *, added: bool) -> "Row":
+    async def work(services: CommandServices) -> "Row":
         row = await require_group(services.database, group, project)
         accounts = {name: (await require_user(services, name)).user_id for name in names}
         await services.database.transaction(_save_users, services.actor, row, accounts, added)
@@ -160,7 +169,13 @@ def _change_users(ctx: click.Context, group: str, project: str | None, names: tu
         return with_services(ctx, work)
 
 
-async def _save_users(tx: Transaction, actor: AuditActor, row: Row, accounts: dict[str, str], added: bool) -> None:
+async def _save_users(
+    tx: "Transaction", actor: "AuditActor", row: "Row", accounts: dict[str, str], added: bool
+) -> None:
+    from sso.perm.input.groups import read_group_users
+    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.groups import lock_group, set_group_access
+
     async with keep_administrator(tx, row["project_id"]):
         old = await lock_group(tx, row["id"], row["project_id"])
         for name, user_id in accounts.items():

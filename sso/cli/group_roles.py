@@ -1,20 +1,19 @@
 """sso group role …"""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sso.cli.arguments import ROLE
 from sso.cli.context import CommandFailure
 from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_role
 from sso.cli.types import APPLICATION_ID
-from sso.db.transaction import Row, Transaction
-from sso.perm.input.project import read_project_fields
-from sso.perm.stores.administrators import keep_administrator
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.projects import read_project, referenced_applications, save_project
-from sso.perm.stores.roles import read_roles
+
+if TYPE_CHECKING:
+    from sso.db.transaction import Row, Transaction
+    from sso.perm.stores.audit import AuditActor
 
 APP = click.option(
     "--app", "app_id", type=APPLICATION_ID, required=True, help="Application of the role, in the project of the group."
@@ -22,7 +21,7 @@ APP = click.option(
 OPTIONS = {r"settings\.services\.\d+\.groups\[\d+\]\.role": "ROLE", r"settings\.services\.\d+": "--app"}
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def role() -> None:
     """Give roles of applications to the members of a group. `sso group show` shows them.
 
@@ -58,7 +57,7 @@ def add(ctx: click.Context, group: str, role: str, app_id: int, action: str, pro
       sso group role add Banned moderator --app 10 --action revoke
     """
 
-    async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
         await _save(tx, actor, row, app_id, role, action)
 
     row = change_group(ctx, group, project, OPTIONS, save)
@@ -80,15 +79,22 @@ def remove(ctx: click.Context, group: str, role: str, app_id: int, project: str 
       sso group role remove Testers moderator --app 10
     """
 
-    async def save(tx: Transaction, actor: AuditActor, row: Row) -> None:
+    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
         await _save(tx, actor, row, app_id, role, None)
 
     row = change_group(ctx, group, project, OPTIONS, save)
     click.echo(f"group {row['title']} no longer gives or takes away the role {role} at application {app_id}")
 
 
-async def _save(tx: Transaction, actor: AuditActor, group: Row, app_id: int, role: str, action: str | None) -> None:
+async def _save(
+    tx: "Transaction", actor: "AuditActor", group: "Row", app_id: int, role: str, action: str | None
+) -> None:
     """Replaces the action of the group's project for this group and role; None removes it."""
+    from sso.perm.input.project import read_project_fields
+    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.projects import read_project, referenced_applications, save_project
+    from sso.perm.stores.roles import read_roles
+
     project_id: str = group["project_id"]
     unlocked = await read_project(tx, project_id)
     assert unlocked is not None

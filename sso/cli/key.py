@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.groups import Subcommands
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.progress import Progress
 from sso.cli.services import CommandServices
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
     from sso.keys.store import StoredKey
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage the signing keys and the master key.
 
     Signing keys sign tokens; their public keys are published at /proxy/oauth/keys. The master key encrypts the secrets
     in the database.
+
+    \b
+    Example:
+      sso key list
+      sso key rotate
     """
 
 
@@ -28,7 +34,12 @@ def command() -> None:
 @list_options
 @click.pass_context
 def list_keys(ctx: click.Context, form: Format | None) -> None:
-    """List the signing keys: kid, algorithm and state."""
+    """List the signing keys: kid, algorithm and state.
+
+    \b
+    Example:
+      sso key list
+    """
 
     async def work(services: CommandServices) -> "list[StoredKey]":
         await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
@@ -60,6 +71,11 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     The old key stays published until every token that it signed has expired, and for 30 days more. Besides the main
     key there are two side keys, for ES256 and EdDSA. They sign refresh tokens, and ID tokens of clients with that
     id_alg.
+
+    \b
+    Example:
+      sso key rotate
+      sso key rotate --alg EdDSA --side
     """
     if side and algorithm not in CHEAP_ALGORITHMS:
         raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP_ALGORITHMS)}")
@@ -76,7 +92,12 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
 @click.argument("kid", callback=utf8_argument)
 @click.pass_context
 def retire(ctx: click.Context, kid: str) -> None:
-    """Retire a signing key at once, for example because it leaked. Every token that it signed becomes invalid."""
+    """Retire a signing key at once, for example because it leaked. Every token that it signed becomes invalid.
+
+    \b
+    Example:
+      sso key retire CDIhyVCKpfIXkNJRQRRpow
+    """
     from sso.keys.rotation import LastKey
 
     async def work(services: CommandServices) -> bool:
@@ -97,7 +118,12 @@ def retire(ctx: click.Context, kid: str) -> None:
 
 @command.command()
 def master() -> None:
-    """Print a new random master key for SSO_SECRET_KEY. Nothing is changed."""
+    """Print a new random master key for SSO_SECRET_KEY. Nothing is changed.
+
+    \b
+    Example:
+      echo "SSO_SECRET_KEY=$(sso key master)" >> /etc/sso/secrets.env
+    """
     from sso.core.encryption import MasterKey
 
     click.echo(MasterKey.generate().text())
@@ -115,6 +141,13 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
     key stays in the file until `sso key reseal --drop-old` has checked that nothing needs it.
 
     If the key is in SSO_SECRET_KEY: set it to "new,old", restart the service, run this command, then set it to "new".
+    With several nodes, set it to "old,new" on each of them first, and restart them: a node that encrypts with the new
+    key must not be the only one that has it.
+
+    \b
+    Example:
+      sso key reseal
+      sso key reseal --drop-old
     """
 
     async def work(services: CommandServices) -> str:
@@ -123,6 +156,8 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
 
         resealing = Reseal(services.database, services.keyring)
         first = services.keyring.keys[0].id
+        if services.keyring.source is None and not drop_old:
+            await _require_key_on_all_nodes(services, first)
         remaining = await resealing.count_outdated()
         if drop_old:
             if remaining:
@@ -138,6 +173,21 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
     click.echo(with_services(ctx, work, with_permissions=False))
+
+
+async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> None:
+    """A node without the key could not read what is encrypted with it."""
+    from sso.nodes.node_list import load_nodes
+    from sso.nodes.problems import lacks_key
+
+    nodes = [
+        node.name for node in await load_nodes(services.database) if not node.is_silent and lacks_key(node, key_id)
+    ]
+    if nodes:
+        raise CommandFailure(
+            f"the master key {key_id} is missing on {', '.join(nodes)}: set SSO_SECRET_KEY there to the same keys as "
+            "here, restart, and try again"
+        )
 
 
 def _longest_token(settings: "Settings") -> int:

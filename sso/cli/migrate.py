@@ -13,6 +13,10 @@ def command(ctx: click.Context) -> None:
     """Upgrade the database schema to this version of the program.
 
     `sso serve` does this when it starts. Use this command to do it beforehand, for example before a rolling update.
+
+    \b
+    Example:
+      sso migrate
     """
     settings = settings_of(ctx, may_create=True)
     if settings.database_url is None:

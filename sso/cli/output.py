@@ -23,8 +23,11 @@ GAP = "  "
 _CONTROL = {ord(char): char.encode("unicode_escape").decode() for char in map(chr, [*range(32), *range(127, 160)])}
 
 
-def json_option(command: Command) -> Command:
-    """Adds --json to a command that shows one record."""
+def record_options(command: Command) -> Command:
+    """Adds --json and --tsv to a command that shows one record."""
+    command = click.option(
+        "--tsv", "form", flag_value="tsv", help="Print a line with name, tab and value for each field."
+    )(command)
     return click.option("--json", "form", flag_value="json", help="Print JSON (default if piped).")(command)
 
 
@@ -57,6 +60,10 @@ def print_list(
 
 def print_record(form: Format | None, record: Record) -> None:
     """Prints one record: a line for each field on a terminal, otherwise indented JSON."""
+    if form == "tsv":
+        for name, value in record.items():
+            click.echo(f"{name}\t{_field(value)}")
+        return
     if form == "json" or not on_terminal():
         print_json(record)
         return

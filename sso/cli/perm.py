@@ -1,21 +1,24 @@
 """sso perm …"""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sso.accounts.model import User
 from sso.cli.arguments import APP_OR_CENTRAL, USER
 from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_user
-from sso.cli.output import print_json, print_lines
+from sso.cli.output import Format, print_json, print_lines
 from sso.cli.perm_format import format_explanation
 from sso.cli.services import CommandServices
 from sso.perm.engine.names import LIST_TYPES
-from sso.perm.stores.facts import LoadedFacts
+
+if TYPE_CHECKING:
+    from sso.accounts.model import User
+    from sso.perm.stores.facts import LoadedFacts
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Show and explain permissions of a user. USER is a user id or a login.
 
@@ -35,9 +38,10 @@ def command() -> None:
 @click.option(
     "--type", "kind", type=click.Choice(LIST_TYPES), default="list_short", show_default=True, help="Output format."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "form", flag_value="json", help="Print one JSON document.")
+@click.option("--tsv", "form", flag_value="tsv", help="Print one rule or role per line (default).")
 @click.pass_context
-def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, as_json: bool) -> None:
+def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, form: Format | None) -> None:
     """List the permissions of a user at an application: one rule or role per line, or the tree as JSON.
 
     Conditions on the client's address count as not met, because there is no request.
@@ -47,12 +51,15 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, as_j
       sso perm list ann@example.com --app 10
     """
 
+    if form == "tsv" and kind == "tree":
+        raise click.UsageError("--type tree is one JSON document: --tsv needs another type")
+
     async def work(services: CommandServices) -> Any:
         loaded = await _load_facts(services, await require_user(services, user), app_id)
         return loaded.render(kind, await services.database_time())
 
     shown = with_services(ctx, work)
-    if kind == "tree" or as_json:
+    if kind == "tree" or form == "json":
         print_json(shown)
     else:
         print_lines(shown)
@@ -75,7 +82,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
       sso perm explain ann@example.com can_create_projects
     """
 
-    async def work(services: CommandServices) -> tuple[User, dict[str, Any]]:
+    async def work(services: CommandServices) -> "tuple[User, dict[str, Any]]":
         account = await require_user(services, user)
         loaded = await _load_facts(services, account, app_id)
         return account, loaded.explain(rule, await services.database_time())
@@ -87,7 +94,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
         print_lines(format_explanation(account.login, app_id, explanation))
 
 
-async def _load_facts(services: CommandServices, user: User, app_id: int) -> LoadedFacts:
+async def _load_facts(services: CommandServices, user: "User", app_id: int) -> "LoadedFacts":
     loaded = await services.facts.load(user.user_id, app_id, None)
     if loaded is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")

@@ -1,32 +1,23 @@
 """sso project …"""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sso.cli.arguments import DESCRIPTION, PROJECT
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_project, require_user
 from sso.cli.option_errors import option_errors
-from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.project_member import member
 from sso.cli.services import CommandServices
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Transaction
-from sso.perm.input.names import project_id_from_title
-from sso.perm.input.project import read_project_fields
-from sso.perm.stores.administrators import keep_administrator
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.memberships import read_membership
-from sso.perm.stores.projects import (
-    create_project,
-    project_json,
-    project_name_conflicts,
-    read_project,
-    remove_project,
-    save_project,
-)
+
+if TYPE_CHECKING:
+    from sso.db.transaction import Row, Transaction
+    from sso.perm.stores.audit import AuditActor
 
 ALIAS = click.option(
     "--alias",
@@ -61,7 +52,7 @@ _LIST = Statement(
 )
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage projects and their members. PROJECT is an id or an alias.
 
@@ -89,7 +80,7 @@ def list_projects(ctx: click.Context, form: Format | None) -> None:
       sso project list
     """
 
-    async def work(services: CommandServices) -> list[Row]:
+    async def work(services: CommandServices) -> "list[Row]":
         return await services.database.rows(_LIST)
 
     def line(record: Record) -> list[object]:
@@ -97,12 +88,12 @@ def list_projects(ctx: click.Context, form: Format | None) -> None:
         marks = ["removed"] if record["removed"] else []
         return [record["id"], record["title"], ", ".join(counts), *marks]
 
-    print_list(form, [dict(row) for row in with_services(ctx, work)], line)
+    print_list(form, [dict(row) for row in with_services(ctx, work, with_permissions=False)], line)
 
 
 @command.command()
 @PROJECT
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, project: str, form: Format | None) -> None:
     """Show a project with the groups that have access to it (allow) or have not (disallow).
@@ -113,6 +104,9 @@ def show(ctx: click.Context, project: str, form: Format | None) -> None:
     """
 
     async def work(services: CommandServices) -> dict[str, Any]:
+        from sso.perm.stores.memberships import read_membership
+        from sso.perm.stores.projects import project_json
+
         row = await require_project(services.database, project)
         membership = await read_membership(services.database, row["id"])
         return project_json(row) | {name: membership[name] for name in ("allow", "disallow")}
@@ -155,6 +149,10 @@ def add(
     record = {"title": title, "description": description or "", "aliases": list(aliases), "settings": settings}
 
     async def work(services: CommandServices) -> str:
+        from sso.perm.input.names import project_id_from_title
+        from sso.perm.input.project import read_project_fields
+        from sso.perm.stores.projects import create_project, project_name_conflicts
+
         project_id = project_id_from_title(title, "title")
         fields, _ = read_project_fields(project_id, record)
         user_ids = [(await require_user(services, name)).user_id for name in admins]
@@ -197,6 +195,8 @@ def change(ctx: click.Context, /, project: str, **options: Any) -> None:
         raise click.UsageError("expected at least one option that changes the project")
 
     async def work(services: CommandServices) -> str:
+        from sso.perm.stores.projects import project_name_conflicts
+
         project_id: str = (await require_project(services.database, project))["id"]
         with project_name_conflicts():
             await services.database.transaction(_save, services.actor, project_id, options)
@@ -222,6 +222,8 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
     confirm(f"Delete the project {project}? Its members and applications lose their access.", yes)
 
     async def work(services: CommandServices) -> str:
+        from sso.perm.stores.projects import remove_project
+
         row = await require_project(services.database, project)
         if row["removed"]:
             raise CommandFailure(f"project {row['id']} is deleted already")
@@ -231,7 +233,11 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
     click.echo(f"project {with_services(ctx, work)} is deleted")
 
 
-async def _save(tx: Transaction, actor: AuditActor, project_id: str, options: dict[str, Any]) -> None:
+async def _save(tx: "Transaction", actor: "AuditActor", project_id: str, options: dict[str, Any]) -> None:
+    from sso.perm.input.project import read_project_fields
+    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.projects import read_project, save_project
+
     async with keep_administrator(tx, project_id):
         old = await read_project(tx, project_id)
         assert old is not None

@@ -2,23 +2,23 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sso.cli.arguments import EXPIRED, PROJECT, ROLE, TTL, USER
 from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_project, require_role, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
-from sso.db.transaction import Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.administrators import keep_administrator
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.memberships import read_membership, save_membership
-from sso.perm.stores.roles import read_roles
+
+if TYPE_CHECKING:
+    from sso.db.transaction import Transaction
+    from sso.perm.stores.audit import AuditActor
 
 Command = Callable[..., Any]
 Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]  # of the users of a membership
@@ -48,7 +48,7 @@ def level_options(command: Command) -> Command:
     return command
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def member() -> None:
     """Manage the members of a project. PROJECT is an id or an alias, USER a user id or a login.
 
@@ -74,6 +74,8 @@ def list_members(ctx: click.Context, project: str, form: Format | None) -> None:
     """
 
     async def work(services: CommandServices) -> list[Record]:
+        from sso.perm.stores.memberships import read_membership
+
         row = await require_project(services.database, project)
         members: list[Record] = []
         for item in (await read_membership(services.database, row["id"]))["users"]:
@@ -193,7 +195,11 @@ def _changed_users(
     return [*others, {"user_id": user_id, "roles": roles}]
 
 
-async def _save(tx: Transaction, actor: AuditActor, project_id: str, change: Change, new_role: str | None) -> bool:
+async def _save(tx: "Transaction", actor: "AuditActor", project_id: str, change: Change, new_role: str | None) -> bool:
+    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.memberships import read_membership, save_membership
+    from sso.perm.stores.roles import read_roles
+
     async with keep_administrator(tx, project_id):
         if new_role is not None:
             require_role(await read_roles(tx, CENTRAL_APPLICATION_ID), new_role, CENTRAL_APPLICATION_ID)

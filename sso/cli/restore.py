@@ -28,7 +28,12 @@ NO_KEYS = "the backup has no keys: bring back the master key before you start th
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Instead of FILE: restore this base backup, and replay the archive of SSO_WAL_ARCHIVE.",
 )
-@click.option("--until", type=past_time, help="With --base: stop at this moment, such as '2026-11-15 12:00:00+00'.")
+@click.option(
+    "--until",
+    type=past_time,
+    metavar="TIME",
+    help="With --base: stop at this moment, such as '2026-11-15 12:00:00+00'.",
+)
 @passphrase_option
 @click.pass_context
 def command(
@@ -44,7 +49,7 @@ def command(
     are valid again. If that matters, rotate the signing key and sign users out.
 
     \b
-    Examples:
+    Example:
       SSO_DATA_DIR=/var/lib/sso-restored sso restore /backups/sso-2026-11-15.backup
       SSO_DATA_DIR=/var/lib/sso-restored SSO_WAL_ARCHIVE=/backups/wal sso restore --base /backups/base-2026-11-15 \\
           --until '2026-11-15 12:00:00+00'

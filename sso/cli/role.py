@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,22 +10,20 @@ from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
 from sso.cli.condition_text import parse_condition
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_role
 from sso.cli.option_errors import option_errors
-from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.role_assignment import assign, unassign
+from sso.cli.role_format import listed_role, shown_role
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
-from sso.db.transaction import Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
-from sso.perm.input.roles import read_role
-from sso.perm.input.rule_notation import add_rules, remove_rules, rule_texts
-from sso.perm.stores.administrators import keep_administrators
-from sso.perm.stores.applications import refuse_removed_application
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.locks import lock_application
-from sso.perm.stores.roles import delete_role, read_roles, save_role
-from sso.perm.stores.schemas import schema_of
+
+if TYPE_CHECKING:
+    from sso.db.transaction import Transaction
+    from sso.perm.stores.audit import AuditActor
 
 ROLE = click.argument("name", metavar="ROLE", callback=utf8_argument)
 APP = click.option(
@@ -48,7 +46,9 @@ CONDITION = click.option(
     callback=utf8_argument,
     help="The role applies only while this is met, such as domain=studio.example; several must all be met.",
 )
-LIMIT = click.option("--user-limit", type=click.IntRange(0), help="Maximum number of users; 0 is no limit.")
+LIMIT = click.option(
+    "--user-limit", metavar="N", type=click.IntRange(0), help="Maximum number of users; 0 is no limit."
+)
 RoleChange = Callable[[dict[str, RoleRecord]], dict[str, Any] | None]  # returns the new fields; None deletes the role
 OPTIONS = {
     "name": "ROLE",
@@ -60,7 +60,7 @@ OPTIONS = {
 }
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage roles and assign them to users.
 
@@ -91,16 +91,19 @@ def list_roles(ctx: click.Context, app_id: int, form: Format | None) -> None:
     """
 
     async def work(services: CommandServices) -> list[RoleRecord]:
+        from sso.perm.stores.roles import read_roles
+
         await require_application(services.database, app_id)
         return list((await read_roles(services.database, app_id)).values())
 
-    print_list(form, [_listed(role) for role in with_services(ctx, work)])
+    roles = with_services(ctx, work, with_permissions=app_id == CENTRAL_APPLICATION_ID)
+    print_list(form, [listed_role(role) for role in roles])
 
 
 @command.command()
 @ROLE
 @APP_OR_CENTRAL
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, name: str, app_id: int, form: Format | None) -> None:
     """Show a role with its rules.
@@ -111,10 +114,12 @@ def show(ctx: click.Context, name: str, app_id: int, form: Format | None) -> Non
     """
 
     async def work(services: CommandServices) -> RoleRecord:
+        from sso.perm.stores.roles import read_roles
+
         await require_application(services.database, app_id)
         return require_role(await read_roles(services.database, app_id), name, app_id)
 
-    print_record(form, _shown(app_id, with_services(ctx, work)))
+    print_record(form, shown_role(app_id, with_services(ctx, work)))
 
 
 @command.command()
@@ -235,7 +240,14 @@ def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange)
         return with_services(ctx, work)
 
 
-async def _save(tx: Transaction, actor: AuditActor, app_id: int, name: str, change_role: RoleChange) -> bool:
+async def _save(tx: "Transaction", actor: "AuditActor", app_id: int, name: str, change_role: RoleChange) -> bool:
+    from sso.perm.input.roles import read_role
+    from sso.perm.stores.administrators import keep_administrators
+    from sso.perm.stores.applications import refuse_removed_application
+    from sso.perm.stores.locks import lock_application
+    from sso.perm.stores.roles import delete_role, read_roles, save_role
+    from sso.perm.stores.schemas import schema_of
+
     row = await lock_application(tx, app_id)
     await refuse_removed_application(tx, row)
     roles = await read_roles(tx, app_id)
@@ -252,6 +264,8 @@ async def _save(tx: Transaction, actor: AuditActor, app_id: int, name: str, chan
 
 
 def _edited_rules(meta: Mapping[str, Any], added: tuple[str, ...], removed: tuple[str, ...]) -> dict[str, Any]:
+    from sso.perm.input.rule_notation import add_rules, remove_rules
+
     option = "--remove-rule"
     try:
         left = remove_rules(meta, removed)
@@ -266,29 +280,3 @@ def _changes(fields: dict[str, Any]) -> dict[str, Any]:
     conditions = fields.pop("conditions")
     changes = {name: value for name, value in fields.items() if value is not None}
     return changes | ({"condition": parse_condition(conditions, "--condition")} if conditions else {})
-
-
-def _listed(role: RoleRecord) -> Record:
-    limit = [f"at most {role.user_limit} users"] if role.user_limit else []
-    marks = {"protected": role.protected, "default": role.default, "condition": bool(role.condition)}
-    flags = [name for name, is_set in marks.items() if is_set] + limit
-    return {
-        "name": role.name,
-        "rules": len(rule_texts(role.meta)),
-        "flags": flags,
-        "description": role.description,
-    }
-
-
-def _shown(app_id: int, role: RoleRecord) -> Record:
-    return {
-        "application_id": app_id,
-        "name": role.name,
-        "description": role.description,
-        "rules": rule_texts(role.meta),
-        "params": role.params,
-        "protected": role.protected,
-        "default": role.default,
-        "condition": role.condition,
-        "user_limit": role.user_limit,
-    }

@@ -1,23 +1,21 @@
 """sso role assign, sso role unassign"""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
-from sso.accounts.model import User
 from sso.cli.arguments import APP_OR_CENTRAL, EXPIRED, ROLE, TTL, USER
 from sso.cli.context import CommandFailure, with_services
 from sso.cli.lookups import require_application, require_role, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.services import CommandServices
-from sso.db.transaction import Transaction
 from sso.perm.engine.records import Assignment
-from sso.perm.input.names import read_segment
-from sso.perm.stores.applications import refuse_removed_application
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.locks import lock_application
-from sso.perm.stores.roles import read_roles
-from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
+
+if TYPE_CHECKING:
+    from sso.accounts.model import User
+    from sso.db.transaction import Transaction
+    from sso.perm.stores.audit import AuditActor
 
 Change = Callable[[list[Assignment]], list[Assignment]]
 
@@ -68,10 +66,12 @@ def unassign(ctx: click.Context, user: str, role: str, app_id: int) -> None:
     click.echo(f"{account.login} no longer has the role {role} at application {app_id}")
 
 
-def _change(ctx: click.Context, user: str, role: str, app_id: int, change: Change) -> tuple[User, bool]:
+def _change(ctx: click.Context, user: str, role: str, app_id: int, change: Change) -> "tuple[User, bool]":
     """Changes the assigned roles. Returns the user, and whether anything has changed."""
 
-    async def work(services: CommandServices) -> tuple[User, bool]:
+    async def work(services: CommandServices) -> "tuple[User, bool]":
+        from sso.perm.input.names import read_segment
+
         read_segment(role, "roles")
         account = await require_user(services, user)
         await require_application(services.database, app_id)
@@ -82,7 +82,12 @@ def _change(ctx: click.Context, user: str, role: str, app_id: int, change: Chang
         return with_services(ctx, work)
 
 
-async def _save(tx: Transaction, actor: AuditActor, user_id: str, role: str, app_id: int, change: Change) -> bool:
+async def _save(tx: "Transaction", actor: "AuditActor", user_id: str, role: str, app_id: int, change: Change) -> bool:
+    from sso.perm.stores.applications import refuse_removed_application
+    from sso.perm.stores.locks import lock_application
+    from sso.perm.stores.roles import read_roles
+    from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
+
     row = await lock_application(tx, app_id)
     await refuse_removed_application(tx, row)
     known = await read_roles(tx, app_id)

@@ -29,6 +29,7 @@ from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
 from sso.keys.shared_settings import require_shared_settings
 from sso.log import writes_json
+from sso.nodes.name import default_node_name
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.handover import offer_listeners
@@ -48,7 +49,7 @@ log = structlog.get_logger()
     type=click.Path(path_type=Path),
     help="First apply this document of desired state, like `sso apply`.",
 )
-@click.option("--replace", is_flag=True, help="Start beside the running service and share its addresses; see below.")
+@click.option("--replace", is_flag=True, help="Start beside the running service and share its addresses; see above.")
 @click.pass_context
 def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     """Start the service and keep it running.
@@ -61,7 +62,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     directory. Both serve requests. When the new one is ready, stop the old one with SIGTERM: no request is lost.
 
     \b
-    Examples:
+    Example:
       SSO_BIND=0.0.0.0:8000 SSO_BASE_URL=https://sso.example.com sso serve
       sso serve --replace
     """
@@ -79,7 +80,9 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
             raise ConfigError(f"SSO_BIND: {error}") from None
         listeners = stack.enter_context(open_listeners(settings, binds, replace=replace))
         first = public_bind(binds)
-        settings = _with_real_port(settings, first.bound(listeners.requests[binds.index(first)]))
+        bound = first.bound(listeners.requests[binds.index(first)])
+        settings = _with_real_port(settings, bound)
+        settings = dataclasses.replace(settings, node_name=settings.node_name or default_node_name(bound))
         drop_privileges(settings.user, settings.data_dir, binds)
         log.info("data_directory.opened", path=str(settings.data_dir.resolve()), new=is_missing(settings))
         if listeners.metrics:
@@ -188,7 +191,11 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
         current = load(config_file)
         require_shared_settings(current)
         _require_telemetry_packages(current)
-        return roles(dataclasses.replace(current, base_url=settings.base_url, ws_url=settings.ws_url))
+        return roles(
+            dataclasses.replace(
+                current, base_url=settings.base_url, ws_url=settings.ws_url, node_name=settings.node_name
+            )
+        )
 
     return Supervisor(roles(settings), on_ready=announce, on_stop=stop_listening, reload=reload).run()
 

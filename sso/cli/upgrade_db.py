@@ -32,7 +32,7 @@ def command(ctx: click.Context, old_bin: Path | None, file: Path | None) -> None
     "data.old-15", with the number of its version; remove it when the service works.
 
     \b
-    Examples:
+    Example:
       sso upgrade-db
       sso upgrade-db --old-bin /usr/lib/postgresql/15/bin
       sso upgrade-db --from /backups/sso-2026-11-15.backup

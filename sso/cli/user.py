@@ -1,14 +1,14 @@
 """sso user …"""
 
-import secrets
-import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
-from sso.cli.output import Format, Record, json_option, list_options, print_list, print_record
+from sso.cli.groups import Subcommands
+from sso.cli.new_password import read_password
+from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 
@@ -19,7 +19,7 @@ ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
 
 
-@click.group()
+@click.group(cls=Subcommands)
 def command() -> None:
     """Manage users, their passwords and second factors. ID_OR_LOGIN is a user id or an e-mail address.
 
@@ -50,13 +50,13 @@ def add(
     """Add a user with the e-mail address LOGIN and print the user id.
 
     The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
-    generated and printed.
+    generated and printed. A missing data directory is created.
 
     \b
     Example:
       sso user add ann@example.com --admin
     """
-    password, generated = _password(password_stdin)
+    password, generated = read_password(password_stdin)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     from sso.state.document import DocumentError, parse
 
@@ -92,13 +92,25 @@ def add(
     help="Only users whose login contains this text, or whose user id it is.",
 )
 @click.option(
-    "--most", type=click.IntRange(0, MAX_LISTED_USERS), default=100, show_default=True, help="Maximum number of users."
+    "--most",
+    metavar="N",
+    type=click.IntRange(0, MAX_LISTED_USERS),
+    default=100,
+    show_default=True,
+    help="Maximum number of users.",
 )
-@click.option("--skip", type=click.IntRange(0), default=0, show_default=True, help="Number of users to skip.")
+@click.option(
+    "--skip", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Number of users to skip."
+)
 @list_options
 @click.pass_context
 def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Format | None) -> None:
-    """List the users: id, login, nickname, and flags (disabled, second factors)."""
+    """List the users: id, login, nickname, and flags (disabled, second factors).
+
+    \b
+    Example:
+      sso user list --search example.com --json
+    """
 
     async def work(services: CommandServices) -> "list[User]":
         return await services.users.list(search, most, skip)
@@ -109,10 +121,15 @@ def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Form
 
 @command.command()
 @ID_OR_LOGIN
-@json_option
+@record_options
 @click.pass_context
 def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
-    """Show a user."""
+    """Show a user.
+
+    \b
+    Example:
+      sso user show ann@example.com
+    """
     from sso.accounts.second_factor_attempts import SecondFactorAttempts
     from sso.accounts.users import exportable_fields
 
@@ -136,7 +153,12 @@ def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def disable(ctx: click.Context, id_or_login: str) -> None:
-    """Disable a user. All sessions and tokens end at once."""
+    """Disable a user. All sessions and tokens end at once.
+
+    \b
+    Example:
+      sso user disable ann@example.com
+    """
     user = _set_disabled(ctx, id_or_login, disabled=True)
     click.echo(f"{user.login} is disabled")
 
@@ -145,7 +167,12 @@ def disable(ctx: click.Context, id_or_login: str) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def enable(ctx: click.Context, id_or_login: str) -> None:
-    """Allow a disabled user to sign in again."""
+    """Allow a disabled user to sign in again.
+
+    \b
+    Example:
+      sso user enable ann@example.com
+    """
     user = _set_disabled(ctx, id_or_login, disabled=False)
     click.echo(f"{user.login} is enabled")
 
@@ -155,8 +182,16 @@ def enable(ctx: click.Context, id_or_login: str) -> None:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.pass_context
 def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> None:
-    """Set a new password. All sessions and tokens end at once."""
-    password, generated = _password(password_stdin)
+    """Set a new password. All sessions and tokens end at once.
+
+    The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
+    generated and printed.
+
+    \b
+    Example:
+      sso user set-password ann@example.com
+    """
+    password, generated = read_password(password_stdin)
 
     async def work(services: CommandServices, user: "User") -> None:
         password_hash = await services.hasher.hash(password)
@@ -173,7 +208,12 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
 @ID_OR_LOGIN
 @click.pass_context
 def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
-    """Remove all second factors of a user who lost them. All sessions and tokens end, and the user gets a mail."""
+    """Remove all second factors of a user who lost them. All sessions and tokens end, and the user gets a mail.
+
+    \b
+    Example:
+      sso user reset-2fa ann@example.com
+    """
 
     async def work(services: CommandServices, user: "User") -> None:
         await write_audit_entry(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
@@ -187,7 +227,12 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
-    """Accept codes again after the second factors were blocked by 20 wrong codes in a row."""
+    """Accept codes again after the second factors were blocked by 20 wrong codes in a row.
+
+    \b
+    Example:
+      sso user unblock-2fa ann@example.com
+    """
     from sso.accounts.second_factor_attempts import clear_attempts
 
     async def work(services: CommandServices, user: "User") -> None:
@@ -202,7 +247,12 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
 @ID_OR_LOGIN
 @click.pass_context
 def end_sessions(ctx: click.Context, id_or_login: str) -> None:
-    """End all sessions and tokens of a user at once. The password stays valid."""
+    """End all sessions and tokens of a user at once. The password stays valid.
+
+    \b
+    Example:
+      sso user end-sessions ann@example.com
+    """
 
     async def work(services: CommandServices, user: "User") -> None:
         await write_audit_entry(services, "user.end_sessions", user.user_id, {"signed_in": False})
@@ -238,38 +288,3 @@ def _with_user(
         return user
 
     return with_services(ctx, work, with_permissions=False)
-
-
-def _password(from_stdin: bool) -> tuple[str, bool]:
-    """Returns the password, and whether it was generated.
-
-    A password is never an argument, which other users of the machine could see.
-    """
-    if from_stdin:
-        try:
-            password = sys.stdin.buffer.readline().decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise CommandFailure("the password on standard input is not UTF-8") from None
-        if not password:
-            raise CommandFailure("expected the password on standard input")
-        return _check_length(password), False
-    if sys.stdin.isatty():
-        typed: str = _ask("Password (empty: generate one)")
-        if typed:
-            if _ask("Repeat the password") != typed:
-                raise CommandFailure("the two passwords differ")
-            return _check_length(typed), False
-    return secrets.token_urlsafe(12), True
-
-
-def _ask(question: str) -> str:
-    answer: str = click.prompt(question, default="", show_default=False, hide_input=True)
-    return answer
-
-
-def _check_length(password: str) -> str:
-    from sso.core.passwords import MAX_PASSWORD_LENGTH
-
-    if len(password) > MAX_PASSWORD_LENGTH:
-        raise CommandFailure(f"password: expected at most {MAX_PASSWORD_LENGTH} characters")
-    return password

@@ -21,6 +21,10 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
 
     ID is the value of `error` in the client's 403 response. The record shows which check failed, with the expected and
     the actual value (for secrets and keys only the beginning of a digest). Records are kept for a week.
+
+    \b
+    Example:
+      sso why 2de8a38444be1e27
     """
 
     async def work(services: CommandServices) -> "ViolationRecord | None":

@@ -129,7 +129,11 @@ class Keyring:
             if self.source is None:
                 break
             self.reload()  # another process may have changed the master key
-        raise EncryptionError(f"sealed value: master key {key_id} is missing")
+        known = ", ".join(key.id for key in self.keys)
+        raise EncryptionError(
+            f"sealed value: master key {key_id} is missing in {self.source or 'SSO_SECRET_KEY'}, which has {known}: "
+            "add it after the first key, or restore it from a backup"
+        )
 
     def reload(self) -> None:
         if self.source is not None:

@@ -26,6 +26,7 @@ TABLES = (
     "oauth_access_tokens",
     "oauth_grants",
     "untrusted_proxies",
+    "node_workers",
 )
 
 # The expression of the indexes in ``columns.expiry_index``.

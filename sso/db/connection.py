@@ -1,7 +1,7 @@
 """Opens one connection to PostgreSQL with the driver, on the asyncio side."""
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
 import orjson
@@ -27,12 +27,14 @@ SESSION_SETTINGS = {
 _SET = ";".join(f"SET {name} = '{value}'" for name, value in SESSION_SETTINGS.items())
 
 
-async def open_plain(dsn: str, host: DatabaseHost | None, seconds: float) -> Any:
+async def open_plain(
+    dsn: str, host: DatabaseHost | None, seconds: float, role: Literal["read-write", "any"] = "read-write"
+) -> Any:
     """Opens a connection with the settings of the server.
 
-    ``host`` is one of several hosts in the URL; it must be the primary. With None, the URL alone decides.
+    ``host`` is one of several hosts in the URL, and must have the role. With None, the URL alone decides.
     """
-    options = {} if host is None else {"host": host.name, "port": host.port, "target_session_attrs": "read-write"}
+    options = {} if host is None else {"host": host.name, "port": host.port, "target_session_attrs": role}
     return await asyncpg.connect(
         dsn,
         timeout=seconds,

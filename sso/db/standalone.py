@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sso.core.database_url import DatabaseHost, database_hosts
 from sso.db.connection import open_plain
-from sso.db.driver_errors import DRIVER_ERRORS, raise_translated
+from sso.db.driver_errors import DRIVER_ERRORS, describe_failure, raise_translated
 from sso.db.errors import Unavailable
 from sso.db.race import find_primary, open_only_host
 
@@ -36,6 +36,27 @@ def fetch_value(dsn: str, *statements: str, connect_s: float = CONNECT_S) -> Any
             await connection.close()
 
     return _run(run())
+
+
+def host_states(dsn: str, seconds: float = 3.0) -> dict[DatabaseHost, str]:
+    """Returns what each host of the URL is: "primary", "standby", or why it cannot be used."""
+    hosts = database_hosts(dsn)
+
+    async def state(host: DatabaseHost) -> str:
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await open_plain(dsn, host, seconds, "any")
+                try:
+                    return "standby" if await connection.fetchval("SELECT pg_is_in_recovery()") else "primary"
+                finally:
+                    connection.terminate()
+        except DRIVER_ERRORS as error:
+            return describe_failure(error)
+
+    async def run() -> list[str]:
+        return await asyncio.gather(*map(state, hosts))
+
+    return dict(zip(hosts, _run(run()), strict=True))
 
 
 def run_with_connection(dsn: str, function: "Callable[[Connection], T]") -> T:

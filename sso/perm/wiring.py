@@ -12,6 +12,8 @@ from sso.perm.caller import CallerAuthenticator
 from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
+from sso.perm.credentials.key_file_import import KeyFileImport
+from sso.perm.credentials.key_files import KeyFiles
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
@@ -48,6 +50,7 @@ class Permissions:
     addresses: SignedAddresses
     access_keys: AccessKeys
     application_keys: ApplicationKeys
+    key_file_import: KeyFileImport
     service_jwts: ServiceJwts
     login_rules: LoginRules
     exchange_jwt: ExchangeJwt
@@ -62,13 +65,15 @@ def build_permissions(
     verifications: SignatureVerificationPool,
     base_url: str,
     key_folder: Path,
+    node: str,
     *,
     game_admin: bool,
 ) -> Permissions:
     facts = FactsStore(database)
     access_keys = AccessKeys(database, keyring)
     addresses = SignedAddresses(access_keys, database.clock)
-    application_keys = ApplicationKeys(database, key_folder)
+    key_files = KeyFiles(key_folder)
+    application_keys = ApplicationKeys(database, key_files, node)
     service_jwts = ServiceJwts(database, application_keys, verifications, base_url)
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
@@ -77,6 +82,7 @@ def build_permissions(
         addresses=addresses,
         access_keys=access_keys,
         application_keys=application_keys,
+        key_file_import=KeyFileImport(database, key_files, node),
         service_jwts=service_jwts,
         login_rules=login_rules,
         exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules),

@@ -11,6 +11,8 @@ import structlog
 import trio
 from hypercorn.config import Config
 
+from sso.core.telemetry import Span, current_span
+from sso.log import current_request_id
 from sso.serve.http1.disconnects import has_disconnected
 from sso.serve.hypercorn_connection import HypercornConnection, current_connection
 from sso.serve.server_limits import ServerLimits
@@ -36,11 +38,23 @@ class HypercornClientConnection:
     """Implements ``ClientConnection`` of sso.web.client_connection for one request."""
 
     def __init__(self, connection: HypercornConnection) -> None:
-        self.on_response_end: Callable[[bool], Awaitable[None]] | None = None
         self.has_left = False
+        self._on_response_end: Callable[[bool], Awaitable[None]] | None = None
+        self._request_id: str | None = None
+        self._span: Span | None = None
         self._connection = connection
         self._remaining: int | None = None  # bytes of the announced content length that were not written yet
         self._delivered = False
+
+    @property
+    def on_response_end(self) -> Callable[[bool], Awaitable[None]] | None:
+        return self._on_response_end
+
+    @on_response_end.setter
+    def on_response_end(self, callback: Callable[[bool], Awaitable[None]] | None) -> None:
+        """Also keeps the request for the log: Quart's task ends before the callback is called."""
+        self._on_response_end = callback
+        self._request_id, self._span = current_request_id.get(), current_span.get()
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return nullcontext()  # hypercorn reports a disconnect to Quart, which cancels the handler
@@ -64,10 +78,12 @@ class HypercornClientConnection:
         self._delivered = self._delivered or (complete and not self._connection.lost)
 
     async def finish(self) -> None:
-        if self.on_response_end is not None:
+        if self._on_response_end is not None:
+            current_request_id.set(self._request_id)
+            current_span.set(self._span)
             with trio.move_on_after(ServerLimits.on_response_end_s, shield=True):
                 try:
-                    await self.on_response_end(self._delivered)
+                    await self._on_response_end(self._delivered)
                 except Exception:
                     _log.exception("http.on_response_end_failed")
 

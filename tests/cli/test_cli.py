@@ -62,7 +62,6 @@ class Program:
             patch.setattr(sys, "stdin", io.TextIOWrapper(raw, "utf-8"))
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
-            patch.setattr("sso.log.configure_logging", lambda *_: None)  # logging is configured for the whole process
             try:
                 with pytest.raises(SystemExit) as exit_:
                     sso.cli.main()

@@ -1,13 +1,96 @@
-"""Completion with the Tab key, which a variable in the environment asks for."""
+"""Completion with the Tab key, in the shells themselves. It needs no settings and no database."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+SLOW = ("trio", "asyncio", "asyncpg", "pydantic", "sqlalchemy", "cryptography", "structlog")
+PROGRAM = """
+import atexit, sys
+atexit.register(lambda: print("imported", *sys.modules))
+from sso.cli import main
+main()
+"""
 
 
-def test_bash_completion_offers_the_commands() -> None:
-    words = {"COMP_WORDS": "sso cl", "COMP_CWORD": "1", "_SSO_COMPLETE": "bash_complete"}
-    done = subprocess.run(
-        [sys.executable, "-m", "sso"], env={**os.environ, **words}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["plain,client"]
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """With `sso` on the path, and settings that no command could use."""
+    program = tmp_path / "bin" / "sso"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m sso "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(tmp_path), "SSO_WORKERS": "wrong", "TERM": "dumb"}
+
+
+def run(command: list[str], environment: dict[str, str]) -> list[str]:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("sso cl", ["client"]),
+        ("sso user dis", ["disable"]),
+        ("sso client add --prof", ["--profile"]),
+        ("sso client add --profile o", ["oidc"]),
+        ("sso completion f", ["fish"]),
+        ("sso nothing", []),
+    ],
+)
+def test_bash_completes_commands_options_and_choices(
+    environment: dict[str, str], words: str, offered: list[str]
+) -> None:
+    script = """
+        eval "$(sso completion bash)"
+        COMP_WORDS=($1) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _sso_completion sso
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    lines = run(["bash", "--norc", "-c", script, "bash", words], environment)
+    assert [line for line in lines if line] == offered
+
+
+def test_bash_registers_the_completion(environment: dict[str, str]) -> None:
+    (line,) = run(["bash", "--norc", "-c", 'eval "$(sso completion bash)"; complete -p sso'], environment)
+    assert line.endswith("-F _sso_completion sso")
+
+
+def test_fish_completes_commands_with_their_descriptions(environment: dict[str, str]) -> None:
+    script = "sso completion fish | source; complete -C 'sso cl'; complete -C 'sso client add --profile o'"
+    lines = run(["fish", "--no-config", "-c", script], environment)
+    assert [line.partition("\t")[0] for line in lines] == ["client", "oidc"]
+    assert lines[0].startswith("client\tManage OAuth clients")
+
+
+def test_zsh_completes_commands_with_their_descriptions(environment: dict[str, str]) -> None:
+    # zsh has no command that lists completions, so the function that would show them prints them.
+    script = """
+        autoload -U compinit && compinit -u -d "$HOME/dump"
+        eval "$(sso completion zsh)"
+        print -- ${_comps[sso]}
+        _describe() { print -l -- ${(P)argv[-2]} }
+        words=(sso cl) CURRENT=2
+        _sso_completion
+    """
+    lines = run(["zsh", "-f", "-c", script], environment)
+    assert lines[0] == "_sso_completion"
+    assert lines[1].startswith("client:Manage OAuth clients")
+
+
+def test_completion_of_commands_imports_no_slow_module(environment: dict[str, str]) -> None:
+    variables = {"COMP_WORDS": "sso ", "COMP_CWORD": "1", "_SSO_COMPLETE": "bash_complete"}
+    lines = run([sys.executable, "-c", PROGRAM], environment | variables)
+    assert "plain,client" in lines
+    modules = set(lines[-1].split())
+    assert "sso.cli" in modules
+    assert modules.isdisjoint({*SLOW, "sso.cli.client"})

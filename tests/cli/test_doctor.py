@@ -14,6 +14,7 @@ from sso.db.standalone import fetch_value
 from sso.doctor import Finding, check
 from sso.services import open_services
 from tests.kit.postgres import Postgres
+from tests.kit.replication import free_port
 from tests.kit.server import clean_environment
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
@@ -51,6 +52,16 @@ def doctor(settings: Settings, dsn: str) -> "subprocess.CompletedProcess[str]":
         timeout=60,
         check=False,
     )
+
+
+def test_each_of_several_database_hosts_is_checked(installed: Settings, dsn: str) -> None:
+    assert "database hosts" not in findings(installed, dsn)
+    port = free_port()
+    several = dsn.replace("?host=", "?host=127.0.0.1,").replace("&port=", f"&port={port},")
+    finding = findings(installed, several)["database hosts"]
+    assert (finding.good, finding.warning) == (False, True)
+    assert finding.detail.startswith(f"127.0.0.1:{port}: refuses connections; /")
+    assert finding.detail.endswith(": primary")
 
 
 def test_healthy_installation_passes(installed: Settings, dsn: str) -> None:

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-SLOW = ("quart", "hypercorn", "jinja2", "sqlalchemy", "alembic", "sso.services", "sso.app")
+SLOW = ("quart", "hypercorn", "jinja2", "sqlalchemy", "alembic", "pydantic", "argon2", "sso.services", "sso.app")
+ONLY_WHILE_RUNNING = ("trio", "asyncio", "asyncpg", "structlog", "cryptography")
 
 PROGRAM = """
 import atexit, sys
@@ -40,3 +41,11 @@ def test_command_does_not_import_the_web_framework(environment: dict[str, str], 
     modules = imported_modules(environment, *arguments)
     assert "sso.cli" in modules
     assert modules.isdisjoint(SLOW)
+
+
+@pytest.mark.parametrize("name", ["user", "client", "key", "project", "role", "group", "perm", "why", "config"])
+def test_help_imports_nothing_that_only_a_running_command_needs(environment: dict[str, str], name: str) -> None:
+    modules = imported_modules(environment, name, "--help")
+    assert f"sso.cli.{name}" in modules
+    assert modules.isdisjoint({*SLOW, *ONLY_WHILE_RUNNING})
+    assert not [module for module in modules if module.startswith("sso.perm.stores.")]

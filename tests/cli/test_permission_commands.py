@@ -118,10 +118,11 @@ def test_audit_filters_and_formats_entries(applied: Sso) -> None:
     applied("role", "assign", ANN, "viewer")
     newest = applied("audit", "--most", "1").lines
     assert len(newest) == 1
-    assert newest[0].endswith(f"permissions.save  1/{ANN}  by command line ({command_line_actor().operator})  (roles)")
+    actor = f"command line ({command_line_actor().operator})"
+    assert newest[0].split("\t")[1:] == ["permissions.save", f"1/{ANN}", actor, "", "roles"]
     entry = orjson.loads(applied("audit", "--most", "1", "--json").lines[0])
     assert (entry["user_id"], entry["after"]["roles"]) == ("", [{"name": "root"}, {"name": "viewer"}])
-    assert all("  role.save  40/" in line for line in applied("audit", "--app", "40", "--operation", "role.save").lines)
+    assert all("\trole.save\t40/" in line for line in applied("audit", "--app", "40", "--operation", "role.save").lines)
     assert applied("audit", "--project", "rd", "--operation", "project.publish").lines
     assert applied("audit", "--since", "2035-01-01").lines == []
     assert applied("audit", "--user", ANN).lines == []

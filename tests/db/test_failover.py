@@ -10,7 +10,7 @@ from trio.to_thread import run_sync as in_thread
 from sso.db.database import Database
 from sso.db.errors import Unavailable
 from sso.db.listener import Listener
-from sso.db.standalone import fetch_value
+from sso.db.standalone import fetch_value, host_states
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from tests.kit.conditions import LIMIT_S
@@ -113,6 +113,12 @@ async def test_silent_standby_is_not_noticed(nodes: list[Node]) -> None:
                 await database.value(INSERT, number=number)
                 database._pool.drop_idle()  # each connection begins with a search
             assert await in_thread(fetch_value, dsn_of(standby, primary), COUNT) == 20
+            assert await in_thread(states, standby, primary) == ["does not answer", "primary"]
+    assert await in_thread(states, standby, primary) == ["standby", "primary"]
+
+
+def states(*nodes: Node) -> list[str]:
+    return list(host_states(dsn_of(*nodes)).values())
 
 
 # Waiting

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +27,15 @@ ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "2"))
 SLACK = 2.0
 TWO_WORKERS = QUICK | {"SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0", "SSO_RATE_AUTHORIZE": "0"}
 PEOPLE = [Person(f"person{n}@example.com", f"password of person {n}") for n in range(1, 7)]
+
+
+def rounds(count: int = ROUNDS) -> Iterator[int]:
+    """Counts from 0, and shows the number of the round on a terminal (scripts/faults)."""
+    terminal = sys.stderr.isatty()  # false if pytest captures the output
+    for number in range(count):
+        if terminal:
+            print(f"\nround {number + 1} of {count}: ", end="", file=sys.stderr, flush=True)
+        yield number
 
 
 @contextmanager

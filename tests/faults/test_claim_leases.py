@@ -20,7 +20,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.gsid.claim_store import LEASE_S
-from tests.faults import ROUNDS, SLACK, kill, open_folder, serving
+from tests.faults import ROUNDS, SLACK, kill, open_folder, rounds, serving
 from tests.kit.browser import new_user
 from tests.kit.held import (
     Answer,
@@ -89,7 +89,7 @@ def node_folder(folder: Path, name: str) -> Path:
 
 @pytest.mark.parametrize("how", HOW)
 async def test_claimed_logins_of_a_lost_node_reach_their_games_once(nodes: Nodes, how: str) -> None:
-    for _ in range(max(1, ROUNDS // 2)):
+    for _ in rounds(max(1, ROUNDS // 2)):
         games = await new_games(nodes.failing, GAMES, factor=FACTOR)
         polls = await begin_polls(games)
         async with rows_of(nodes.healthy) as rows:

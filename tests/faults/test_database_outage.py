@@ -22,6 +22,7 @@ from tests.faults import (
     logs,
     open_folder,
     people_document,
+    rounds,
     seconds_since,
     serving,
     sql,
@@ -60,7 +61,7 @@ def setup() -> Iterator[Setup]:
 
 def test_stopped_database_is_503_and_the_server_recovers_without_a_restart(setup: Setup) -> None:
     workers = setup.server.workers()
-    for _ in range(max(1, ROUNDS // 3)):
+    for _ in rounds(max(1, ROUNDS // 3)):
         stop_and_restart_database(setup)
     assert setup.server.workers() == workers
 
@@ -140,7 +141,7 @@ def test_server_recovers_from_the_termination_of_all_connections(setup: Setup) -
     workers = server.workers()
     with Load(server.base_url, PEOPLE) as load:
         load.wait_for(20)
-        for _ in range(ROUNDS):
+        for _ in rounds():
             assert sql(setup.dsn, f"SELECT count(pg_terminate_backend(pid)) {SSO_CONNECTIONS}") >= 2
             terminated = time.monotonic()
             load.wait_for(30, since=terminated)

@@ -23,6 +23,7 @@ from tests.faults import (
     open_folder,
     ports_of,
     postmaster,
+    rounds,
     seconds_since,
     serving,
 )
@@ -49,7 +50,7 @@ def test_kill_of_all_processes_during_writes_loses_nothing_acknowledged(server: 
     began = time.monotonic()
     assert user_was_added(server, "first@example.com", begin_to_add_user(server, "first@example.com"))
     adding_takes = seconds_since(began)
-    for number in range(ROUNDS):
+    for number in rounds():
         login = f"added{number}@example.com"
         with Load(server.base_url, PEOPLE) as load:
             load.wait_for(5)
@@ -118,7 +119,7 @@ def user_was_added(server: Server, login: str, adding: subprocess.Popen[str]) ->
 
 def test_killed_embedded_postgres_is_503_and_restarts(server: Server) -> None:
     workers = server.workers()
-    for _ in range(max(1, ROUNDS // 3)):
+    for _ in rounds(max(1, ROUNDS // 3)):
         kill_postgres(server)
     assert server.workers() == workers
 
@@ -149,7 +150,7 @@ def kill_postgres(server: Server) -> None:
 def test_killed_worker_fails_only_own_ports_requests_and_is_replaced(server: Server) -> None:
     """Each kill hits the newest worker: one that had been ready is replaced at once, however often that happens."""
     other, victim = server.workers()
-    for _ in range(3 * ROUNDS):
+    for _ in rounds(3 * ROUNDS):
         victim = kill_worker(server, victim, other)
 
 

@@ -31,6 +31,7 @@ from tests.faults import (
     people_document,
     ports_of,
     postmaster,
+    rounds,
     seconds_since,
     serving,
     unread,
@@ -159,7 +160,7 @@ def test_sighup_under_load_applies_new_settings_without_a_failed_request(monkeyp
             pids = [set(server.workers())]
             with Load(server.base_url, PEOPLE, retry=True) as load:
                 load.wait_for(20)
-                for number in range(ROUNDS):
+                for number in rounds():
                     set_vendor(config, f"vendor{number}")
                     reload(server, "reload.finished")
                     pids.append(set(server.workers()))

@@ -17,7 +17,7 @@ class Node(Server):
     """A node whose own address differs from the base URL that it shares with the others."""
 
     def __init__(self, folder: Path, settings: dict[str, str], clock_shift_s: float = 0) -> None:
-        folder.mkdir()
+        folder.mkdir(parents=True)
         program = (sys.executable, shifted_clock.__file__, str(clock_shift_s))
         super().__init__(folder, settings, *((program,) if clock_shift_s else ()))
         self.url = f"http://{settings['SSO_BIND']}"
@@ -47,7 +47,7 @@ def running_nodes(
     with ExitStack() as stack:
         nodes = []
         for number, (address, shift) in enumerate(zip(addresses, clock_shifts, strict=True), 1):
-            own = {"SSO_BIND": address, "SSO_BASE_URL": f"http://{addresses[0]}"}
+            own = {"SSO_BIND": address, "SSO_BASE_URL": f"http://{addresses[0]}", "SSO_NODE_NAME": f"node{number}"}
             node = Node(folder / f"node{number}", shared | own | settings, shift)
             node.start()
             stack.callback(node.stop)

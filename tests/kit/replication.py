@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -51,6 +52,7 @@ class Node:
         self.data = home / "data"
         self.port = free_port()
         self.settings = dict(settings)
+        self.started: list[Node] = [self]  # shared with its standbys
         self._account = account
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -68,6 +70,9 @@ class Node:
         return self._process.pid
 
     def start(self) -> Self:
+        """Starts it and waits until it accepts connections. It ends with this process."""
+        # The death signal is sent when the thread that forks ends.
+        assert threading.current_thread() is threading.main_thread()
         settings = SETTINGS | self.settings | {"port": str(self.port)}
         as_root = os.geteuid() == 0
         (self.data / "postmaster.pid").unlink(missing_ok=True)
@@ -133,9 +138,13 @@ class Node:
             for pid in stopped:
                 _signal(pid, signal.SIGCONT)
 
-    def standby(self, name: str) -> "Node":
-        """Returns a running standby that has replayed all that this server has written."""
-        standby = Node(self.home.with_name(name), self._account, self.settings)
+    def standby(self, name: str, port: int = 0) -> "Node":
+        """Returns a running standby, on the given port."""
+        settings = {key: value for key, value in self.settings.items() if key != "primary_conninfo"}
+        standby = Node(self.home.with_name(name), self._account, settings)
+        standby.port = port or standby.port
+        standby.started = self.started
+        standby.started.append(standby)
         standby.home.mkdir(mode=0o711)
         subprocess.run(
             [
@@ -173,16 +182,14 @@ def replication(standbys: int = 1, settings: Mapping[str, str] = {}) -> Iterator
     folder.chmod(0o711)
     account = postgres_account(folder)
     primary = Node(folder / "node0", account, settings)
-    nodes = [primary]
     try:
         primary.home.mkdir(mode=0o711)
         shutil.copytree(Path(_template().name) / "data", primary.data)
         _give(primary.data, account)
         primary.start()
-        nodes.extend(primary.standby(f"node{number}") for number in range(1, standbys + 1))
-        yield nodes
+        yield [primary, *(primary.standby(f"node{number}") for number in range(1, standbys + 1))]
     finally:
-        for node in reversed(nodes):
+        for node in reversed(primary.started):
             node.kill(signal.SIGQUIT)
         shutil.rmtree(folder)
 

@@ -3,14 +3,17 @@
 import re
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from sso.otel import export
 from sso.otel.export import EXPORT_S, FLUSH_S, ExportOptions, open_export
 from sso.otel.spans import OtelTelemetry
+from tests.kit.conditions import until_true
 from tests.kit.otlp import hanging_collector, refusing_collector, running_collector
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, until
@@ -20,36 +23,35 @@ REQUESTS = 20
 QUEUED, MAX_SPAN_BYTES = 1024, 4096
 
 
-@contextmanager
-def answering_collector(status: int) -> Iterator[str]:
-    with running_collector(status=status) as collector:
-        yield collector.endpoint
-
-
 COLLECTORS: dict[str, Callable[[], AbstractContextManager[str]]] = {
     "ConnectionError": refusing_collector,
     "ReadTimeout": hanging_collector,
-    "500 Internal Server Error": lambda: answering_collector(500),
-    "503 Service Unavailable": lambda: answering_collector(503),  # exporters try again after this status
-    "301 Moved Permanently": lambda: answering_collector(301),
 }
 
 
+def traced_server(folder: Path, postgres_server: Postgres, endpoint: str) -> Server:
+    settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_OTLP_ENDPOINT": endpoint, "SSO_OTLP_INTERVAL_S": "1"}
+    server = Server(folder, QUICK | settings)
+    server.start()
+    return server
+
+
+def assert_no_request_waits_for_an_export(server: Server) -> None:
+    began = time.monotonic()
+    with server.client() as client:
+        assert {client.get("/readyz").status_code for _ in range(REQUESTS)} == {200}
+    assert time.monotonic() - began < REQUESTS * EXPORT_S / 2
+
+
 @pytest.mark.parametrize("reason", COLLECTORS)
-def test_failing_collector_delays_neither_requests_nor_shutdown_and_is_logged_once(
-    postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory, reason: str
+def test_unreachable_collector_delays_neither_requests_nor_shutdown_and_is_logged_once(
+    postgres_server: Postgres, tmp_path: Path, reason: str
 ) -> None:
-    folder = tmp_path_factory.mktemp("failing")
     with COLLECTORS[reason]() as endpoint:
-        settings = {"SSO_OTLP_ENDPOINT": endpoint, "SSO_OTLP_INTERVAL_S": "1"}
-        server = Server(folder, QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()} | settings)
-        server.start()
+        server = traced_server(tmp_path, postgres_server, endpoint)
         try:
             assert until(lambda: server.log_events("telemetry.export_failed"), 60)
-            began = time.monotonic()
-            with server.client() as client:
-                assert {client.get("/readyz").status_code for _ in range(REQUESTS)} == {200}
-            assert time.monotonic() - began < REQUESTS * EXPORT_S / 2
+            assert_no_request_waits_for_an_export(server)
         finally:
             began = time.monotonic()
             assert server.stop() == 0
@@ -59,30 +61,38 @@ def test_failing_collector_delays_neither_requests_nor_shutdown_and_is_logged_on
     assert not re.search(r"opentelemetry|Traceback|library\.logged", server.log())
 
 
-def test_log_says_when_the_collector_accepts_data_again(
-    postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
+def test_collector_that_answers_500_delays_no_request_and_the_log_says_when_it_works_again(
+    postgres_server: Postgres, tmp_path: Path
 ) -> None:
     with running_collector(status=500) as collector:
-        settings = {"SSO_OTLP_ENDPOINT": f"{collector.endpoint}/", "SSO_OTLP_INTERVAL_S": "1"}
-        server = Server(
-            tmp_path_factory.mktemp("resumed"), QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()} | settings
-        )
-        server.start()
+        server = traced_server(tmp_path, postgres_server, f"{collector.endpoint}/")
         try:
-            assert until(lambda: server.log_events("telemetry.export_failed"), 60)
+            (line,) = until(lambda: server.log_events("telemetry.export_failed"), 60)
+            assert_no_request_waits_for_an_export(server)
             collector.status = 200
             assert until(lambda: server.log_events("telemetry.export_resumed"), 60)
         finally:
             assert server.stop() == 0
-    assert len(server.log_events("telemetry.export_failed")) == 1
+    assert line["reason"] == "500 Internal Server Error"
     assert server.log_events("telemetry.export_resumed")[0]["failed_exports"] >= 1
+
+
+@pytest.mark.parametrize("status", [301, 401])
+async def test_log_has_the_status_of_a_collector_that_accepts_nothing(status: int) -> None:
+    with running_collector(status=status) as collector, capture_logs() as logs:
+        async with open_export(ExportOptions(collector.endpoint, interval_s=0.1)) as opened:
+            record_requests(opened.telemetry, 1)
+            await until_true(lambda: bool(logs))
+    (line,) = logs
+    assert line["event"] == "telemetry.export_failed"
+    assert line["reason"].startswith(f"{status} ")
 
 
 def record_requests(telemetry: OtelTelemetry, count: int) -> int:
     """Records requests. Returns the memory in use afterwards."""
     for number in range(count):
         telemetry.start_request("GET", "/readyz", f"{number:016}").answered(200)
-    return tracemalloc.get_traced_memory()[0]
+    return tracemalloc.get_traced_memory()[0]  # 0 if it is not measured
 
 
 async def test_spans_for_a_collector_that_hangs_take_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:

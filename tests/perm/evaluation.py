@@ -19,7 +19,8 @@ from sso.perm.engine.render import Options, as_tree
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.groups import read_group_conditions
 from sso.perm.input.project import read_project_settings
-from sso.perm.input.roles import encode_assignments, read_assignments, read_role
+from sso.perm.input.references import encode_assignments
+from sso.perm.input.roles import read_assignments, read_role
 from sso.perm.input.schema import read_own_data, read_schema
 
 NOW = 1_700_000_000

@@ -16,6 +16,7 @@ from sso.db.tables.accounts import (
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.keys import signing_keys
+from sso.db.tables.nodes import node_workers
 from sso.db.tables.oauth import (
     oauth_access_tokens,
     oauth_clients,
@@ -55,6 +56,7 @@ __all__ = [
     "known_factors",
     "login_challenges",
     "metadata",
+    "node_workers",
     "oauth_access_tokens",
     "oauth_clients",
     "oauth_codes",

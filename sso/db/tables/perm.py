@@ -200,8 +200,10 @@ application_keys = Table(
     metadata,
     _application(),
     Column("id", Text, nullable=False),  # the kid of the tokens that it signs
-    Column("source", Text, nullable=False),  # meta: service_meta.public_key; custom: added explicitly
+    # meta: service_meta.public_key; custom: added explicitly; file: of the key file of a node
+    Column("source", Text, nullable=False),
     Column("pem", Text, nullable=False),
+    text_column("node"),  # that has the file
     created_column(),
     PrimaryKeyConstraint("application_id", "id", "source", name="pk_application_keys"),
     Index("ix_application_keys_id", "id"),

@@ -1,8 +1,10 @@
-"""Lookups of the public keys of applications (§2.3): in files, in service_meta, and custom ones."""
+"""Lookups of the public keys of applications (§2.3): in files, in service_meta, and custom ones.
+
+Files of this node are read when they are needed. Files of other nodes are in the database (`key_file_import.py`).
+"""
 
 import re
 from collections.abc import Collection
-from pathlib import Path
 
 from sso.core.errors import NotFound
 from sso.core.keys import PublicKey, UnusableKey, load_public
@@ -13,29 +15,37 @@ from sso.perm.credentials.key_files import KeyFiles
 # Keys of a removed application, or of an application in a removed project, are not valid.
 _VALID_ONLY = """JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
     WHERE NOT a.removed AND p.removed IS NOT TRUE"""
+_NOT_OF_THIS_NODE = "(k.source <> 'file' OR k.node <> :node)"
 _KEYS_OF_APPLICATION = Statement(
     f"""SELECT k.id, k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = :application_id
+        AND {_NOT_OF_THIS_NODE}
     ORDER BY k.source DESC, k.created, k.id"""  # noqa: S608 - constants only
 )
 _APPLICATION_EXISTS = Statement("SELECT 1 FROM applications WHERE application_id = :application_id")
 _KEY_OF_APPLICATION = Statement(
     f"""SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = :application_id AND k.id = :id
-    LIMIT 1"""  # noqa: S608 - constants only
+        AND {_NOT_OF_THIS_NODE} LIMIT 1"""  # noqa: S608 - constants only
 )
 _KEY_BY_ID = Statement(
-    f"SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.id = :id LIMIT 1"  # noqa: S608 - constants only
+    f"SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.id = :id AND {_NOT_OF_THIS_NODE} LIMIT 1"  # noqa: S608
 )
 _ACTIVE_APPLICATIONS = Statement(
     f"SELECT application_id FROM (SELECT unnest(CAST(:ids AS int[])) AS application_id) k {_VALID_ONLY}"  # noqa: S608
+)
+
+_IS_IMPORTED = Statement(
+    f"""SELECT EXISTS (SELECT FROM application_keys k WHERE application_id = :application_id AND source = 'file'
+        AND {_NOT_OF_THIS_NODE})"""  # noqa: S608 - constants only
 )
 
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)  # other strings are not looked up at all
 
 
 class ApplicationKeys:
-    def __init__(self, database: Database, folder: Path) -> None:
+    def __init__(self, database: Database, files: KeyFiles, node: str) -> None:
         self._database = database
-        self._files = KeyFiles(folder)
+        self._files = files
+        self._node = node
 
     async def find(self, application_id: int, key_id: str) -> PublicKey | None:
         """The key with which the application may sign service JWTs. Returns None if there is no such key.
@@ -44,21 +54,24 @@ class ApplicationKeys:
         """
         if not _KEY_ID.fullmatch(key_id):
             return None
-        pem = await self._database.value(_KEY_OF_APPLICATION, application_id=application_id, id=key_id)
+        pem = await self._database.value(_KEY_OF_APPLICATION, application_id=application_id, id=key_id, node=self._node)
         if pem is not None:
             return _load_usable(pem)
         file_key = await self._files.find(application_id)
         return file_key.key if file_key is not None and file_key.id == key_id else None
 
     async def has_file(self, application_id: int) -> bool:
-        """Whether there is a file with a usable key of the application."""
-        return await self._files.find(application_id) is not None
+        """Whether a node has a file with a usable key of the application."""
+        if await self._files.find(application_id) is not None:
+            return True
+        is_imported: bool = await self._database.value(_IS_IMPORTED, application_id=application_id, node=self._node)
+        return is_imported
 
     async def find_pem(self, key_id: str) -> str | None:
         """A public key of any application by its id. Any client may read it."""
         if not _KEY_ID.fullmatch(key_id):
             return None
-        pem: str | None = await self._database.value(_KEY_BY_ID, id=key_id)
+        pem: str | None = await self._database.value(_KEY_BY_ID, id=key_id, node=self._node)
         if pem is not None and _load_usable(pem):
             return pem
         file_keys = await self._files.find_by_id(key_id)
@@ -69,7 +82,7 @@ class ApplicationKeys:
         """All keys of an application; an empty list if the application or its project is removed."""
         if not await self._database.value(_APPLICATION_EXISTS, application_id=application_id):
             raise NotFound("application not found")
-        rows = await self._database.rows(_KEYS_OF_APPLICATION, application_id=application_id)
+        rows = await self._database.rows(_KEYS_OF_APPLICATION, application_id=application_id, node=self._node)
         file_key = await self._files.find(application_id)
         if file_key is not None and not await self._active_applications((application_id,)):
             file_key = None

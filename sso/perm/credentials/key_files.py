@@ -53,6 +53,12 @@ class KeyFiles:
             self._files[application_id] = known
         return known[1]
 
+    async def all(self) -> list[FileKey]:
+        """The usable keys of all files, by application. Reads the files that have changed."""
+        async with self._scan_lock:
+            await self._rescan()
+        return sorted((key for keys in self._keys_by_id.values() for key in keys), key=lambda key: key.application_id)
+
     async def find_by_id(self, key_id: str) -> list[FileKey]:
         """The keys with this id, of all applications.
 
@@ -60,11 +66,15 @@ class KeyFiles:
         for unknown keys stay cheap.
         """
         async with self._scan_lock:
-            mtime = self._folder_mtime()
-            if mtime != self._scanned_folder_mtime or self._clock() - self._scanned_at >= REFRESH_S:
-                self._files, self._keys_by_id = await self._threads.run(self._scan, dict(self._files))
-                self._scanned_at, self._scanned_folder_mtime = self._clock(), mtime
+            if self._folder_mtime() != self._scanned_folder_mtime or self._clock() - self._scanned_at >= REFRESH_S:
+                await self._rescan()
         return self._keys_by_id.get(key_id, [])
+
+    async def _rescan(self) -> None:
+        mtime = self._folder_mtime()
+        if mtime or self._files:
+            self._files, self._keys_by_id = await self._threads.run(self._scan, dict(self._files))
+        self._scanned_at, self._scanned_folder_mtime = self._clock(), mtime
 
     def _folder_mtime(self) -> int:
         """The time when a file was last added to the folder or removed; 0 if there is no folder."""

@@ -10,8 +10,7 @@ from sso.perm.engine.names import PROJECT_TAG
 from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key, read_group_id
-from sso.perm.input.project import ProjectResources
-from sso.perm.input.roles import check_roles_exist, encode_assignments, read_assignments
+from sso.perm.input.references import ProjectResources, check_roles_exist, encode_assignments
 from sso.perm.input.validators import read_array, read_object, read_text, unique, unknown_field_warnings
 
 MAX_MEMBERS = 10_000
@@ -113,6 +112,8 @@ def read_member_roles(
 def _read_generic_roles(
     value: object, central: CompiledApplication, where: str, warnings: list[str]
 ) -> list[dict[str, Any]]:
+    from sso.perm.input.roles import read_assignments  # not above: stores import this module, and pydantic is slow
+
     assignments, item_warnings = read_assignments(value, where=where)
     warnings += item_warnings
     check_roles_exist(assignments, central.roles, where)

@@ -1,6 +1,5 @@
 """Roles in requests (§2.7): role records, and assignments of roles to users."""
 
-from collections.abc import Collection
 from typing import Any
 
 from pydantic import Field
@@ -75,13 +74,6 @@ def read_assignments(
     return tuple(assignments.values()), warnings
 
 
-def check_roles_exist(assignments: Collection[Assignment], roles: Collection[str], where: str = "roles") -> None:
-    """Raises InvalidInput if a role is not among ``roles``."""
-    for index, assignment in enumerate(assignments):
-        if assignment.name not in roles:
-            raise InvalidInput(f"{where}[{index}]: there is no role {assignment.name}")
-
-
 def _read_assignment(item: object, default_expired: int, where: str, warnings: list[str]) -> Assignment:
     if isinstance(item, str):
         return Assignment(read_segment(item, where), default_expired)
@@ -91,13 +83,3 @@ def _read_assignment(item: object, default_expired: int, where: str, warnings: l
     warnings += item_warnings
     expired, ttl = fields.get("expired", 0), fields.get("ttl", 0)
     return Assignment(fields["name"], expired or (0 if ttl else default_expired), ttl)
-
-
-def encode_assignments(assignments: Collection[Assignment]) -> list[dict[str, Any]]:
-    """Assignments as they are stored: without limits that are not set."""
-    return [_encode_assignment(assignment) for assignment in assignments]
-
-
-def _encode_assignment(assignment: Assignment) -> dict[str, Any]:
-    limits = {"expired": assignment.expired, "ttl": assignment.ttl}
-    return {"name": assignment.name, **{name: value for name, value in limits.items() if value}}

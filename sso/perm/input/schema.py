@@ -7,7 +7,6 @@ from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
 from sso.perm.engine.rules import is_rule, rule_nodes
 from sso.perm.errors import InvalidInput
-from sso.perm.input.roles import read_role
 from sso.perm.input.rules import Layer, RuleReader
 from sso.perm.input.validators import read_flag, read_object, unknown_field_warnings
 
@@ -29,6 +28,8 @@ def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]
 
 def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """The ``roles`` of a schema, an object with the roles by name, and warnings."""
+    from sso.perm.input.roles import read_role  # not above: stores import this module, and pydantic is slow
+
     roles: list[dict[str, Any]] = []
     warnings: list[str] = []
     for name, item in read_object(data.get("roles", {}), "roles").items():

@@ -11,7 +11,7 @@ _ADD = Statement(
 )
 _DELETE_META_KEY = Statement("DELETE FROM application_keys WHERE application_id = :application_id AND source = 'meta'")
 _DELETE_CUSTOM_KEY = Statement(
-    """DELETE FROM application_keys WHERE application_id = :application_id AND id = :id AND source = 'custom'
+    """DELETE FROM application_keys WHERE application_id = :application_id AND id = :id AND source IN ('custom', 'file')
     RETURNING id"""
 )
 _DELETE_ALL = Statement("DELETE FROM application_keys WHERE application_id = :application_id RETURNING id")
@@ -25,7 +25,7 @@ async def add_custom_key(runner: Runner, application_id: int, pem: str) -> str:
 
 
 async def delete_custom_key(runner: Runner, application_id: int, key_id: str) -> bool:
-    """Returns False if the application has no such custom key."""
+    """Deletes a custom key, or a key of a file that no node has any more. Returns False if there is no such key."""
     return await runner.value(_DELETE_CUSTOM_KEY, application_id=application_id, id=key_id) is not None
 
 

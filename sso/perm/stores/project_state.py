@@ -11,7 +11,7 @@ from sso.perm.engine.decode import decode_group, decode_project
 from sso.perm.engine.facts import Group, GroupAction, ProjectFacts
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.membership import MemberRole
-from sso.perm.input.project import ProjectResources
+from sso.perm.input.references import ProjectResources
 
 _RESOURCES = Statement(
     """SELECT

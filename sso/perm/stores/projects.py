@@ -11,7 +11,7 @@ from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, project_key
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.names import project_id_from_title
-from sso.perm.input.project import check_services
+from sso.perm.input.references import check_services
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import ADMIN_ROLE

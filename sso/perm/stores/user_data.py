@@ -9,7 +9,7 @@ from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.engine.render import render_assignment
 from sso.perm.errors import PermissionConflict
-from sso.perm.input.roles import check_roles_exist, encode_assignments
+from sso.perm.input.references import check_roles_exist, encode_assignments
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import count_holders

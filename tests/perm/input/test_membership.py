@@ -7,7 +7,7 @@ import pytest
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import read_group_list, read_member_roles
-from sso.perm.input.project import ProjectResources
+from sso.perm.input.references import ProjectResources
 from sso.perm.stores import builtin_roles
 from tests.perm.evaluation import GROUP_A, GROUP_B, application_of, project, role_giving
 

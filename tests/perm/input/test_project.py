@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from sso.perm.errors import InvalidInput
-from sso.perm.input.project import ProjectResources, check_services, read_project_fields, read_project_settings
+from sso.perm.input.project import read_project_fields, read_project_settings
+from sso.perm.input.references import ProjectResources, check_services
 from tests.perm.evaluation import GROUP_A, GROUP_B, application_of, project, role_giving
 
 RESOURCES = ProjectResources.of(

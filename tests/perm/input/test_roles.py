@@ -6,7 +6,8 @@ import pytest
 
 from sso.perm.engine.records import Assignment
 from sso.perm.errors import InvalidInput
-from sso.perm.input.roles import check_roles_exist, encode_assignments, read_assignments, read_role
+from sso.perm.input.references import check_roles_exist, encode_assignments
+from sso.perm.input.roles import read_assignments, read_role
 from tests.perm.evaluation import NOW, rule
 
 

@@ -12,11 +12,13 @@ import trio.lowlevel
 from quart_trio import QuartTrio
 from trio.testing import wait_all_tasks_blocked
 
+from sso.log import current_request_id
 from sso.web.client_connection import client_connection
 from sso.web.fast_quart.app import FastQuart
 from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
 
 WAIT_S = 30
+REQUEST_ID = "0123456789abcdef"
 LONG = 20_000_000  # more than the buffers of the kernel take
 DISCONNECTS = ["close", "reset", "shutdown of the sending side"]
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
@@ -27,6 +29,7 @@ class App:
 
     def __init__(self) -> None:
         self.events: list[str] = []
+        self.last_request_id: str | None = None
         self.waiting = trio.Event()
         self.proceed = trio.Event()
         self.ended = trio.Event()
@@ -49,6 +52,7 @@ class App:
         return "held"
 
     async def claim(self) -> str:
+        current_request_id.set(REQUEST_ID)
         client_connection().on_response_end = self.end
         self.waiting.set()
         with trio.CancelScope(shield=True):
@@ -63,6 +67,7 @@ class App:
     async def end(self, delivered: bool) -> None:
         await trio.lowlevel.checkpoint()  # it may wait, although the request was cancelled
         self.events.append("delivered" if delivered else "taken back")
+        self.last_request_id = current_request_id.get()
         self.ended.set()
 
 
@@ -124,6 +129,7 @@ async def test_end_of_a_written_response_is_reported_once(kind: str) -> None:
                 await app.ended.wait()  # while the client stays connected
         await wait_all_tasks_blocked()  # the server has closed the connection
     assert app.events == ["claimed", "delivered"]
+    assert app.last_request_id == REQUEST_ID  # log lines of the callback belong to the request
 
 
 async def test_end_of_a_response_is_reported_only_when_a_slow_client_has_read_it(kind: str) -> None:

@@ -1,0 +1,109 @@
+"""Random faults, one after another, each healed before the next. Load runs meanwhile.
+
+Afterwards the ledger of the load is checked, and the three databases must have the same rows: after a split brain they
+would not.
+"""
+
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from scripts.local_cluster import cluster, load
+from scripts.local_cluster.cluster import say
+from scripts.local_cluster.layout import NODES, Machine
+
+UNPLUGGED_S = (3.0, 30.0)  # shorter and longer than the database needs to choose another primary
+CALM_S = 3.0  # between two faults
+CHECK_S = 600.0  # for the check of the ledger
+_TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1"
+
+
+def run(minutes: float, rate: float, seed: int | None = None) -> bool:
+    """Returns whether nothing was lost."""
+    seed = random.randrange(10**6) if seed is None else seed
+    say(f"seed {seed}: {minutes:g} minutes of faults")
+    choose = random.Random(seed)
+    load.prepare()
+    clients = subprocess.Popen(load.command(minutes * 60, rate), stdout=subprocess.PIPE, text=True)
+    counts: Counter[str] = Counter()
+    end = time.monotonic() + minutes * 60
+    while time.monotonic() < end and clients.poll() is None:
+        time.sleep(CALM_S)
+        name, fault = choose.choice(FAULTS)
+        machine = choose.choice(NODES)
+        counts[name] += 1
+        began = time.monotonic()
+        fault(machine, choose)
+        cluster.wait_until_healthy()
+        say(f"{sum(counts.values())}. {name} {machine.name}: healthy after {time.monotonic() - began:.0f} s")
+    report, _ = clients.communicate(timeout=minutes * 60 + CHECK_S)
+    print(report)
+    print(f"faults     {sum(counts.values())}: {dict(counts)}")
+    differences = different_tables()
+    print(f"databases  {'different: ' + ', '.join(differences) if differences else 'equal on three machines'}")
+    return clients.returncode == 0 and not differences
+
+
+def kill_machine(machine: Machine, choose: random.Random) -> None:
+    cluster.kill(machine, None)
+    time.sleep(choose.uniform(0, 10))
+    cluster.start(machine)
+
+
+def kill_service(service: str) -> Callable[[Machine, random.Random], None]:
+    def fault(machine: Machine, choose: random.Random) -> None:
+        cluster.kill(machine, service)
+        time.sleep(choose.uniform(0, 3))
+        cluster.start(machine)
+
+    return fault
+
+
+def kill_primary(_: Machine, choose: random.Random) -> None:
+    primary = cluster.primary()
+    assert primary is not None
+    cluster.kill(primary, "postgres")
+
+
+def unplug(machine: Machine, choose: random.Random) -> None:
+    cluster.unplug(machine)
+    time.sleep(choose.uniform(*UNPLUGGED_S))
+    cluster.plug(machine)
+
+
+def switchover(_: Machine, __: random.Random) -> None:
+    cluster.switchover()
+
+
+FAULTS: tuple[tuple[str, Callable[[Machine, random.Random], None]], ...] = (
+    ("power failure of", kill_machine),
+    ("unplug", unplug),
+    ("unplug", unplug),
+    ("kill the service of", kill_service("sso")),
+    ("kill NATS of", kill_service("nats")),
+    ("kill etcd of", kill_service("etcd")),
+    ("kill the primary while choosing", kill_primary),
+    ("switchover while choosing", switchover),
+)
+
+
+def different_tables() -> list[str]:
+    """Returns the tables whose rows differ between the machines, once all of them have the same changes."""
+    tables = cluster.query(NODES[0], _TABLES, "sso").split()
+    for _ in range(60):  # the service goes on writing a little, for example its heartbeats
+        found = [
+            table for table in tables if table not in CHANGING and len({_digest(node, table) for node in NODES}) > 1
+        ]
+        if not found:
+            return []
+        time.sleep(1)
+    return found
+
+
+CHANGING = frozenset({"nodes"})  # rows with heartbeats, which change between two looks
+
+
+def _digest(machine: Machine, table: str) -> str:
+    return cluster.query(machine, f"SELECT md5(string_agg(t::text, '' ORDER BY t::text)) FROM {table} t", "sso")

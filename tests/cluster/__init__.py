@@ -1,0 +1,1 @@
+"""Several nodes under faults, with a ledger of every acknowledged write."""

@@ -1,0 +1,18 @@
+"""Random faults in a cluster of three machines. Run by ``scripts/faults cluster``."""
+
+import os
+
+import pytest
+
+from scripts.local_cluster import cluster, faults
+
+MINUTES = float(os.environ.get("SSO_TEST_CLUSTER_MINUTES", "0"))
+
+
+@pytest.mark.skipif(not MINUTES, reason="takes long: run scripts/faults cluster")
+def test_no_acknowledged_write_is_lost() -> None:
+    cluster.up()
+    try:
+        assert faults.run(MINUTES, rate=4)
+    finally:
+        cluster.down()

@@ -1,0 +1,93 @@
+"""Two nodes, one PostgreSQL and one NATS server. Games and sites use one node, browsers the other; one of them dies."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import trio
+
+from scripts.local_cluster import administrator, load
+from scripts.local_cluster.ledger import Ledger
+from scripts.local_cluster.load import Plan
+from scripts.local_cluster.services import NO_RATE_LIMITS
+from sso.core.encryption import MasterKey
+from tests.kit.nats import NatsServer, nats_server, needs_nats
+from tests.kit.postgres import Postgres
+from tests.kit.server import Server, running
+
+PLAN = Plan(seconds=6.0, rate=4.0, users=5, check_after_s=1.0)
+
+
+class Nodes(NamedTuple):
+    for_games: Server
+    for_browsers: Server
+    nats: NatsServer
+
+
+@pytest.fixture(scope="module")
+def nodes(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    dsn = postgres_server.fresh()
+    with nats_server() as nats, started(dsn, nats.url, tmp_path_factory.mktemp) as (first, second):
+        first.apply(load.document())
+        first.sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
+        yield Nodes(first, second, nats)
+    postgres_server.drop(dsn)
+
+
+@contextmanager
+def started(dsn: str, bus_url: str, folder: Callable[[str], Path]) -> Iterator[tuple[Server, Server]]:
+    settings = {
+        "SSO_DATABASE_URL": dsn,
+        "SSO_SECRET_KEY": MasterKey.generate().text(),
+        "SSO_BUS_URL": bus_url,
+        "SSO_WORKERS": "2",
+        **NO_RATE_LIMITS,
+    }
+    with running(folder("games"), **settings) as first, running(folder("browsers"), **settings) as second:
+        yield first, second
+
+
+async def run_with(nodes: Nodes, fault: Callable[[], None]) -> Ledger:
+    """Runs the load; the fault happens in the middle of it."""
+    ledger = Ledger()
+
+    async def cause_fault() -> None:
+        while ledger.delivered < PLAN.rate * PLAN.seconds / 3:  # noqa: ASYNC110 - a counter sends no event
+            await trio.sleep(0.05)
+        await trio.to_thread.run_sync(fault)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cause_fault)
+        urls = (nodes.for_games.base_url, nodes.for_browsers.base_url)
+        await load.run_load(PLAN, ledger, *urls)
+    return ledger
+
+
+def kill_workers(server: Server) -> None:
+    for pid in server.workers():
+        os.kill(pid, signal.SIGKILL)
+
+
+def restart(nats: NatsServer) -> None:
+    nats.kill()
+    nats.start()
+
+
+@needs_nats
+@pytest.mark.parametrize("target", ["games", "browsers", "nats"])
+def test_no_acknowledged_write_is_lost(nodes: Nodes, target: str) -> None:
+    faults: dict[str, Callable[[], None]] = {
+        "games": partial(kill_workers, nodes.for_games),
+        "browsers": partial(kill_workers, nodes.for_browsers),
+        "nats": partial(restart, nodes.nats),
+    }
+    ledger = trio.run(run_with, nodes, faults[target])
+    assert ledger.is_clean, ledger.report()
+    assert ledger.delivered == ledger.started, ledger.report()
+    assert ledger.tokens_issued
+    assert ledger.roles

@@ -1,0 +1,95 @@
+"""The service starts, or a worker restarts, while the database of SSO_DATABASE_URL is not reachable."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults import kill, open_folder
+from tests.kit.replication import Node, replication
+from tests.kit.server import QUICK, Server, clean_environment, until
+
+WAITING = "waiting for the database at"
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    with replication(standbys=0) as nodes:
+        yield nodes[0]
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with open_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def server(node: Node, folder: Path) -> Server:
+    """A server that is not started."""
+    logged = {"SSO_LOG_FORMAT": "json", "SSO_LOG_LEVEL": "warning"}
+    return Server(folder, QUICK | logged | {"SSO_DATABASE_URL": node.dsn, "SSO_SINGLE_NODE": "1"})
+
+
+def test_start_waits_for_the_database(node: Node, server: Server) -> None:
+    node.kill()
+    arguments = [sys.executable, "-m", "sso", "serve"]
+    environment = clean_environment(**server.settings)
+    with subprocess.Popen(
+        arguments, env=environment, cwd=server.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            assert process.stderr.readline() == f"{WAITING} {node.address}: refuses connections\n"
+            node.start()
+            assert "sso is ready at" in process.stdout.readline()
+        finally:
+            process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["serve", "migrate"])
+def test_start_fails_with_one_line_after_the_wait(command: str, node: Node, server: Server) -> None:
+    node.kill()
+    server.settings["SSO_START_WAIT_S"] = "3"
+    done = server.sso(command, check=False)
+    *progress, last = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert progress == [f"{WAITING} {node.address}: refuses connections"]
+    assert last == (
+        f"sso: the database cannot be reached within 3 s ({node.address}: refuses connections): "
+        "check SSO_DATABASE_URL and that the database runs"
+    )
+    node.start()
+
+
+def test_silent_database_does_not_prolong_the_wait(node: Node, server: Server) -> None:
+    server.settings["SSO_START_WAIT_S"] = "2"
+    with node.silent():
+        done = server.sso("migrate", check=False)
+    assert done.returncode == 1
+    assert "within 2 s" in done.stderr
+    assert "does not answer" in done.stderr
+
+
+def test_worker_that_restarts_while_the_database_is_away_waits_for_it(node: Node, server: Server) -> None:
+    server.start()
+    try:
+        [worker] = server.workers()
+        node.kill()
+        kill([worker])
+        assert until(lambda: server.log_events("worker.start_delayed"), 30)
+        [waiting] = server.workers()
+        assert waiting != worker
+        node.start()
+        with server.client() as client:
+            assert client.get("/readyz?database=1").status_code == 200
+        assert server.workers() == [waiting]
+        assert len(server.log_events("process.died")) == 1
+    finally:
+        assert server.stop() == 0
