@@ -16,7 +16,7 @@ from tests.kit.builders import add_user
 
 
 async def in_one_batch(batch: Batch, calls: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
-    """Runs the calls in one statement and returns their results."""
+    """Runs the calls in one statement, in this order, and returns their results."""
     results: list[Any] = [None] * len(calls)
     sizes: list[int] = []
     batch._observe = sizes.append
@@ -28,7 +28,7 @@ async def in_one_batch(batch: Batch, calls: Sequence[Callable[[], Awaitable[Any]
     async with trio.open_nursery() as nursery:
         for n in range(len(calls)):
             nursery.start_soon(run, n)
-        await trio.testing.wait_all_tasks_blocked(0.0)
+            await trio.testing.wait_all_tasks_blocked()  # so that they join the batch in this order
         batch._database.scheduler.leave(began)
     assert sizes == [len(calls)]
     return results
