@@ -11,6 +11,7 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from sso.config import allows_colour
 from sso.core.background import current_task_name
 from sso.core.printable import printable
 from sso.core.telemetry import current_span
@@ -33,8 +34,9 @@ def writes_json(form: Literal["auto", "json", "console"]) -> bool:
 
 def configure_logging(form: Literal["auto", "json", "console"], level: str) -> None:
     console = not writes_json(form)
+    colours = _Stderr().isatty() and allows_colour()
     renderer: Any = (
-        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)
         if console
         else structlog.processors.JSONRenderer()
     )

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import structlog
 
 from sso import log
+from tests.kit.terminal import run_on_terminal
 
 Stderr = pytest.CaptureFixture[str]
 
@@ -165,3 +167,14 @@ def test_process_without_standard_error_can_log() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "1\n")
+
+
+def test_console_lines_have_colours_on_a_terminal_only() -> None:
+    program = "from sso import log; import structlog; log.configure_logging('console', 'info'); "
+    command = [sys.executable, "-c", program + "structlog.get_logger().info('something.happened')"]
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm"}
+    assert "\x1b[" in run_on_terminal(command, environment)[1]
+    assert "\x1b[" not in run_on_terminal(command, environment | {"NO_COLOR": "1"})[1]
+    piped = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "something.happened" in piped.stderr
+    assert "\x1b[" not in piped.stderr

@@ -112,3 +112,8 @@ def test_audit_is_a_table_on_a_terminal(sso: Sso, terminal: Terminal) -> None:
 def test_doctor_has_json(sso: Sso) -> None:
     findings = [json.loads(line) for line in sso("doctor", "--json").lines]
     assert {"name", "good", "detail", "advice", "warning"} == findings[0].keys()
+
+
+def test_record_as_tsv_has_a_line_for_each_field(sso: Sso, terminal: Terminal) -> None:
+    assert "login\tann@example.com" in sso("user", "show", "1000", "--tsv").lines
+    assert "login\tann@example.com\n" in terminal("user", "show", "1000", "--tsv")
