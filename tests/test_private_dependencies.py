@@ -122,7 +122,7 @@ def test_sqlalchemy_compiles_named_parameters_to_numbers_in_order_of_first_use()
 def test_parts_of_nats_py_that_the_bus_uses() -> None:
     """A connection is closed at once, and a password is sent only if the server has announced TLS."""
     file, client = "sso/bus/nats_transport.py", Client()
-    for part in ("_pending", "_pending_data_size", "_transport", "_server_info"):
+    for part in ("_pending", "_pending_data_size", "_transport", "_server_info", "_reading_task"):
         assert hasattr(client, part), changed("nats-py", part, file)
     transport = TcpTransport()  # type: ignore[no-untyped-call]
     assert hasattr(transport, "_io_writer"), changed("nats-py", "TcpTransport._io_writer", file)

@@ -31,8 +31,10 @@ from sso.bus.wiring import build_bus
 from sso.config import load
 from sso.core.encryption import MasterKey
 from sso.db.database import Database
+from sso.db.embedded import start
 from sso.db.statement import Statement
 from sso.gsid.session_store import GameSessionStore
+from sso.log import configure_logging
 from tests.kit import postgres
 from tests.kit.nats import PROGRAM, nats_server
 from tests.kit.server import Server, running
@@ -40,8 +42,9 @@ from tests.kit.server import Server, running
 LISTENERS = (1, 50, 100)
 CLIENTS = 16  # confirmations at a time
 SESSIONS = 20_000
+CONNECT_S = 20
 PATH = "/proxy/api/gameSession"
-_USER = Statement("INSERT INTO users (user_id, login, nick) VALUES ('1', 'a@example.com', 'Ann') RETURNING *")
+_USER = Statement("INSERT INTO users (user_id, login, login_key) VALUES ('1', 'ann', 'ann') RETURNING *")
 _REGISTER = Statement(
     """INSERT INTO game_sessions (gsid, location, address, ends, expires, poll, poll_holder, held_until)
     SELECT gsid, '', '127.0.0.1', now() + interval '20 minutes', now() + interval '30 minutes', 1, '1@' || worker,
@@ -71,7 +74,8 @@ async def confirm_all(dsn: str, url: str | None, workers: Sequence[str], seconds
     async with Database.open(dsn, 8) as database, trio.open_nursery() as nursery:
         bus = build_bus(database, load(None, {"SSO_BUS_URL": url or ""}))
         await nursery.start(bus.run)
-        await bus.connected.wait()
+        with trio.fail_after(CONNECT_S):
+            await bus.connected.wait()
         user = User.from_row(await database.row(_USER))
         gsids = [str(uuid.uuid4()) for _ in range(SESSIONS)]
         holders = [workers[at % len(workers)] for at in range(SESSIONS)]
@@ -143,10 +147,10 @@ async def wake(poller: Client, closer: Client, dsn: str, rounds: int) -> list[fl
                 await trio.sleep(0.005)
             await trio.sleep(0.01)  # until the worker is idle
             began = time.perf_counter()
-            closer.start(closer._connection, "closeGsid", gsid=gsid, status="OK")
+            closer.start(closer._connection, "closeGsid", gsid=gsid, status="Success")
             answer = orjson.loads(poller.polling.getresponse().read())
             took.append(time.perf_counter() - began)
-            assert answer["error"] == "session closed", answer
+            assert answer.get("error") == "session closed", answer
             closer._connection.getresponse().read()
     return took
 
@@ -174,6 +178,8 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--rounds", type=int, default=300, help="number of wake-ups")
     options: argparse.Namespace = parser.parse_args()
+    configure_logging("console", "warning")
+    start.SETTINGS["max_connections"] = "300"
     confirmations: list[dict[str, Any]] = []
     wake_ups: list[dict[str, Any]] = []
     with ExitStack() as stack:
@@ -186,10 +192,10 @@ def main() -> None:
                 bus_url = url if how == "NATS" else None
                 row = measure_confirmations(database.fresh(), bus_url, count, options.seconds, how)
                 confirmations.append(row)
+        show(confirmations, None)
+        print(flush=True)
         for bus_url in (None, *([url] if url else [])):
             wake_ups += measure_wake_ups(database.fresh(), bus_url, options.rounds)
-    show(confirmations, None)
-    print()
     show(wake_ups, None)
     if options.out:
         options.out.write_bytes(orjson.dumps({"confirmations": confirmations, "wake-ups": wake_ups}))

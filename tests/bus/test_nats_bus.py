@@ -1,5 +1,7 @@
 """The bus over NATS: a server that is killed, stopped or overrun, authentication, TLS, and foreign messages."""
 
+import asyncio
+import gc
 import socket
 import threading
 from collections.abc import Iterator
@@ -7,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from nats.aio.client import Client
 from structlog.testing import capture_logs
 
 from sso.bus import nats_transport
@@ -238,3 +241,36 @@ async def test_no_gsid_is_sent(sender: Bus, receiver: Bus, nats: NatsServer) -> 
             seen += eavesdropper.recv(4096)
     assert subject_of(receiver.worker).encode() in seen
     assert gsid[:8].encode() not in seen
+
+
+async def test_client_that_stops_reading_is_replaced(
+    sender: Bus, receiver: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail_to_read(*_: object) -> None:
+        raise ValueError("by the test")  # logged by the library, which then ends its reading task and nothing else
+
+    with receiver.subscribe("anything") as signals, capture_logs() as logs:
+        with monkeypatch.context() as patch:
+            patch.setattr("nats.aio.client.Client._process_msg", fail_to_read)
+            sender.publish("mine", receiver.worker)
+            await received(signals)  # the connection is given up
+        await until_connected(receiver)
+        with receiver.subscribe("mine") as mine:
+            sender.publish("mine", receiver.worker)
+            await received(mine)
+    assert "the client has stopped reading" in [entry.get("reason") for entry in logs]
+
+
+async def test_failed_task_of_the_library_does_not_end_the_process(receiver: Bus, database: Database) -> None:
+    """One fails, for example, if the connection is reset while the library closes it."""
+
+    async def fail_in_a_task() -> None:
+        task = asyncio.ensure_future(Client().publish("", b""))
+        await asyncio.wait([task])  # the result is not read
+
+    with capture_logs() as logs:
+        await database.run_on_asyncio(fail_in_a_task())
+        gc.collect()  # asyncio reports a failed task when it is collected
+        await trio.sleep(0.01)
+    assert [entry["event"] for entry in logs] == ["bus.client_failed"]
+    assert receiver.connected.is_set()

@@ -33,7 +33,8 @@ async def test_plan_made_for_a_small_table_uses_indexes(services: Services, data
         services.game_login.socket_store,
     )
     claims = services.game_login.claim_leases._store
-    batches = [sessions._find, polls._start, polls._set_retry_time, sockets._read]
+    batches = [sessions._find, sessions._read_for_page, sessions._close, sessions._confirm, sessions._deny]
+    batches += [sessions._set_stage, polls._start, polls._set_retry_time, sockets._read]
     batches += [claims._claim, claims._renew, claims._mark_delivered]
     for sql in [*(batch._statement.sql for batch in batches), _FIND_CHANGED.sql, _HEARTBEAT.sql]:
         count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
