@@ -3,8 +3,9 @@
 import argparse
 import sys
 
-from scripts.local_cluster import cluster
+from scripts.local_cluster import cluster, faults, load, status
 from scripts.local_cluster.layout import NODES, Machine
+from scripts.local_cluster.load import Plan
 
 DESCRIPTION = """Runs a cluster of three machines on this one, in network namespaces: etcd, PostgreSQL under Patroni,
 NATS and the service on each, haproxy before them. Needs root. The host's network is not touched."""
@@ -33,17 +34,18 @@ def parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("up", help="start everything and wait until it is ready")
     commands.add_parser("down", help="end everything and delete its data")
-    status = commands.add_parser("status", help="show roles, rates and held polls")
-    status.add_argument("--watch", action="store_true", help="refresh every second until Ctrl-C")
-    load = commands.add_parser("load", help="log games in and check every acknowledged login afterwards")
-    load.add_argument("--seconds", type=float, default=30, help="how long (default: 30)")
-    load.add_argument("--rate", type=float, default=10, help="logins per second (default: 10)")
-    faults = commands.add_parser(
+    status_parser = commands.add_parser("status", help="show roles, rates and held polls")
+    status_parser.add_argument("--watch", action="store_true", help="refresh every second until Ctrl-C")
+    load_parser = commands.add_parser("load", help="log games in and check every acknowledged login afterwards")
+    load_parser.add_argument("--seconds", type=float, default=30, help="how long (default: 30)")
+    add_load_options(load_parser, rate=10)
+    faults_parser = commands.add_parser(
         "faults", help="random faults under load; every acknowledged write is checked afterwards"
     )
-    faults.add_argument("--minutes", type=float, default=5, help="how long (default: 5)")
-    faults.add_argument("--rate", type=float, default=5, help="logins per second (default: 5)")
-    faults.add_argument("--seed", type=int, help="repeats the faults of an earlier run")
+    faults_parser.add_argument("--minutes", type=float, default=5, help="how long (default: 5)")
+    add_load_options(faults_parser, rate=5)
+    faults_parser.add_argument("--only", metavar="WORD", default="", help="only faults whose name contains this word")
+    faults_parser.add_argument("--seed", type=int, help="repeats the faults of an earlier run")
     kill = commands.add_parser("kill", help="kill a machine's processes with SIGKILL")
     kill.add_argument("machine", type=machine, metavar="N")
     kill.add_argument("service", nargs="?", choices=("etcd", "nats", "patroni", "postgres", "sso"), help="default: all")
@@ -55,6 +57,18 @@ def parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text).add_argument("machine", type=machine, metavar="N")
     commands.add_parser("switchover", help="make another machine the primary of the database")
     return parser
+
+
+def add_load_options(parser: argparse.ArgumentParser, rate: float) -> None:
+    parser.add_argument("--rate", type=float, default=rate, help=f"logins per second (default: {rate:g})")
+    parser.add_argument("--users", type=int, default=20, help="number of players (default: 20)")
+    parser.add_argument(
+        "--confirm-after", type=float, default=0.3, metavar="SECONDS", help="how long polls are held (default: 0.3)"
+    )
+
+
+def plan(options: argparse.Namespace, seconds: float) -> Plan:
+    return Plan(seconds, options.rate, options.users, options.confirm_after)
 
 
 def main() -> None:
@@ -75,17 +89,12 @@ def main() -> None:
         case "switchover":
             cluster.switchover()
         case "status":
-            from scripts.local_cluster import status
-
             status.show(watch=options.watch)
         case "faults":
-            from scripts.local_cluster import faults
-
-            sys.exit(0 if faults.run(options.minutes, options.rate, options.seed) else 1)
+            chosen = plan(options, options.minutes * 60)
+            sys.exit(0 if faults.run(chosen, options.seed, options.only) else 1)
         case "load":
-            from scripts.local_cluster import load
-
-            load.run(options.seconds, options.rate)
+            load.run(plan(options, options.seconds))
 
 
 if __name__ == "__main__":

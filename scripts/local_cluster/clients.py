@@ -74,9 +74,10 @@ class Player:
 
 
 class Game:
-    def __init__(self, http: httpx.AsyncClient, ledger: Ledger, check_after_s: float) -> None:
+    def __init__(self, http: httpx.AsyncClient, ledger: Ledger, confirm_after_s: float, check_after_s: float) -> None:
         self._http = http
         self._ledger = ledger
+        self._confirm_after_s = confirm_after_s
         self._check_after_s = check_after_s
 
     async def log_in(self, user: int, player: Player) -> None:
@@ -90,7 +91,7 @@ class Game:
         confirmed_at: list[float] = []
 
         async def confirm() -> None:
-            await trio.sleep(random.uniform(0.1, 0.5))
+            await trio.sleep(self._confirm_after_s * random.uniform(0.5, 1.5))
             if await player.confirm(gsid):
                 self._ledger.confirmed += 1
                 confirmed_at.append(trio.current_time())

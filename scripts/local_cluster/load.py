@@ -3,12 +3,12 @@
 Games log in, web sites redeem codes, refresh and revoke tokens, an administrator changes roles.
 """
 
-import argparse
 import itertools
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import httpx
@@ -22,36 +22,12 @@ from scripts.local_cluster.ledger import Ledger
 from scripts.local_cluster.site import Site
 
 USERS = 20
+READY = PROXY.folder / "load.ready"  # exists while logins are generated
+DELIVERED = PROXY.folder / "delivered.json"  # number of logins by user
 TOKENS_CHECKED = 15  # at the end, of each user. The service keeps 100, and each check creates two.
 GIVE_UP_S = 90.0  # after the last login has begun
 SITE_VISITS_S = 1.0  # between two
 ROLE_SAVES_S = 1.0
-
-
-def run(seconds: float, rate: float) -> None:
-    """Creates the users, then runs this module where the clients are. Exits with 1 if something was lost."""
-    prepare()
-    sys.exit(subprocess.run(command(seconds, rate), check=False).returncode)
-
-
-def prepare() -> None:
-    file = FOLDER / "load.json"
-    file.write_text(json.dumps(document()))
-    cluster.run_sso("apply", str(file))
-    cluster.run_sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
-
-
-def document() -> dict[str, Any]:
-    """Returns the state document with the users and the site."""
-    users = [{"login": login(user), "password": PASSWORD} for user in range(USERS)]
-    users.append({"login": administrator.LOGIN, "password": PASSWORD})
-    application = {"application_id": administrator.APPLICATION, "name": "Tanks"}
-    return {"users": users, "clients": [site.CLIENT], "applications": [application]}
-
-
-def command(seconds: float, rate: float) -> list[str]:
-    program = (sys.executable, "-m", "scripts.local_cluster.load", str(seconds), str(rate))
-    return processes.command(PROXY, *program)
 
 
 @dataclass(frozen=True)
@@ -59,14 +35,42 @@ class Plan:
     seconds: float
     rate: float  # logins per second
     users: int = USERS
+    confirm_after_s: float = 0.3  # on average; the poll is held meanwhile
     check_after_s: float = 45.0  # each login is checked after this time; later its user may have too many newer ones
+
+
+def run(plan: Plan) -> None:
+    """Creates the users, then runs this module where the clients are. Exits with 1 if something was lost."""
+    prepare(plan.users)
+    sys.exit(subprocess.run(command(plan), check=False).returncode)
+
+
+def prepare(users: int) -> None:
+    READY.unlink(missing_ok=True)
+    file = FOLDER / "load.json"
+    file.write_text(json.dumps(document(users)))
+    cluster.run_sso("apply", str(file))
+    cluster.run_sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
+
+
+def document(user_count: int = USERS) -> dict[str, Any]:
+    """Returns the state document with the users and the site."""
+    users = [{"login": login(user), "password": PASSWORD} for user in range(user_count)]
+    users.append({"login": administrator.LOGIN, "password": PASSWORD})
+    application = {"application_id": administrator.APPLICATION, "name": "Tanks"}
+    return {"users": users, "clients": [site.CLIENT], "applications": [application]}
+
+
+def command(plan: Plan) -> list[str]:
+    program = (sys.executable, "-m", "scripts.local_cluster.load", json.dumps(asdict(plan)))
+    return processes.command(PROXY, *program)
 
 
 class Load:
     def __init__(self, http: httpx.AsyncClient, browser_url: str, ledger: Ledger, plan: Plan) -> None:
         self._ledger = ledger
         self._plan = plan
-        self._game = Game(http, ledger, plan.check_after_s)
+        self._game = Game(http, ledger, plan.confirm_after_s, plan.check_after_s)
         self._site = Site(http, ledger)
         self._administrator = Administrator(http, ledger)
         self._players = [Player(user, ledger, browser_url) for user in range(plan.users)]
@@ -84,7 +88,7 @@ class Load:
     async def generate(self) -> None:
         """Starts logins at a steady rate. Waits for them, but not forever."""
         seconds, rate = self._plan.seconds, self._plan.rate
-        with trio.move_on_after(seconds + GIVE_UP_S):
+        with trio.move_on_after(seconds + self._plan.confirm_after_s + GIVE_UP_S):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._visit_sites, seconds)
                 nursery.start_soon(self._save_roles, seconds)
@@ -146,11 +150,14 @@ class Load:
             await player.close()
 
 
-async def run_load(plan: Plan, ledger: Ledger, game_url: str, browser_url: str) -> None:
+async def run_load(
+    plan: Plan, ledger: Ledger, game_url: str, browser_url: str, started: Callable[[], None] = lambda: None
+) -> None:
     async with game_http(game_url) as http:
         load = Load(http, browser_url, ledger, plan)
         try:
             await load.prepare()
+            started()
             await load.generate()
             await load.check()
         finally:
@@ -164,14 +171,11 @@ def show_progress(text: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("seconds", type=float)
-    parser.add_argument("rate", type=float)
-    options = parser.parse_args()
-    ledger = Ledger()
-    trio.run(run_load, Plan(options.seconds, options.rate), ledger, BASE_URL, BASE_URL)
+    plan, ledger = Plan(**json.loads(sys.argv[1])), Ledger()
+    trio.run(run_load, plan, ledger, BASE_URL, BASE_URL, READY.touch)
     show_progress("")
     print(ledger.report())
+    DELIVERED.write_text(json.dumps({login(user): len(tokens) for user, tokens in ledger.tokens.items()}))
     sys.exit(0 if ledger.is_clean else 1)
 
 

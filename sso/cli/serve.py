@@ -153,8 +153,10 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
             slot = slots.slot(number, current.workers)
             try:
                 trio.run(partial(run_worker, current, dsn, listeners.requests, ready, slot))
-            except* EncryptionError as group:
-                raise SystemExit(str(_innermost(group))) from None
+            except ExceptionGroup as group:
+                if wrong_key := group.subgroup(EncryptionError):
+                    raise SystemExit(str(_innermost(wrong_key))) from None
+                raise
 
         return ChildRole("worker", run, current.workers)
 
