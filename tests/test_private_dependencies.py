@@ -126,6 +126,8 @@ def test_parts_of_nats_py_that_the_bus_uses() -> None:
         assert hasattr(client, part), changed("nats-py", part, file)
     transport = TcpTransport()  # type: ignore[no-untyped-call]
     assert hasattr(transport, "_io_writer"), changed("nats-py", "TcpTransport._io_writer", file)
+    part = "the code of Client._flush_pending"
+    assert code_digest(Client._flush_pending) == "757563192006359c", changed("nats-py", part, file)
     part = "the code of Client._process_connect_init"
     assert code_digest(Client._process_connect_init) == "7d3b7e1cc95d400a", changed("nats-py", part, file)
     part = "the code of Client._connect_command"

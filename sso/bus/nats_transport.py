@@ -147,7 +147,7 @@ class NatsTransport:
             await client.subscribe(
                 subject, cb=handle, pending_msgs_limit=MAX_PENDING, pending_bytes_limit=MAX_PENDING_BYTES
             )
-        await client.flush(ANSWER_S)
+        await _flush(client)
 
     async def _publish(self, messages: Sequence[Message]) -> None:
         client, lost = self._client, self._lost
@@ -156,7 +156,7 @@ class NatsTransport:
         try:
             for worker, payload in messages:
                 await client.publish(subject_of(worker), payload.encode("ascii", "replace"))
-            await _first(client.flush(ANSWER_S), lost)
+            await _first(_flush(client), lost)
         except FAILURES as error:
             raise BusUnavailable(_reason(error)) from None
 
@@ -186,6 +186,12 @@ async def _first(work: Coroutine[Any, Any, None], lost: "asyncio.Future[str]") -
         task.result()
     finally:
         task.cancel()
+
+
+async def _flush(client: Client) -> None:
+    """Returns when the server has read everything. The library alone would let its PING overtake what waits."""
+    await asyncio.wait_for(client._flush_pending(force_flush=True), ANSWER_S)
+    await client.flush(ANSWER_S)
 
 
 async def _wait_for_answer(client: Client) -> None:

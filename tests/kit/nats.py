@@ -43,10 +43,18 @@ class NatsServer:
             return connection.connect_ex(("127.0.0.1", self.port)) == 0
 
     def pause(self) -> None:
-        self._signal(signal.SIGSTOP)
+        """Returns when all threads have stopped."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{self._process.pid}/task")
+        end = time.monotonic() + START_S
+        while any(_state(task) != "T" for task in tasks.iterdir()):
+            assert time.monotonic() < end, "nats-server does not stop"
+            time.sleep(0.005)
 
     def resume(self) -> None:
-        self._signal(signal.SIGCONT)
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         if self._process is not None:
@@ -54,9 +62,12 @@ class NatsServer:
             self._process.wait()
             self._process = None
 
-    def _signal(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
+
+def _state(task: Path) -> str:
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # the thread has ended
+        return "T"
 
 
 @contextmanager
