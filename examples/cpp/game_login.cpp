@@ -212,7 +212,7 @@ private:
 };
 
 int main(int argc, char** argv) {
-    if (argc < 2) { std::cerr << "usage: game_login BASE_URL [PRIVATE_KEY_FILE]\n"; return 2; }
+    if (argc < 2 || argv[1][0] == '-') { std::cerr << "usage: game_login BASE_URL [PRIVATE_KEY_FILE]\n"; return 2; }
     curl_global_init(CURL_GLOBAL_DEFAULT);
     try {
         std::unique_ptr<Key> key(argc > 2 ? new Key(argv[2]) : nullptr);

@@ -131,7 +131,7 @@ public static class Program
 {
     public static int Main(string[] arguments)
     {
-        if (arguments.Length == 0)
+        if (arguments.Length == 0 || arguments[0].StartsWith("-"))
         {
             Console.Error.WriteLine("usage: GameLogin BASE_URL [PRIVATE_KEY_FILE]");
             return 2;

@@ -77,13 +77,20 @@ class GameLogin:
         request = urllib.request.Request(url, body, headers)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                return json.load(answer), answer.headers
+                return parse(answer), answer.headers
         except urllib.error.HTTPError as error:
             if error.code in (502, 503, 504):
                 raise ConnectionError(error.code) from None
-            return json.load(error), error.headers  # 400: the reason; 403: an id for the operator
+            return parse(error), error.headers  # 400: the reason; 403: an id for the operator
         except urllib.error.URLError as error:
             raise error.reason if isinstance(error.reason, OSError) else OSError(error.reason) from None
+
+
+def parse(answer) -> dict:
+    try:
+        return json.load(answer)
+    except ValueError:
+        raise LoginFailed("this is not the address of a sign-on service") from None
 
 
 def load_key(file: str):
@@ -110,7 +117,12 @@ def main() -> None:
     parser.add_argument("base_url", help="address of the service, such as http://127.0.0.1:8000")
     parser.add_argument("key_file", nargs="?", help="PEM file with a private RSA key that signs the requests")
     arguments = parser.parse_args()
-    login = GameLogin(arguments.base_url, arguments.key_file)
+    if not arguments.base_url.startswith(("http://", "https://")):
+        parser.error("base_url: expected an address such as http://127.0.0.1:8000")
+    try:
+        login = GameLogin(arguments.base_url, arguments.key_file)
+    except (OSError, ValueError, ImportError) as error:
+        sys.exit(f"{arguments.key_file}: {error}")
     try:
         link, match = login.register(factor="this device")
         print(f"Sign in at    {link}\nMatch code    {match}", flush=True)

@@ -1,5 +1,6 @@
 """sso client …"""
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from sso.oauth.model import Client
 
 T = TypeVar("T")
+_OPTIONS = {
+    "client_id": "CLIENT_ID",
+    "client_secret": "--secret-stdin",
+    "name": "--name",
+    "redirect_hosts": "--host",
+    "redirect_uris": "--redirect-uri",
+}
 
 CLIENT_ID = click.argument("client_id")
 
@@ -98,7 +106,7 @@ def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
     try:
         document = parse({"clients": [fields | ({"client_secret": secret} if secret else {})]})
     except DocumentError as error:
-        raise CommandFailure(str(error).removeprefix("clients[0].")) from None
+        raise CommandFailure(_in_words_of_options(str(error))) from None
 
     async def work(services: CommandServices) -> None:
         if await services.clients.get(client_id):
@@ -243,6 +251,13 @@ def _listed(client: "Client") -> Record:
         "hosts": list(client.redirect_hosts or client.redirect_uris),
         "flags": [*flags, *(["public"] if client.is_public else [])],
     }
+
+
+def _in_words_of_options(error: str) -> str:
+    """Names the option in an error of the document that `sso client add` applies."""
+    field, _, expected = error.removeprefix("clients[0].").partition(": ")
+    field = re.sub(r"\[\d+\]", "", field)
+    return f"{_OPTIONS.get(field, field)}: {expected}"
 
 
 def _secret(from_stdin: bool) -> str:

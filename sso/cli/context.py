@@ -133,12 +133,13 @@ def with_services(
     import trio
 
     from sso.cli.data_directory import announce_creation
+    from sso.keys.missing_key import is_master_key_missing
 
     settings = settings_of(ctx, may_create=may_create)
     if settings.database_url is None and may_create:
         announce_creation(settings)
 
-    async def run(dsn: str) -> T:
+    async def run(dsn: str, master_key_missing: bool) -> T:
         from sso.cli.services import CommandServices
         from sso.db.database import Database
 
@@ -147,13 +148,19 @@ def with_services(
                 from sso.perm.stores.seed import seed_central_application
 
                 await seed_central_application(database)
-            services = CommandServices(settings, database, command_line_actor(), may_create=may_create)
+            services = CommandServices(
+                settings,
+                database,
+                command_line_actor(),
+                may_create=may_create,
+                master_key_missing=master_key_missing,
+            )
             result = await work(services)
             await services.send_messages()
             return result
 
     with migrated_database(settings) as dsn, plain_failures():
-        return trio.run(run, dsn)
+        return trio.run(run, dsn, is_master_key_missing(settings, dsn))
 
 
 @contextmanager

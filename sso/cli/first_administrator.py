@@ -28,7 +28,8 @@ def creation_command(settings: Settings, config_file: Path | None) -> str:
 
 
 def how_to_create(settings: Settings, command: str) -> str:
-    terminal = "in a second terminal with the same SSO_* settings" if settings.database_url else "in a second terminal"
+    has_secrets = settings.database_url or settings.secret_key
+    terminal = "in a second terminal" + (" with the same SSO_* settings" if has_secrets else "")
     return f"There are no users yet. Create the first administrator, {terminal}:\n    {command}"
 
 

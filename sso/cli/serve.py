@@ -139,9 +139,12 @@ def _import_worker() -> None:
 
 def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners: ServiceListeners) -> int:
     from sso.keys.master_key import open_keyring
+    from sso.keys.missing_key import MasterKeyMissing, is_master_key_missing
     from sso.worker import run_worker
 
     slots = WorkerSlots()
+    if is_master_key_missing(settings, dsn):
+        raise MasterKeyMissing(settings)
     open_keyring(settings)  # creates the master key if there is none; an invalid one is reported before anything starts
 
     def workers(current: Settings) -> ChildRole:

@@ -22,9 +22,16 @@ if TYPE_CHECKING:
 
 class CommandServices:
     def __init__(
-        self, settings: "Settings", database: "Database", actor: "AuditActor", *, may_create: bool = False
+        self,
+        settings: "Settings",
+        database: "Database",
+        actor: "AuditActor",
+        *,
+        may_create: bool = False,
+        master_key_missing: bool = False,
     ) -> None:
         self.settings = settings
+        self.master_key_missing = master_key_missing
         self.may_create = may_create  # a missing data directory
         self.database = database
         self.actor = actor  # for audit entries
@@ -40,6 +47,7 @@ class CommandServices:
     def keyring(self) -> "Keyring":
         from sso.cli.data_directory import announce_creation, require_data_directory
         from sso.keys.master_key import open_keyring
+        from sso.keys.missing_key import MasterKeyMissing
         from sso.keys.shared_settings import require_shared_key
 
         require_shared_key(self.settings)
@@ -48,6 +56,8 @@ class CommandServices:
                 announce_creation(self.settings)
             else:
                 require_data_directory(self.settings)
+        if self.master_key_missing:
+            raise MasterKeyMissing(self.settings)
         return open_keyring(self.settings)
 
     @cached_property

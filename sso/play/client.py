@@ -174,5 +174,11 @@ def _error_text(answer: Answer) -> str:
     return END_TEXTS.get(error, error)
 
 
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+def _reason(error: BaseException) -> str:
+    """Returns the text of the error, or of its first cause that has one: httpx and Trio wrap TLS errors in others."""
+    texts: list[str] = []
+    link: BaseException | None = error
+    while link is not None:
+        texts.append(str(link))
+        link = link.__cause__ or link.__context__
+    return next((text for text in texts if text), type(error).__name__)

@@ -120,3 +120,16 @@ async def test_apply_with_another_secret_replaces_both_secrets(services: Service
     client = await services.oauth.clients.get("shop")
     assert client
     assert [secret for secret, _ in services.oauth.clients.secrets(client)] == ["the-first-of-all-1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("shop", "--host", "https://a.example"), "--host: must be a host name"),
+        (("a shop", "--host", "a.example"), "CLIENT_ID: must be 1 to 64 letters"),
+    ],
+)
+def test_client_add_names_the_option_with_a_wrong_value(
+    arguments: tuple[str, ...], option: str, server: Server
+) -> None:
+    assert server.sso("client", "add", *arguments, check=False).stderr.startswith(f"sso: {option}")

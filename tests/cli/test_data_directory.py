@@ -12,6 +12,7 @@ import click
 import pytest
 
 import sso.cli
+from sso.core.encryption import MasterKey
 from tests.cli.test_cli import COMMANDS
 from tests.faults import open_folder
 from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
@@ -141,3 +142,22 @@ def test_migrate_creates_a_data_directory_that_doctor_names() -> None:
         assert (created.code, created.err) == (0, f"creating a data directory at {data}\n")
         assert program("migrate").err == ""
         assert f"data directory: {data}\n" in program("doctor").out
+
+
+def test_no_second_master_key_is_created_if_the_database_has_secrets(dsn: str, tmp_path: Path) -> None:
+    settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(tmp_path)}
+    key = {"SSO_SECRET_KEY": MasterKey.generate().text()}
+    missing = (
+        "sso: SSO_SECRET_KEY: the secrets in the database are encrypted with a master key, which is neither set nor in "
+        f"{tmp_path / 'secret.key'}: use the settings of the service, or restore that file\n"
+    )
+    assert run("key", "list", **settings, **key).code == 0  # creates the signing keys, encrypted with this key
+    assert run("user", "add", "ann@example.com", **settings) == (1, "", missing)
+    assert run("client", "add", "shop", "--host", "shop.example.com", **settings) == (1, "", missing)
+    environment = clean_environment(**QUICK, **SINGLE_NODE, **settings, SSO_BIND="127.0.0.1:0")
+    serve = [sys.executable, "-m", "sso", "serve"]
+    done = subprocess.run(serve, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.endswith(missing)) == (1, True)
+    assert not (tmp_path / "secret.key").exists()
+    assert run("user", "list", **settings) == (0, "", "")  # needs no master key
+    assert run("user", "add", "ann@example.com", **settings, **key).code == 0

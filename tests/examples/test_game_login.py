@@ -132,3 +132,15 @@ def test_denial_ends_the_example(server: Server, language: str, request: pytest.
         browser.submit(f"/game/{running.gsid}/deny")
         assert running.ended() == 1
         assert "session denied" in running.err
+
+
+def test_python_example_reports_wrong_arguments_in_one_line(python_game: Command, server: Server) -> None:
+    for arguments, error in (
+        (("file:///etc",), "base_url: expected an address such as http://127.0.0.1:8000"),
+        ((f"{server.base_url}/login",), "login failed: this is not the address of a sign-on service"),
+        ((server.base_url, "/missing.pem"), "/missing.pem: [Errno 2] No such file or directory: '/missing.pem'"),
+    ):
+        done = subprocess.run([*python_game, *arguments], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode > 0
+        assert done.stderr.splitlines()[-1].endswith(error)
+        assert "Traceback" not in done.stderr
