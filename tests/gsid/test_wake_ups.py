@@ -70,6 +70,7 @@ async def test_change_wakes_poll_and_socket_of_the_worker_that_the_row_names(
         assert await getattr(game.sessions, change)(*arguments)
         await poll.receive()
         await socket.receive()
+    await services.bus.wait_until_sent()  # the answer of the server
     assert services.bus.sent == 1
 
 
