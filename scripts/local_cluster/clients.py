@@ -1,6 +1,6 @@
 """Games and players. A game registers a session and polls; a player, signed in in a browser, confirms.
 
-Clients repeat what a client may repeat: a request without an answer, or with 502, 503 or 504.
+Clients repeat what a client may repeat: a request without an answer, or with 408, 502, 503 or 504.
 """
 
 import random
@@ -18,7 +18,7 @@ GAME = "/proxy/api/gameSession"
 POLL_S = 40.0  # longer than a poll is held
 REQUEST_S = 10.0
 PAUSE_S = 0.5  # before a request is repeated
-UNAVAILABLE = (502, 503, 504)
+UNAVAILABLE = (408, 502, 503, 504)  # 408: the proxy, about a connection that was opened and not used in time
 _FORM = re.compile(r'<form method="post" action="(?P<action>[^"]+/continue)">(?P<fields>.*?)</form>', re.DOTALL)
 _FIELD = re.compile(r'name="([^"]+)" value="([^"]*)"')
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')

@@ -51,6 +51,8 @@ def run(plan: Plan, seed: int | None = None, only: str = "") -> bool:
     report, _ = clients.communicate(timeout=plan.seconds + CHECK_S)
     print(report)
     print(f"faults     {sum(counts.values())}: {dict(counts)}")
+    if not load.DELIVERED.exists():
+        raise SystemExit("the load ended with an error")
     twice = delivered_twice(before)
     print(f"twice      {len(twice)} users have more sign-ins of games than logins were delivered")
     differences = different_tables()

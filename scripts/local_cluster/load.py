@@ -47,6 +47,7 @@ def run(plan: Plan) -> None:
 
 def prepare(users: int) -> None:
     READY.unlink(missing_ok=True)
+    DELIVERED.unlink(missing_ok=True)
     file = FOLDER / "load.json"
     file.write_text(json.dumps(document(users)))
     cluster.run_sso("apply", str(file))
