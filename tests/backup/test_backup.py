@@ -11,7 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sso.backup.postgres_tools import _for_libpq
+from sso.backup import postgres_tools
+from sso.backup.errors import BackupError
+from sso.backup.postgres_tools import _for_libpq, find_program
 from sso.db.migrate import HEAD
 from tests.faults import open_folder
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
@@ -264,3 +266,17 @@ def test_password_of_the_database_is_not_among_the_arguments(dsn: str, url: str)
     assert environment["PGPASSWORD"] == "p@ss"
     assert not {name for name in environment if name.startswith("SSO_")}
     assert os.environ.get("PGPASSWORD") is None
+
+
+def test_url_that_requires_tls_uses_the_newest_programs_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_tools, "DEBIAN_PROGRAMS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackupError, match=r"requires TLS, which the pg_dump .* does not have: install"):
+        find_program("pg_dump", "postgresql://ann@db/sso?sslmode=verify-full")
+    for version in ("9", "17"):
+        (tmp_path / version / "bin").mkdir(parents=True)
+        (tmp_path / version / "bin/pg_dump").touch()
+    assert find_program("pg_dump", "postgresql://ann@db/sso?sslmode=require") == f"{tmp_path}/17/bin/pg_dump"
+    assert str(tmp_path) not in find_program("pg_dump", "postgresql://ann@db/sso?sslmode=prefer")
