@@ -5,7 +5,6 @@ import itertools
 import json
 import signal
 import socket
-import sys
 import threading
 import time
 import timeit
@@ -150,12 +149,11 @@ def until_refused(server: Server) -> float:
     pytest.fail("connections are still accepted")
 
 
-def test_sighup_under_load_applies_new_settings_without_a_failed_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sighup_under_load_applies_new_settings_without_a_failed_request() -> None:
     with open_folder() as folder:
         config = folder / "sso.toml"
-        monkeypatch.setattr("tests.kit.server._SSO", (sys.executable, "-m", "sso", "--config", str(config)))
         set_vendor(config, "first")
-        with serving(folder) as server:
+        with serving(folder, SSO_CONFIG=str(config)) as server:
             add_people(server)
             pids = [set(server.workers())]
             with Load(server.base_url, PEOPLE, retry=True) as load:
