@@ -12,6 +12,7 @@ from sso.accounts.errors import InvalidCredentials, LoginBusy, TooManyAttempts
 from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import User
 from sso.core.net import SITE_FACTOR, Address, parse_address
+from sso.db.errors import Unavailable
 from sso.services import Services
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
@@ -95,6 +96,8 @@ async def test_full_queue_answers_busy_and_admits_other_users(services: Services
             busy += error.status == 503 and int(error.headers["Retry-After"]) >= 1
         except TooManyAttempts:
             pass
+        except Unavailable:  # the statement took too long on a busy machine
+            await flood()
 
     async with trio.open_nursery() as nursery:
         for _ in range(services.hasher.queue.slots + services.hasher.queue.max_waiting + 5):

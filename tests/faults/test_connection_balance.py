@@ -12,6 +12,7 @@ from tests.faults import open_folder, serving
 from tests.kit.server import Server, until
 
 CONNECTIONS = 40
+BURSTS = 20
 
 
 def connection_counts(server: Server) -> dict[int, int]:
@@ -41,19 +42,26 @@ def burst(server: Server) -> Iterator[None]:
 
 def is_balanced(server: Server) -> bool:
     counts = connection_counts(server).values()
-    return sum(counts) == CONNECTIONS and min(counts) >= CONNECTIONS // 8  # on a busy machine it is far from half
+    return sum(counts) == CONNECTIONS and min(counts) >= CONNECTIONS // 4
+
+
+def balances_a_burst(server: Server) -> bool:
+    """Whether one of several bursts is balanced: while other programs use the machine, a worker may get no CPU time."""
+    for _ in range(BURSTS):
+        with burst(server):
+            if until(lambda: is_balanced(server), 2):
+                return True
+    return False
 
 
 def test_burst_of_connections_is_balanced_also_after_a_reload() -> None:
     with open_folder() as folder, serving(folder) as server:
-        with burst(server):
-            assert until(lambda: is_balanced(server), 5), connection_counts(server)
+        assert balances_a_burst(server)
         before = set(server.workers())
         assert server.process is not None
         server.process.send_signal(signal.SIGHUP)
         assert until(lambda: len(server.workers()) == 2 and not before & set(server.workers()), 30)
-        with burst(server):
-            assert until(lambda: is_balanced(server), 5), connection_counts(server)
+        assert balances_a_burst(server)
 
 
 def test_hanging_worker_gets_no_connections() -> None:
