@@ -43,7 +43,7 @@ class ClaimLeases:
         return await self._renew(claim)
 
     async def mark_delivered(self, claim: Claim) -> None:
-        """The last byte of the answer was written. If the database is unavailable, it is told as soon as possible."""
+        """Records that the last byte of the answer was written; later, if the database is unavailable now."""
         self._renewed.pop(claim, None)
         try:
             await self._mark(claim)

@@ -1,4 +1,4 @@
-"""Whom a change of a game session wakes: the worker that the row names, nobody, or, if it is not known, all workers."""
+"""A change of a game session wakes the worker that the row names, no worker, or all workers if none is known."""
 
 from collections.abc import AsyncIterator
 
