@@ -22,6 +22,7 @@ BOXES = {
     "gsid": "gsid\ngame login",
     "perm": "perm\npermissions",
     "accounts": "accounts\nlogin, sessions, account page",
+    "mail": "mail\noutbox, SMTP",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",
     "serve": "serve\nsupervisor, workers, HTTP servers",

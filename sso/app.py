@@ -9,12 +9,13 @@ from quart.json.provider import JSONProvider
 from quart_trio import QuartTrio
 from werkzeug.exceptions import NotFound
 
-from sso.accounts.account_pages import account_pages
-from sso.accounts.account_view import AccountView
-from sso.accounts.login_flow import CombinedLoginFlows
-from sso.accounts.login_pages import login_pages
-from sso.accounts.routes import login_routes
-from sso.accounts.second_factor_pages import TotpEnrolments, second_factor_pages
+from sso.accounts.account_page.pages import account_pages
+from sso.accounts.account_page.sections import SignedInSections
+from sso.accounts.account_page.view import AccountView
+from sso.accounts.login.flow import CombinedLoginFlows
+from sso.accounts.login.pages import login_pages
+from sso.accounts.login.routes import login_routes
+from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.gsid.pages import game_pages
@@ -124,8 +125,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.password_login,
         s.sessions,
         s.known_devices,
-        s.signed_in_games,
-        s.oauth.connected_sites,
+        [SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites)],
         life_s,
         s.database.clock,
     )

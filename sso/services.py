@@ -6,16 +6,14 @@ from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login_rate_limit import LoginRateLimiter
-from sso.accounts.mail import MailSender, Outbox
-from sso.accounts.password_login import PasswordLogin
+from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.ports import ApplicationDirectory
-from sso.accounts.second_factor import SecondFactors
-from sso.accounts.second_factor_changes import SecondFactorChanges
+from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
-from sso.accounts.smtp import Delivery
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.bus.bus import Bus
@@ -32,6 +30,8 @@ from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
+from sso.mail.outbox import MailSender, Outbox
+from sso.mail.smtp import Delivery
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.web.client_address import TrustedProxies
@@ -85,7 +85,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
-    outbox = Outbox(ring, bus)
+    outbox = Outbox(ring, bus, SERVICE_NAME)
     factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)

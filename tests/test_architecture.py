@@ -15,7 +15,7 @@ FILES = {path.relative_to(PACKAGE_ROOT).as_posix(): path for path in sorted(PACK
 
 # Modules that may import Quart: routes, sockets, pages, the web package, and the modules that join them.
 WITH_QUART = {"app.py", "health.py"}
-WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "login_form.py", "account_view.py", "visitor.py"}
+WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "form.py", "view.py", "visitor.py"}
 SERVICES = ("oauth", "gsid", "perm")  # the three services, which do not know each other
 
 # The parts of sso.perm that other packages may import: stores, input, and their vocabulary (errors, names, records).

@@ -9,7 +9,7 @@ from sso.core.errors import ApiError
 NOT_FOR_CLIENTS = ("cli", "state", "play")
 # Modules whose ValueErrors reach the client after the name of a field.
 FIELD_MODULES = (
-    "accounts/login_options.py",
+    "accounts/login/options.py",
     "core/keys.py",
     "core/mail_address.py",
     "core/net.py",

@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sso.accounts.second_factor_changes import SecondFactorChanges
+    from sso.accounts.second_factor.changes import SecondFactorChanges
     from sso.accounts.users import UserStore
     from sso.bus.bus import Bus
     from sso.config import Settings

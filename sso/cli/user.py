@@ -130,7 +130,7 @@ def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
     Example:
       sso user show ann@example.com
     """
-    from sso.accounts.second_factor_attempts import SecondFactorAttempts
+    from sso.accounts.second_factor.attempts import SecondFactorAttempts
     from sso.accounts.users import exportable_fields
 
     blocked: list[str] = []
@@ -233,7 +233,7 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user unblock-2fa ann@example.com
     """
-    from sso.accounts.second_factor_attempts import clear_attempts
+    from sso.accounts.second_factor.attempts import clear_attempts
 
     async def work(services: CommandServices, user: "User") -> None:
         await write_audit_entry(services, "user.unblock_2fa", user.user_id, {"blocked": False})

@@ -17,6 +17,7 @@ TABLES = (
     "session_tokens",
     "sign_ins",
     "email_codes",
+    "mailed_links",
     "known_factors",
     "throttle",
     "game_sessions",

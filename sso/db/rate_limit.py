@@ -1,7 +1,7 @@
 """Rate limits: counters in the database, the same for all workers.
 
 A counter is a row of ``throttle``. Every statement that counts uses :func:`count_events`, so that all counters follow
-the same rules: :class:`EventCounter` and :class:`RateLimiter` here, and logins (:mod:`sso.accounts.login_rate_limit`).
+the same rules: :class:`EventCounter` and :class:`RateLimiter` here, and logins (:mod:`sso.accounts.login.rate_limit`).
 Logins have statements of their own around it, because they check and lock several counters in the statement that
 counts.
 """

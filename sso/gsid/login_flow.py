@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
-from sso.accounts.login_flow import LoginFlow
+from sso.accounts.login.flow import LoginFlow
 from sso.accounts.sessions import Session
 from sso.core.net import Address
 from sso.gsid.confirm import Confirmation, ConfirmationView

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.login_options import ShortText
+from sso.accounts.login.options import ShortText
 from sso.core.language import TAG
 from sso.gsid.errors import BadLink
 from sso.gsid.model import GameSessionData, LinkValues

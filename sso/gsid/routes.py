@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never
 from pydantic import StringConstraints
 from quart import Blueprint, Response
 
-from sso.accounts.login_options import LoginOptionFields, parse_login_options
+from sso.accounts.login.options import LoginOptionFields, parse_login_options
 from sso.core.errors import Forbidden
 from sso.core.net import Address, contains
 from sso.gsid.client_proof import ProofFailure

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.login_flow import LoginFlow
+from sso.accounts.login.flow import LoginFlow
 from sso.accounts.sessions import Session
 from sso.core.net import Address
 from sso.db.errors import DatabaseError

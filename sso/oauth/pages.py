@@ -7,8 +7,8 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
 
-from sso.accounts.account_view import describe_scopes
-from sso.accounts.login_form import show_login_form
+from sso.accounts.account_page.sections import describe_scopes
+from sso.accounts.login.form import show_login_form
 from sso.accounts.sessions import Session
 from sso.accounts.visitor import Visitor
 from sso.db.errors import DatabaseError

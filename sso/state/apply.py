@@ -7,7 +7,7 @@ import trio
 from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key
-from sso.accounts.second_factor import totp_purpose
+from sso.accounts.second_factor.codes import totp_purpose
 from sso.accounts.users import revoke_everything
 from sso.core.encryption import Keyring
 from sso.core.ids import is_user_id

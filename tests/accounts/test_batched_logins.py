@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
-from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
+from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import LoginOptions, User
 from sso.core.ids import digest
 from sso.core.net import parse_address

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from sso.accounts.errors import InvalidCredentials, LoginBusy, TooManyAttempts
-from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
+from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import User
 from sso.core.net import SITE_FACTOR, Address, parse_address
 from sso.db.errors import Unavailable

@@ -8,16 +8,19 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from sso.accounts.mail import MAX_TRIES, MailSender, Outbox
-from sso.accounts.smtp import Delivery
 from sso.bus.wiring import build_bus
 from sso.core.encryption import Keyring
+from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.log import current_request_id
+from sso.mail.content import MailContent
+from sso.mail.outbox import MAX_TRIES, MailSender, Outbox
+from sso.mail.smtp import Delivery
 from tests.kit.smtp import Certificate, MailServer, mail_server, make_certificate
 
 SENDER = "sso@example.com"
+CONTENT = MailContent(Text("Your code"), (Text("It is"),), code="123456")
 TLS = ["smtps", "smtp+starttls"]
 _COUNT = Statement("SELECT count(*) FROM outbox")
 _DUE = Statement("UPDATE outbox SET next_try = now()")
@@ -46,7 +49,7 @@ def mail_sender(
 
 async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
     await database.transaction(
-        lambda tx: Outbox(keyring, build_bus(database)).put(tx, recipient, "Your code", "It is 123456.")
+        lambda tx: Outbox(keyring, build_bus(database), "Sign-on").put(tx, recipient, CONTENT, "en")
     )
 
 
@@ -83,7 +86,7 @@ async def test_smtp_server_with_certificate_of_the_ca_file_is_accepted(
         assert [entry["event"] for entry in logs] == ["mail.delivered"]
         (mail,) = server.mails
         assert "To: ann@example.com" in mail
-        assert "It is 123456." in mail
+        assert "It is 123456\n" in mail.replace("\r\n", "\n")
         assert len(server.passwords) == 1
     assert await database.value(_COUNT) == 0
 

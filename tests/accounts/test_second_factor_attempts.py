@@ -15,7 +15,7 @@ import trio
 
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.model import User
-from sso.accounts.second_factor import SecondFactors
+from sso.accounts.second_factor.codes import SecondFactors
 from sso.config import Settings
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest

@@ -6,7 +6,7 @@ from email.policy import default
 import orjson
 import pytest
 
-from tests.kit.browser import AuthenticatorApp, Browser, mailed_codes, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, mail_text, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
 
@@ -25,7 +25,7 @@ def notices(server: Server, login: str) -> list[str]:
         message_from_string(path.read_text(), policy=default) for path in (server.folder / "data" / "mail").glob("*")
     ]
     return [
-        mail.get_content() for mail in mails if mail["To"] == login and "code" not in mail["Subject"].partition(" ")[2]
+        mail_text(mail) for mail in mails if mail["To"] == login and "code" not in mail["Subject"].partition(" ")[2]
     ]
 
 

@@ -10,7 +10,7 @@ import trio
 from sso.core.encryption import Keyring
 from sso.services import Services
 from tests.accounts.test_account_pages import displayed_secret
-from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, mailed_codes, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, mail_text, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server, until
 
@@ -22,7 +22,7 @@ def notices(server: Server, login: str) -> list[str]:
     folder = server.folder / "data" / "mail"
     mails = [message_from_string(path.read_text(), policy=default) for path in folder.glob("*.eml")]
     return [
-        mail.get_content().splitlines()[0]
+        mail_text(mail).splitlines()[0]
         for mail in mails
         if mail["To"] == login and mail["Subject"] == "Two-step sign-in for Sign-on was changed"
     ]

@@ -4,8 +4,8 @@ from email.message import EmailMessage
 
 import pytest
 
-from sso.accounts.smtp import build_message
 from sso.core.mail_address import check_mail_address
+from sso.mail.smtp import build_message
 
 GOOD = [
     "ann@example.com",

@@ -13,15 +13,17 @@ import pytest
 import trio
 from sqlalchemy import Connection, text
 
-from sso.accounts.mail import Outbox
-from sso.accounts.second_factor import totp_purpose
+from sso.accounts.second_factor.codes import totp_purpose
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
+from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.standalone import run_with_connection
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module
 from sso.keys.reseal import Reseal, ResealIncomplete, SealedValue, sealed_columns
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
 from sso.oauth.client_store import secret_purpose
 from sso.perm.stores.access_keys import add_access_key
 from sso.perm.stores.audit import AuditActor
@@ -40,9 +42,12 @@ async def fill_users(services: Services) -> None:
 
 
 async def fill_outbox(services: Services) -> None:
-    await Outbox(services.keyring, services.bus).put(
-        services.database, "ann@example.com", "subject", "the code is 123456"
-    )
+    content = MailContent(Text("subject"), (Text("The code is:"),), code="123456")
+    await Outbox(services.keyring, services.bus, "Sign-on").put(services.database, "ann@example.com", content, "en")
+
+
+async def nothing_more(services: Services) -> None:
+    """The column was filled together with another one."""
 
 
 async def fill_signing_keys(services: Services) -> None:
@@ -76,6 +81,7 @@ async def fill_access_keys(services: Services) -> None:
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
     "outbox.body_sealed": fill_outbox,
+    "outbox.html_sealed": nothing_more,
     "signing_keys.private_sealed": fill_signing_keys,
     "oauth_clients.secret_sealed": fill_clients,
     "oauth_clients.second_sealed": rotate_client,
@@ -83,6 +89,7 @@ FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "applications.email_secret_sealed": fill_email_secret,
     "access_keys.hash_sealed": fill_access_keys,
 }
+VALUES = len(FILL) + 1  # fill_clients adds two secrets
 
 
 @pytest.fixture
@@ -137,7 +144,7 @@ async def test_resealed_values_open_with_the_new_key_only(filled: Services) -> N
     secrets = {spot: filled.keyring.decrypt(spot, sealed) for values in before.values() for spot, sealed in values}
 
     new = MasterKey.generate()
-    assert await Reseal(database, Keyring([new, old])).run() == 9
+    assert await Reseal(database, Keyring([new, old])).run() == VALUES
 
     after = await sealed_values(database)
     assert {key_id_of(sealed) for values in after.values() for _, sealed in values} == {new.id}
@@ -170,7 +177,7 @@ async def test_service_works_with_the_new_key_alone(filled: Services) -> None:
 
 async def test_values_that_cannot_be_decrypted_are_not_changed(filled: Services) -> None:
     before = await sealed_values(filled.database)
-    with pytest.raises(ResealIncomplete, match="9 values cannot be decrypted"):
+    with pytest.raises(ResealIncomplete, match=f"{VALUES} values cannot be decrypted"):
         await Reseal(filled.database, Keyring([MasterKey.generate()])).run()
     assert await sealed_values(filled.database) == before
 
@@ -225,7 +232,7 @@ async def test_locked_value_is_resealed_last_without_blocking(
 
     def progress(done: int) -> None:
         counted.append(done)
-        if done == 9:
+        if done == VALUES:
             others_done.set()
 
     async with trio.open_nursery() as nursery:
@@ -286,7 +293,7 @@ async def test_values_of_many_pages_and_steps_are_resealed(filled: Services, mon
         secret = {"totp_secret": TOTP_SECRET} if number % 3 else {}
         await add_user(filled, user_id=str(number), **secret)
     new = MasterKey.generate()
-    assert await Reseal(filled.database, Keyring([new, *filled.keyring.keys])).run() == 9 + 34
+    assert await Reseal(filled.database, Keyring([new, *filled.keyring.keys])).run() == VALUES + 34
     assert await Reseal(filled.database, Keyring([new])).count_outdated() == 0
 
 
@@ -295,8 +302,8 @@ async def test_values_of_several_old_keys_are_counted_and_resealed(filled: Servi
     await Reseal(filled.database, Keyring([middle, *filled.keyring.keys])).run()
     await add_user(filled, user_id="9", totp_secret=TOTP_SECRET)  # by a process that still has the old key
     ring = Keyring([new, middle, *filled.keyring.keys])
-    assert await Reseal(filled.database, ring).count_outdated() == 10
-    assert await Reseal(filled.database, ring).run() == 10
+    assert await Reseal(filled.database, ring).count_outdated() == VALUES + 1
+    assert await Reseal(filled.database, ring).run() == VALUES + 1
     assert await Reseal(filled.database, ring).count_outdated() == 0
     assert await Reseal(filled.database, Keyring([new])).count_outdated() == 0
 

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from email.message import EmailMessage
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Self
@@ -187,6 +188,14 @@ def mailed_codes(server: Server, login: str, count: int = 1) -> list[str]:
 
     until(lambda: len(read()) >= count)
     return read()
+
+
+def mail_text(message: EmailMessage) -> str:
+    """Returns the plain text of a mail that has text and HTML."""
+    text, html = message.iter_parts()
+    assert [text.get_content_type(), html.get_content_type()] == ["text/plain", "text/html"]
+    content: str = text.get_content()
+    return content
 
 
 def _read(path: Path) -> str:

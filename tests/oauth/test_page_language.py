@@ -9,6 +9,7 @@ import httpx
 import pyotp
 import pytest
 
+from tests.kit.browser import mail_text
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site
 from tests.kit.server import Server, until
@@ -122,7 +123,7 @@ def test_mailed_code_is_in_the_language_of_the_page(server: Server, headers: dic
     mails = server.folder / "data" / "mail"
     message = until(mail)
     assert message["Subject"] == "Dein Anmeldecode für Sign-on"
-    assert re.search(r"Dein Anmeldecode lautet \d{6}\n", message.get_content())
+    assert re.search(r"Dein Anmeldecode lautet \d{6}\n", mail_text(message))
 
 
 def test_discovery_lists_the_languages(site: Site) -> None:

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from sso.accounts.model import LoginOptions, User
-from sso.accounts.second_factor import totp_purpose
+from sso.accounts.second_factor.codes import totp_purpose
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.oauth.client_store import secret_purpose

@@ -22,7 +22,7 @@ translations = pytest.mark.parametrize("name", [name for name in LANGUAGES if na
 def in_templates() -> Iterator[str]:
     environment = Environment(autoescape=True)
     language.install(environment)
-    for path in TEMPLATES.glob("*.html"):
+    for path in TEMPLATES.rglob("*.html"):
         for _, _, message in environment.extract_translations(path.read_text()):  # type: ignore[attr-defined]
             yield message if isinstance(message, str) else message[0]
 
@@ -73,7 +73,7 @@ def test_french_uses_narrow_spaces_and_typographic_apostrophes() -> None:
 
 def test_templates_have_no_untranslated_text() -> None:
     """Without tags, comments and expressions, no words are left of a template."""
-    for path in TEMPLATES.glob("*.html"):
+    for path in TEMPLATES.rglob("*.html"):
         text = re.sub(r"{%-?\s*trans.*?endtrans\s*-?%}|{#.*?#}|{{.*?}}|{%.*?%}", " ", path.read_text(), flags=re.DOTALL)
         text = re.sub(r"<[^>]*>", " ", text)
         assert re.findall(r"[A-Za-z]{2,}", re.sub(r"\bnarrow|middle|wide\b", "", text)) == [], path.name

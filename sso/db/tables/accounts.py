@@ -152,6 +152,20 @@ known_factors = Table(
     expiry_index("known_factors"),
 )
 
+# Links that were sent by mail, such as the one that resets a password. Each works once.
+mailed_links = Table(
+    "mailed_links",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("purpose", Text, nullable=False),
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE")),  # NULL: there is no account yet
+    json_column("data"),
+    created_column(),
+    timestamp_column("expires"),
+    Index("ix_mailed_links_user_id", "user_id"),
+    expiry_index("mailed_links"),
+)
+
 outbox = Table(
     "outbox",
     metadata,
@@ -159,6 +173,7 @@ outbox = Table(
     text_column("recipient"),
     text_column("subject"),
     Column("body_sealed", Text, nullable=False, info=SEALED),
+    Column("html_sealed", Text, info=SEALED),  # NULL: the message is plain text
     created_column(),
     Column("next_try", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("tries", Integer, nullable=False, server_default=text("0")),

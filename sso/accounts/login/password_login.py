@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 from sso.accounts.errors import InvalidCredentials, LoginBusy
-from sso.accounts.login_rate_limit import LoginAttempt, LoginRateLimiter
+from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
-from sso.accounts.second_factor import SecondFactors
+from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.users import UserStore
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks

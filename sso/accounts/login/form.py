@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Response
 
-from sso.accounts.login_flow import LoginFlow
+from sso.accounts.login.flow import LoginFlow
 from sso.web.cookies import VISIT_COOKIE, set_cookie, visit_secret
 from sso.web.csrf import csrf_token
 from sso.web.language import _

@@ -15,14 +15,16 @@ from sso.core.mail_address import ascii_domain, check_mail_address
 SMTP_TIMEOUT_S = 20
 
 
-def build_message(sender: str, recipient: str, subject: str, body: str) -> EmailMessage:
+def build_message(sender: str, recipient: str, subject: str, text: str, html: str | None = None) -> EmailMessage:
     """Raises ValueError if the recipient is not a mail address. Its domain is written in ASCII form."""
     local, _, domain = check_mail_address(recipient).rpartition("@")
     address = Address(username=local, domain=ascii_domain(domain))
     message = EmailMessage(policy.default.clone(utf8=not local.isascii()))
     message["From"], message["To"], message["Subject"] = sender, address, subject
     message["Message-ID"] = f"<{record_id()}{record_id()}@{sender.rpartition('@')[2].rstrip('>')}>"
-    message.set_content(body)
+    message.set_content(text)
+    if html:
+        message.add_alternative(html, subtype="html")
     return message
 
 

@@ -4,19 +4,19 @@ A change contains the ``valid_from`` of the user on which it is based, and has n
 only one of several concurrent changes succeeds.
 """
 
-from sso.accounts.mail import Outbox
 from sso.accounts.model import User
-from sso.accounts.second_factor_attempts import clear_attempts
+from sso.accounts.second_factor.attempts import clear_attempts
 from sso.accounts.users import get_user, revoke_everything
-from sso.core.language import Text, in_language
+from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
 
 SUBJECT = Text("Two-step sign-in for %(service)s was changed")
-BODY = Text(
-    "%(change)s\n\nYou have been signed out everywhere else. If this was not you, change your password and ask support "
-    "for help.\n"
+ADVICE = Text(
+    "You have been signed out everywhere else. If this was not you, change your password and ask support for help."
 )
 APP_ON = Text("An authenticator app was set up for your account.")
 APP_OFF = Text("The authenticator app was removed from your account.")
@@ -63,16 +63,14 @@ class SecondFactorChanges:
     async def _change(
         self, user: User, factor: str, change: Text, statement: Statement, **values: object
     ) -> User | None:
-        with in_language(user.lang):
-            subject = Text(SUBJECT, service=self._service_name).translated()
-            body = Text(BODY, change=change.translated()).translated()
+        content = MailContent(Text(SUBJECT, service=self._service_name), (change, ADVICE))
 
         async def work(tx: Transaction) -> User | None:
             if await tx.value(statement, user_id=user.user_id, **values) is None:
                 return None
             await revoke_everything(tx, user.user_id)
             await clear_attempts(tx, user.user_id, factor)
-            await self._outbox.put(tx, user.login, subject, body)
+            await self._outbox.put(tx, user.login, content, user.lang)
             return await get_user(tx, user.user_id)
 
         changed = await self._database.transaction(work)

@@ -2,22 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from quart import Response
 
+from sso.accounts.account_page.sections import AccountSection
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login_pages import BLOCKED, WRONG_CODE, retry_message
+from sso.accounts.login.pages import BLOCKED, WRONG_CODE, retry_message
+from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.model import User
-from sso.accounts.password_login import PasswordLogin
-from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
-from sso.accounts.sessions import Session, SessionEntry, SessionStore
-from sso.accounts.signed_in_games import SignedInGame, SignedInGames
+from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater
-from sso.core.language import Text, plural
 from sso.db.clock import DatabaseClock
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, set_cookie
@@ -53,8 +50,7 @@ class AccountView:
         password_login: PasswordLogin,
         sessions: SessionStore,
         devices: KnownDevices,
-        games: SignedInGames,
-        sites: ConnectedSiteStore,
+        sections: Sequence[AccountSection],
         life_s: int,
         clock: DatabaseClock,
     ) -> None:
@@ -62,8 +58,7 @@ class AccountView:
         self._password_login = password_login
         self._sessions = sessions
         self._devices = devices
-        self._games = games
-        self._sites = sites
+        self._sections = sections
         self._life_s = life_s
         self._clock = clock
 
@@ -131,6 +126,8 @@ class AccountView:
         """``opened`` is the form that the problem or the notice is about: "password", "totp" or "email_2fa"."""
         user = session.user
         now = self._clock.utc()
+        for section in self._sections:
+            context |= await section.values(session, now)
         return await page(
             "account.html",
             status=problem.status if problem else 200,
@@ -144,9 +141,6 @@ class AccountView:
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
-            sessions=[_session_values(entry, session, now) for entry in await self._sessions.list(user.user_id)],
-            games=[_game_values(game, now) for game in await self._games.list(user.user_id)],
-            sites=[_site_values(site, now) for site in await self._sites.list(user.user_id)],
             **context,
         )
 
@@ -164,64 +158,3 @@ def password_problem(new: str, repeated: str) -> FormProblem | None:
 def _device_of(session: Session) -> str:
     """Returns the device name of the session's browser, which is known because it is signed in."""
     return f"session {session.id}"
-
-
-def _session_values(entry: SessionEntry, current: Session, now: datetime) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "current": entry.id == current.id,
-        "started": _ago(entry.created, now),
-        "last_seen": _ago(entry.last_seen, now),
-        "address": entry.address,
-        "device": _translated_label(entry.device),
-    }
-
-
-def _game_values(game: SignedInGame, now: datetime) -> dict[str, Any]:
-    return {
-        "ids": " ".join(game.ids),
-        "title": game.title or _("Game or app"),
-        "address": game.address,
-        "first_used": _ago(game.first_used, now),
-        "last_used": _ago(game.last_used, now),
-    }
-
-
-# What a site learns about the user with each scope.
-SCOPE_TEXTS = {
-    "email": _("your e-mail address"),
-    "profile": _("your nickname"),
-    "trust": _("whether your contact details are verified"),
-}
-
-
-def describe_scopes(scopes: Sequence[str]) -> list[Text]:
-    """Returns what a site with these scopes knows about the user, for the consent page and the account page."""
-    return [_("that you have an account"), *(SCOPE_TEXTS[scope] for scope in scopes if scope in SCOPE_TEXTS)]
-
-
-def _site_values(site: ConnectedSite, now: datetime) -> dict[str, Any]:
-    return {
-        "client_id": site.client_id,
-        "name": site.name,
-        "knows": describe_scopes(site.scopes),
-        "since": _ago(site.since, now),
-        "last_used": _ago(site.last_used, now) if site.last_used else "",
-    }
-
-
-def _translated_label(label: str) -> str:
-    """Translates a stored browser label ("Firefox on Linux") to the language of the page."""
-    name, on, system = label.partition(" on ")
-    return _("%(browser)s on %(system)s", browser=name, system=system) if on else label
-
-
-def _ago(time: datetime, now: datetime) -> Text:
-    minutes = int((now - time).total_seconds()) // 60
-    if minutes < 1:
-        return _("just now")
-    if minutes < 60:
-        return plural("%(count)s minute ago", "%(count)s minutes ago", minutes)
-    if minutes < 1440:
-        return plural("%(count)s hour ago", "%(count)s hours ago", minutes // 60)
-    return plural("%(count)s day ago", "%(count)s days ago", minutes // 1440)

@@ -5,7 +5,7 @@ Changes that a person with a borrowed browser must not make ask for the password
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames

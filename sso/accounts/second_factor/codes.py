@@ -6,29 +6,21 @@ import secrets
 import pyotp
 
 from sso.accounts.errors import SecondFactorBlocked
-from sso.accounts.mail import Outbox
 from sso.accounts.model import User
-from sso.accounts.second_factor_attempts import MAX_ATTEMPTS, SecondFactorAttempts, claim_block_notice
+from sso.accounts.second_factor.attempts import MAX_ATTEMPTS, SecondFactorAttempts, claim_block_notice
 from sso.accounts.users import UserStore
 from sso.core.encryption import Keyring, column_purpose
-from sso.core.language import Text, in_language
+from sso.core.language import Text, current_language
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
 
 STEP_S = 30
 CODE_S = 600
 RESEND_S = 60
 MAX_CODE_ATTEMPTS = 5  # for one mailed code
-MAIL = Text(
-    "Your sign-in code is %(code)s\n\nIt works once and expires in %(minutes)s minutes. If you did not try to sign in, "
-    "someone knows your password: change it.\n"
-)
-BLOCKED_MAIL = Text(
-    "Someone who knows your password entered %(count)s wrong codes in a row, so your account no longer accepts codes."
-    "\n\nIf this was not you, change your password on a device where you are signed in. To sign in with codes again, "
-    "ask support to unblock your account.\n"
-)
 
 # No code is sent while the factor is blocked, because it would not be accepted.
 _NEW_CODE = Statement(
@@ -79,7 +71,8 @@ class SecondFactors:
 
     async def send_code(self, user: User) -> None:
         """Mails a code, unless one was sent less than RESEND_S seconds ago."""
-        code = f"{secrets.randbelow(10**6):06}"
+        code, language = f"{secrets.randbelow(10**6):06}", current_language.get()
+        content = _code_mail(code, self._service_name)
 
         async def work(tx: Transaction) -> None:
             if await tx.value(
@@ -90,12 +83,7 @@ class SecondFactors:
                 resend=float(RESEND_S),
                 max_attempts=MAX_ATTEMPTS,
             ):
-                await self._outbox.put(
-                    tx,
-                    user.login,
-                    Text("Your sign-in code for %(service)s", service=self._service_name).translated(),
-                    Text(MAIL, code=code, minutes=CODE_S // 60).translated(),
-                )
+                await self._outbox.put(tx, user.login, content, language)
 
         await self._database.transaction(work)
         self._outbox.wake_senders()
@@ -130,13 +118,11 @@ class SecondFactors:
 
     async def _notify_of_block(self, user: User) -> None:
         """Mails the user once that a factor is blocked."""
-        with in_language(user.lang):
-            subject = Text("Two-step sign-in for %(service)s is blocked", service=self._service_name).translated()
-            body = Text(BLOCKED_MAIL, count=MAX_ATTEMPTS).translated()
+        content = _block_mail(self._service_name)
 
         async def work(tx: Transaction) -> None:
             if await claim_block_notice(tx, user.user_id):
-                await self._outbox.put(tx, user.login, subject, body)
+                await self._outbox.put(tx, user.login, content, user.lang)
 
         await self._database.transaction(work)
         self._outbox.wake_senders()
@@ -158,3 +144,35 @@ def _matching_step(secret: str, code: str, now: float) -> int | None:
 
 def _code_purpose(user: User) -> str:
     return column_purpose("email_codes.digest", user.user_id)
+
+
+def _code_mail(code: str, service_name: str) -> MailContent:
+    return MailContent(
+        Text("Your sign-in code for %(service)s", service=service_name),
+        (Text("Your sign-in code is"),),
+        (
+            Text(
+                "It works once and expires in %(minutes)s minutes. If you did not try to sign in, someone knows your "
+                "password: change it.",
+                minutes=CODE_S // 60,
+            ),
+        ),
+        code=code,
+    )
+
+
+def _block_mail(service_name: str) -> MailContent:
+    return MailContent(
+        Text("Two-step sign-in for %(service)s is blocked", service=service_name),
+        (
+            Text(
+                "Someone who knows your password entered %(count)s wrong codes in a row, so your account no longer "
+                "accepts codes.",
+                count=MAX_ATTEMPTS,
+            ),
+            Text(
+                "If this was not you, change your password on a device where you are signed in. To sign in with codes "
+                "again, ask support to unblock your account."
+            ),
+        ),
+    )

@@ -7,11 +7,11 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.errors import InvalidCredentials, LoginBusy, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login_flow import LoginFlow, LoginFlows
-from sso.accounts.login_form import show_login_form
+from sso.accounts.login.flow import LoginFlow, LoginFlows
+from sso.accounts.login.form import show_login_form
+from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
-from sso.accounts.password_login import PasswordLogin
-from sso.accounts.second_factor import SecondFactors
+from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater

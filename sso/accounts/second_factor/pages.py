@@ -7,9 +7,9 @@ import orjson
 import segno
 from quart import Blueprint, Response
 
-from sso.accounts.account_view import AccountView, FormProblem, NotSignedIn
-from sso.accounts.second_factor import SecondFactors
-from sso.accounts.second_factor_changes import SecondFactorChanges
+from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.clock import DatabaseClock

@@ -3,7 +3,6 @@
 import structlog
 import trio
 
-from sso.accounts.smtp import Delivery, build_message
 from sso.bus.bus import Bus
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
@@ -12,20 +11,22 @@ from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.log import request_fields
+from sso.mail.content import MailContent, render
+from sso.mail.smtp import Delivery, build_message
 
 TOPIC = "mail"
 MAX_TRIES = 8
 
 _PUT = Statement(
-    """INSERT INTO outbox (id, recipient, subject, body_sealed, request_id, trace_id)
-    VALUES (:id, :recipient, :subject, :body_sealed, :request_id, :trace_id)"""
+    """INSERT INTO outbox (id, recipient, subject, body_sealed, html_sealed, request_id, trace_id)
+    VALUES (:id, :recipient, :subject, :body_sealed, :html_sealed, :request_id, :trace_id)"""
 )
 # Claims a message until `next_try`: two senders never take the same one. The message of a killed sender is retried.
 _CLAIM = Statement(
     """UPDATE outbox
     SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => 30 * 2 ^ least(tries, 8))
     WHERE id = (SELECT id FROM outbox WHERE next_try <= now() ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING id, recipient, subject, body_sealed, tries, request_id, trace_id"""
+    RETURNING id, recipient, subject, body_sealed, html_sealed, tries, request_id, trace_id"""
 )
 _DELETE = Statement("DELETE FROM outbox WHERE id = :id")
 
@@ -33,23 +34,25 @@ log = structlog.get_logger()
 
 
 class Outbox:
-    def __init__(self, keyring: Keyring, bus: Bus) -> None:
+    def __init__(self, keyring: Keyring, bus: Bus, service_name: str) -> None:
         self._keyring = keyring
         self._bus = bus
+        self._service_name = service_name
 
-    async def put(self, tx: Runner, recipient: str, subject: str, body: str) -> None:
-        """Adds a message, whose body is encrypted, as it may contain a code. Call ``wake_senders`` after the commit.
+    async def put(self, tx: Runner, recipient: str, content: MailContent, language: str) -> None:
+        """Adds a message, which is encrypted, as it may contain a code. Call ``wake_senders`` after the commit.
 
         The log lines about its delivery have the current request.
         """
         message_id, origin = record_id(), request_fields()
-        sealed = self._keyring.encrypt(column_purpose("outbox.body_sealed", message_id), body)
+        mail = render(content, language, self._service_name)
         await tx.value(
             _PUT,
             id=message_id,
             recipient=recipient,
-            subject=subject,
-            body_sealed=sealed,
+            subject=mail.subject,
+            body_sealed=self._keyring.encrypt(_body_purpose(message_id), mail.text),
+            html_sealed=self._keyring.encrypt(_html_purpose(message_id), mail.html),
             request_id=origin.get("request"),
             trace_id=origin.get("trace"),
         )
@@ -104,9 +107,18 @@ class MailSender:
         return True
 
     async def _deliver(self, row: Row) -> None:
-        body = self._keyring.decrypt(column_purpose("outbox.body_sealed", row["id"]), row["body_sealed"])
-        message = build_message(self._sender, row["recipient"], row["subject"], body)
+        text = self._keyring.decrypt(_body_purpose(row["id"]), row["body_sealed"])
+        html = self._keyring.decrypt(_html_purpose(row["id"]), row["html_sealed"]) if row["html_sealed"] else None
+        message = build_message(self._sender, row["recipient"], row["subject"], text, html)
         await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
+
+
+def _body_purpose(message_id: str) -> str:
+    return column_purpose("outbox.body_sealed", message_id)
+
+
+def _html_purpose(message_id: str) -> str:
+    return column_purpose("outbox.html_sealed", message_id)
 
 
 def _origin(row: Row) -> dict[str, str]:

@@ -8,11 +8,11 @@ from quart import Blueprint, Response, request
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.errors import OtpRequired
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login_options import LoginOptionFields, ShortText, parse_login_options
+from sso.accounts.login.options import LoginOptionFields, ShortText, parse_login_options
+from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.model import SecondFactorRequired, login_key
-from sso.accounts.password_login import PasswordLogin
 from sso.accounts.ports import ApplicationDirectory
-from sso.accounts.second_factor import SecondFactors
+from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
 from sso.core.errors import ApiError
 from sso.web import language

@@ -1,0 +1,1 @@
+"""The account page: what it shows and the forms that change it."""

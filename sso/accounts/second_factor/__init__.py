@@ -1,0 +1,1 @@
+"""Second factors: checking codes, counting attempts, and turning factors on and off."""

@@ -1,0 +1,1 @@
+"""Mail to users: the outbox, its sender, and delivery by SMTP."""
