@@ -15,6 +15,7 @@ from sso.accounts.account_page.view import AccountView
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
+from sso.accounts.login.view import LoginCompletion
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
@@ -117,9 +118,10 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
         )
     )
+    completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     app.register_blueprint(
-        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, life_s)
+        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
     account = AccountView(
         visitor,

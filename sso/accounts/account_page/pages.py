@@ -5,24 +5,13 @@ Changes that a person with a borrowed browser must not make ask for the password
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.account_page.notices import NOTICES, account_url
 from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
-from sso.web.language import _
 from sso.web.redirects import see_other
-
-NOTICES = {
-    "password": _("Your password has been changed. You have been signed out everywhere else."),
-    "totp": _("Your authenticator app has been set up. You have been signed out everywhere else."),
-    "totp-removed": _("The authenticator app has been removed. You have been signed out everywhere else."),
-    "email-2fa": _("Your change has been saved. You have been signed out everywhere else."),
-    "ended": _("That session has been signed out."),
-    "ended-others": _("You have been signed out everywhere else."),
-    "game-ended": _("You have been signed out of that game."),
-    "site-removed": _("That site no longer has access to your account."),
-}
 
 
 def account_pages(
@@ -36,7 +25,7 @@ def account_pages(
 
     @routes.get("")
     async def show() -> Response:
-        return await account.show(await account.session(), notice=NOTICES.get(request.args.get("done", "")))
+        return await account.show(await account.session(), done=NOTICES.get(request.args.get("done", "")))
 
     @routes.post("/password")
     async def change_password() -> Response:
@@ -51,7 +40,7 @@ def account_pages(
     async def end_session() -> Response:
         session, form = await account.submitted_form()
         await sessions.end(session.user.user_id, form.get("id", ""))
-        return see_other("/account?done=ended")
+        return see_other(account_url("ended"))
 
     @routes.post("/sessions/end-others")
     async def end_other_sessions() -> Response:
@@ -63,12 +52,12 @@ def account_pages(
     async def end_game() -> Response:
         session, form = await account.submitted_form()
         await games.end(session.user.user_id, form.get("ids", "").split())
-        return see_other("/account?done=game-ended")
+        return see_other(account_url("game-ended"))
 
     @routes.post("/sites/remove")
     async def remove_site() -> Response:
         session, form = await account.submitted_form()
         await sites.remove(session.user.user_id, form.get("client_id", ""))
-        return see_other("/account?done=site-removed")
+        return see_other(account_url("site-removed"))
 
     return routes
