@@ -15,7 +15,11 @@ from sso.accounts.account_page.view import AccountView
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
+from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
+from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.gsid.pages import game_pages
@@ -125,16 +129,22 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.password_login,
         s.sessions,
         s.known_devices,
-        [SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites)],
+        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        [
+            SecondFactorSection(s.recovery_codes),
+            SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+        ],
         life_s,
         s.database.clock,
     )
+    shown = ShownCodes(s.keyring, s.database.clock)
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
     app.register_blueprint(
         second_factor_pages(
-            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock), shown
         )
     )
+    app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

@@ -5,24 +5,14 @@ Changes that a person with a borrowed browser must not make ask for the password
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.account_page.notices import NOTICES
+from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
-from sso.web.language import _
 from sso.web.redirects import see_other
-
-NOTICES = {
-    "password": _("Your password has been changed. You have been signed out everywhere else."),
-    "totp": _("Your authenticator app has been set up. You have been signed out everywhere else."),
-    "totp-removed": _("The authenticator app has been removed. You have been signed out everywhere else."),
-    "email-2fa": _("Your change has been saved. You have been signed out everywhere else."),
-    "ended": _("That session has been signed out."),
-    "ended-others": _("You have been signed out everywhere else."),
-    "game-ended": _("You have been signed out of that game."),
-    "site-removed": _("That site no longer has access to your account."),
-}
 
 
 def account_pages(
@@ -45,7 +35,13 @@ def account_pages(
         if isinstance(password_hash, FormProblem):
             return await account.show(session, password_hash, "password")
         user = await users.set_password(session.user.user_id, password_hash, session.user.valid_from)
-        return await account.restart_session(session, user, session.auth, "password") if user else see_other("/account")
+        return (
+            await account.restart_session(
+                session, user, session.auth, "password", authenticated=not user.second_factors
+            )
+            if user
+            else see_other("/account")
+        )
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:
