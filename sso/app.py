@@ -15,6 +15,7 @@ from sso.accounts.account_page.view import AccountView
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
+from sso.accounts.login.view import LoginCompletion
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
@@ -22,6 +23,7 @@ from sso.accounts.second_factor.section import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
+from sso.core.language import install_translations
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -33,7 +35,7 @@ from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
-from sso.web import language, pages
+from sso.web import pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
@@ -89,7 +91,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
-    language.install(app.jinja_env)
+    install_translations(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
     access_log = AccessLog(metrics, _request_tracing(services))
@@ -120,9 +122,10 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
         )
     )
+    completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     app.register_blueprint(
-        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, life_s)
+        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
     account = AccountView(
         visitor,

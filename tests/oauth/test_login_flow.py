@@ -220,7 +220,7 @@ def test_account_page_lists_a_site_until_its_access_is_removed(server: Server) -
     assert "Tank Shop" in page.text
     assert "your e-mail address" in page.text
     done = browser.submit(page, {})
-    assert done.headers["Location"] == "/account?done=site-removed"
+    assert done.headers["Location"] == "/account?done=site-removed#sites"
     assert "Tank Shop" not in browser.http.get("/account").text
     assert site.userinfo(data["access_token"]).status_code == 401
     assert site.refresh(data["refresh_token"]).status_code == 400

@@ -1,14 +1,31 @@
-"""Notices on the account page after a change, by the parameter ``done`` of the redirect."""
+"""What the account page says after a change: a form redirects to the page with the name of the notice."""
 
+from dataclasses import dataclass
+
+from sso.core.language import Text
 from sso.web.language import _
 
+
+@dataclass(frozen=True)
+class Notice:
+    section: str  # the anchor of the section above which the notice is shown
+    text: Text
+
+
 NOTICES = {
-    "password": _("Your password has been changed. You have been signed out everywhere else."),
-    "totp": _("Your authenticator app has been set up. You have been signed out everywhere else."),
-    "totp-removed": _("The authenticator app has been removed. You have been signed out everywhere else."),
-    "email-2fa": _("Your change has been saved. You have been signed out everywhere else."),
-    "ended": _("That session has been signed out."),
-    "ended-others": _("You have been signed out everywhere else."),
-    "game-ended": _("You have been signed out of that game."),
-    "site-removed": _("That site no longer has access to your account."),
+    "password": Notice("password", _("Your password has been changed. You have been signed out everywhere else.")),
+    "totp": Notice("two-step", _("Your authenticator app has been set up. You have been signed out everywhere else.")),
+    "totp-removed": Notice(
+        "two-step", _("The authenticator app has been removed. You have been signed out everywhere else.")
+    ),
+    "email-2fa": Notice("two-step", _("Your change has been saved. You have been signed out everywhere else.")),
+    "ended": Notice("sessions", _("That session has been signed out.")),
+    "ended-others": Notice("sessions", _("You have been signed out everywhere else.")),
+    "game-ended": Notice("games", _("You have been signed out of that game.")),
+    "site-removed": Notice("sites", _("That site no longer has access to your account.")),
 }
+
+
+def account_url(done: str) -> str:
+    """Returns the URL of the account page that shows this notice, at its section."""
+    return f"/account?done={done}#{NOTICES[done].section}"

@@ -5,8 +5,8 @@ Changes that a person with a borrowed browser must not make ask for the password
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_page.notices import NOTICES
 from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.account_page.notices import NOTICES, account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
@@ -26,7 +26,7 @@ def account_pages(
 
     @routes.get("")
     async def show() -> Response:
-        return await account.show(await account.session(), notice=NOTICES.get(request.args.get("done", "")))
+        return await account.show(await account.session(), done=NOTICES.get(request.args.get("done", "")))
 
     @routes.post("/password")
     async def change_password() -> Response:
@@ -47,7 +47,7 @@ def account_pages(
     async def end_session() -> Response:
         session, form = await account.submitted_form()
         await sessions.end(session.user.user_id, form.get("id", ""))
-        return see_other("/account?done=ended")
+        return see_other(account_url("ended"))
 
     @routes.post("/sessions/end-others")
     async def end_other_sessions() -> Response:
@@ -59,12 +59,12 @@ def account_pages(
     async def end_game() -> Response:
         session, form = await account.submitted_form()
         await games.end(session.user.user_id, form.get("ids", "").split())
-        return see_other("/account?done=game-ended")
+        return see_other(account_url("game-ended"))
 
     @routes.post("/sites/remove")
     async def remove_site() -> Response:
         session, form = await account.submitted_form()
         await sites.remove(session.user.user_id, form.get("client_id", ""))
-        return see_other("/account?done=site-removed")
+        return see_other(account_url("site-removed"))
 
     return routes

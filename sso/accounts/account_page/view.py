@@ -6,6 +6,7 @@ from typing import Any
 from quart import Response
 
 from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.account_page.notices import Notice, account_url
 from sso.accounts.account_page.sections import AccountSection
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.messages import retry_message
@@ -99,22 +100,29 @@ class AccountView:
         new = await self._sessions.start(
             user, auth, client_address(), browser_label(), session=session.secret, authenticated=authenticated
         )
-        response = see_other(f"/account?done={done}")
+        response = see_other(account_url(done))
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
         return response
 
     async def keep_session(self, done: str) -> Response:
         """Redirects to the page with the current session, after everything else was revoked."""
-        response = see_other(f"/account?done={done}")
+        response = see_other(account_url(done))
         remember_browser(response, self._devices, (await self.session()).user)
         return response
 
     async def show(
-        self, session: Session, problem: FormProblem | None = None, opened: str = "", **context: Any
+        self,
+        session: Session,
+        problem: FormProblem | None = None,
+        opened: str = "",
+        done: Notice | None = None,
+        **context: Any,
     ) -> Response:
-        """``opened`` is the form that the problem or the notice is about: such as "password" or "totp"."""
+        """``opened`` is the form that the problem is about, such as "password"; ``done`` tells of a finished change."""
         user = session.user
+        if done:
+            context |= {"notice": done.text, "notice_section": done.section}
         now = self._clock.utc()
         for section in self._sections:
             context |= await section.values(session, now)

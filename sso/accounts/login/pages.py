@@ -1,7 +1,6 @@
 """The login pages: password, second factor and logout. Plain HTML forms; each step replaces the cookie."""
 
 from typing import Any
-from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
@@ -11,14 +10,15 @@ from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import show_login_form
 from sso.accounts.login.messages import BLOCKED, WRONG_PASSWORD, retry_message, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import SessionStore
-from sso.accounts.visitor import Visitor, browser_label, remember_browser
+from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
 from sso.web import language
 from sso.web.client_connection import client_connection
-from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
+from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
@@ -33,7 +33,7 @@ def login_pages(
     sessions: SessionStore,
     devices: KnownDevices,
     login_flows: LoginFlows,
-    life_s: int,
+    completion: LoginCompletion,
 ) -> Blueprint:
     routes = Blueprint("login_pages", __name__)
 
@@ -138,7 +138,7 @@ def login_pages(
     @routes.post("/logout")
     async def logout() -> Response:
         form = await form_fields()
-        response = see_other("/login" + _next_query(form.get("next")))
+        response = see_other("/login" + next_query(form.get("next")))
         session = await visitor.session(may_enrol=True)
         if session:
             check_csrf(session.secret, form.get("csrf"))
@@ -153,13 +153,9 @@ def login_pages(
         return response
 
     async def ask_for_code(user: User, next_path: str | None) -> Response:
-        language.use_user_language(user.lang)
-        if user.email_2fa:
-            await factors.send_code(user)
+        response = await completion.ask_for_code(user, next_path)
         if flow := await find_flow(next_path):
             await flow.report_stage("second_factor")
-        response = see_other("/login/code" + _next_query(next_path))
-        set_cookie(response, VISIT_COOKIE, await sessions.start_challenge(user))
         return response
 
     async def show_code_form(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
@@ -181,26 +177,10 @@ def login_pages(
         )
 
     async def finish_login(signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None) -> Response:
-        """Starts a session with a new secret and ends those of the cookies that the browser sent."""
-        session = await sessions.start(
-            signed_in.user,
-            signed_in.auth,
-            client_address(),
-            browser_label(),
-            session=read_cookie(SESSION_COOKIE),
-            visit=read_cookie(VISIT_COOKIE),
-        )
-        response = see_other(await flow.complete(session) if flow else safe_next(next_path))
-        set_cookie(response, SESSION_COOKIE, session.secret, life_s)
-        remember_browser(response, devices, signed_in.user)
-        delete_cookie(response, VISIT_COOKIE)
-        return response
+        session = await completion.start_session(signed_in)
+        return completion.redirect(session, await flow.complete(session) if flow else safe_next(next_path))
 
     return routes
-
-
-def _next_query(next_path: str | None) -> str:
-    return f"?next={quote(safe_next(next_path))}" if next_path else ""
 
 
 def mask_email(login: str) -> str:

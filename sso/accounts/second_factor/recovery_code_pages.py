@@ -40,7 +40,7 @@ def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, sho
     async def show() -> Response:
         session = await account.session()
         codes = shown.decrypt(session.user, read_sealed_cookie(CODES_COOKIE))
-        next_path = request.args.get("next")
+        notice, next_path = NOTICES.get(request.args.get("done", "")), request.args.get("next")
         if not codes:
             return see_other(safe_next(next_path))
         response = await page(
@@ -48,7 +48,7 @@ def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, sho
             page_title=_("Your recovery codes"),
             user=session.user,
             csrf=csrf_token(session.secret),
-            notice=NOTICES.get(request.args.get("done", "")),
+            notice=notice.text if notice else None,
             codes=codes,
             sealed_codes=shown.encrypt(session.user, codes),
             next=safe_next(next_path) if next_path else "",

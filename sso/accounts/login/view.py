@@ -1,0 +1,58 @@
+"""The last steps of every login by page: the question for the second factor, and the new session."""
+
+from urllib.parse import quote
+
+from quart import Response
+
+from sso.accounts.known_devices import KnownDevices
+from sso.accounts.model import SignedIn, User
+from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.visitor import browser_label, remember_browser
+from sso.web import language
+from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, set_cookie
+from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
+
+
+class LoginCompletion:
+    """Each kind of login (password, passkey, another provider) ends here."""
+
+    def __init__(self, sessions: SessionStore, factors: SecondFactors, devices: KnownDevices, life_s: int) -> None:
+        self._sessions = sessions
+        self._factors = factors
+        self._devices = devices
+        self._life_s = life_s
+
+    async def ask_for_code(self, user: User, next_path: str | None) -> Response:
+        """Redirects to the form for the second factor, which continues at ``next_path``."""
+        language.use_user_language(user.lang)
+        if user.email_2fa:
+            await self._factors.send_code(user)
+        response = see_other("/login/code" + next_query(next_path))
+        set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user))
+        return response
+
+    async def start_session(self, signed_in: SignedIn) -> Session:
+        """Starts a session with a new secret and ends those of the cookies that the browser sent."""
+        return await self._sessions.start(
+            signed_in.user,
+            signed_in.auth,
+            client_address(),
+            browser_label(),
+            session=read_cookie(SESSION_COOKIE),
+            visit=read_cookie(VISIT_COOKIE),
+        )
+
+    def redirect(self, session: Session, path: str) -> Response:
+        """Redirects with the cookies of the new session."""
+        response = see_other(path)
+        set_cookie(response, SESSION_COOKIE, session.secret, self._life_s)
+        remember_browser(response, self._devices, session.user)
+        delete_cookie(response, VISIT_COOKIE)
+        return response
+
+
+def next_query(next_path: str | None) -> str:
+    """Returns the query that names the path to continue at; "" if there is none."""
+    return f"?next={quote(safe_next(next_path))}" if next_path else ""
