@@ -127,12 +127,14 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
+    shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
         s.password_login,
         s.sessions,
         s.known_devices,
         RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        shown,
         [
             SecondFactorSection(s.recovery_codes),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
@@ -140,7 +142,6 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         life_s,
         s.database.clock,
     )
-    shown = ShownCodes(s.keyring, s.database.clock)
     app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
     app.register_blueprint(
         second_factor_pages(

@@ -13,12 +13,13 @@ from sso.accounts.login.messages import retry_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.model import User
 from sso.accounts.recent_authentication import WRONG_PASSWORD, RecentAuthentication, device_of
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater
 from sso.db.clock import DatabaseClock
 from sso.web.client_connection import client_connection
-from sso.web.cookies import SESSION_COOKIE, set_cookie
+from sso.web.cookies import CODES_COOKIE, SESSION_COOKIE, delete_cookie, read_sealed_cookie, set_cookie
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
@@ -40,6 +41,7 @@ class AccountView:
         sessions: SessionStore,
         devices: KnownDevices,
         recent: RecentAuthentication,
+        shown_codes: ShownCodes,
         sections: Sequence[AccountSection],
         life_s: int,
         clock: DatabaseClock,
@@ -49,6 +51,7 @@ class AccountView:
         self._sessions = sessions
         self._devices = devices
         self._recent = recent
+        self._shown_codes = shown_codes
         self._sections = sections
         self._life_s = life_s
         self._clock = clock
@@ -126,7 +129,8 @@ class AccountView:
         now = self._clock.utc()
         for section in self._sections:
             context |= await section.values(session, now)
-        return await page(
+        codes = self.new_recovery_codes(session)
+        response = await page(
             "account.html",
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
@@ -140,8 +144,19 @@ class AccountView:
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
             recent=self.is_recent(session),
+            **codes,
             **context,
         )
+        if codes:
+            delete_cookie(response, CODES_COOKIE)
+        return response
+
+    def new_recovery_codes(self, session: Session) -> dict[str, Any]:
+        """Returns the template values of recovery codes that were just made, to be shown once; empty without any."""
+        if not (sealed := read_sealed_cookie(CODES_COOKIE)):
+            return {}
+        codes = self._shown_codes.decrypt(session.user, sealed)
+        return {"new_recovery_codes": codes, "sealed_recovery_codes": sealed} if codes else {}
 
 
 def password_problem(new: str, repeated: str) -> FormProblem | None:

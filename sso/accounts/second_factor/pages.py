@@ -11,7 +11,7 @@ from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.accounts.second_factor.recovery_code_pages import redirect_to_codes
+from sso.accounts.second_factor.recovery_code_pages import show_codes_next
 from sso.accounts.second_factor.recovery_codes import normalized_code
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session
@@ -157,7 +157,7 @@ def second_factor_pages(
             return see_other("/account")
         response = await account.restart_session(session, change.user, auth, done)
         codes = change.recovery_codes
-        return redirect_to_codes(response, shown, change.user, codes, done) if codes else response
+        return show_codes_next(response, shown, change.user, codes) if codes else response
 
     return routes
 

@@ -1,15 +1,15 @@
 """The page that shows new recovery codes once, their download as a text file, and the form that makes new ones."""
 
-from urllib.parse import urlencode
+from urllib.parse import quote
 
 from quart import Blueprint, Response, current_app, request
 
-from sso.accounts.account_page.notices import NOTICES
+from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.model import User
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes
 from sso.accounts.second_factor.shown_codes import SHOWN_S, ShownCodes
-from sso.web.cookies import CODES_COOKIE, delete_cookie, read_sealed_cookie, set_cookie
+from sso.web.cookies import CODES_COOKIE, delete_cookie, set_cookie
 from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
@@ -19,12 +19,15 @@ PATH = "/account/recovery-codes"
 FILE_NAME = "recovery-codes.txt"
 
 
-def redirect_to_codes(
-    response: Response, shown: ShownCodes, user: User, codes: tuple[str, ...], done: str = "", next_path: str = ""
+def show_codes_next(
+    response: Response, shown: ShownCodes, user: User, codes: tuple[str, ...], next_path: str = ""
 ) -> Response:
-    """Changes a redirect: it leads to the page that shows the codes, and from there to ``next_path``."""
-    query = urlencode({name: value for name, value in (("done", done), ("next", next_path)) if value})
-    response.headers["Location"] = f"{PATH}?{query}" if query else PATH
+    """Adds codes to a redirect to the account page, which then shows them.
+
+    With ``next_path``, a page of their own shows them and continues there.
+    """
+    if next_path:
+        response.headers["Location"] = f"{PATH}?next={quote(safe_next(next_path))}"
     set_cookie(response, CODES_COOKIE, shown.encrypt(user, codes), SHOWN_S)
     return response
 
@@ -39,19 +42,17 @@ def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, sho
     @routes.get("")
     async def show() -> Response:
         session = await account.session()
-        codes = shown.decrypt(session.user, read_sealed_cookie(CODES_COOKIE))
-        notice, next_path = NOTICES.get(request.args.get("done", "")), request.args.get("next")
-        if not codes:
-            return see_other(safe_next(next_path))
+        next_path = safe_next(request.args.get("next"))
+        values = account.new_recovery_codes(session)
+        if not values:
+            return see_other(next_path)
         response = await page(
             "recovery_codes.html",
             page_title=_("Your recovery codes"),
             user=session.user,
             csrf=csrf_token(session.secret),
-            notice=notice.text if notice else None,
-            codes=codes,
-            sealed_codes=shown.encrypt(session.user, codes),
-            next=safe_next(next_path) if next_path else "",
+            next=next_path,
+            **values,
         )
         delete_cookie(response, CODES_COOKIE)
         return response
@@ -64,8 +65,9 @@ def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, sho
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "recovery")
         codes = await recovery_codes.make_new(session.user)
-        response = see_other("/account")
-        return redirect_to_codes(response, shown, session.user, codes) if codes else response
+        if codes is None:
+            return see_other("/account")
+        return show_codes_next(see_other(account_url("recovery-codes")), shown, session.user, codes)
 
     @routes.post("/download")
     async def download() -> Response:
