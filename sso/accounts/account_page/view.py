@@ -101,7 +101,13 @@ class AccountView:
         ``authenticated``: the user has just proved who they are, with a second factor if one is on.
         """
         new = await self._sessions.start(
-            user, auth, client_address(), browser_label(), session=session.secret, authenticated=authenticated
+            user,
+            auth,
+            client_address(),
+            browser_label(),
+            session=session.secret,
+            is_sign_in=False,
+            authenticated=authenticated,
         )
         response = see_other(account_url(done))
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)

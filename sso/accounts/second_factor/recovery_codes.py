@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural
@@ -60,6 +61,7 @@ class RecoveryCodes:
         await tx.value(_REPLACE_KEY, user_id=user_id, key_sealed=sealed)
         await tx.value(_DELETE_CODES, user_id=user_id)
         await tx.value(_INSERT_CODES, user_id=user_id, digests=[_digest(key, code) for code in codes])
+        await record_event(tx, user_id, EventKind.RECOVERY_CODES_CREATED)
         return tuple(map(displayed_code, codes))
 
     async def make_new(self, user: User) -> tuple[str, ...] | None:
@@ -88,6 +90,7 @@ class RecoveryCodes:
             if await tx.value(_USE, user_id=user.user_id, digest=_digest(key, code)) is None:
                 return False
             left = await tx.value(_COUNT, user_id=user.user_id)
+            await record_event(tx, user.user_id, EventKind.RECOVERY_CODE_USED)
             await self._outbox.put(tx, user.login, _used_mail(self._service_name, left), user.lang)
             return True
 
