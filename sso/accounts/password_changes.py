@@ -1,5 +1,6 @@
 """Changing a password: everything that was issued to the user is revoked, and the user gets a notice by mail."""
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.users import get_user, revoke_everything
 from sso.core.language import Text
@@ -54,6 +55,9 @@ class PasswordChanges:
         if await tx.value(_SET_PASSWORD, **values) is None:
             return None
         await revoke_everything(tx, user.user_id)
+        await record_event(
+            tx, user.user_id, EventKind.PASSWORD_RESET if reason is BY_RESET else EventKind.PASSWORD_CHANGED
+        )
         content = MailContent(Text(SUBJECT, service=self._service_name), (reason, ADVICE))
         await self._outbox.put(tx, user.login, content, user.lang)
         return await get_user(tx, user.user_id)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.db.batch.statement import BatchStatement
@@ -114,11 +115,11 @@ class UserStore:
 
     async def revoke_all(self, user_id: str) -> None:
         """Revokes everything issued to the user. The password stays valid."""
-        await self._database.transaction(lambda tx: revoke_everything(tx, user_id))
+        await self._database.transaction(_revoke_and_record, user_id)
 
     async def revoke_all_except(self, user_id: str, session_id: str) -> None:
         """Revokes everything issued to the user except the browser session with this id."""
-        await self._database.transaction(lambda tx: revoke_everything(tx, user_id, session_id))
+        await self._database.transaction(_revoke_and_record, user_id, session_id)
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.
@@ -148,6 +149,11 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
     for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
+
+
+async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
+    await revoke_everything(tx, user_id, kept_session_id)
+    await record_event(tx, user_id, EventKind.SIGNED_OUT_ELSEWHERE)
 
 
 def exportable_fields(user: User) -> dict[str, Any]:

@@ -113,7 +113,9 @@ class AccountView:
 
     async def restart_session(self, session: Session, user: User, auth: str, done: str) -> Response:
         """Redirects to the page with a new session for this browser, after everything issued before was revoked."""
-        new = await self._sessions.start(user, auth, client_address(), browser_label(), session=session.secret)
+        new = await self._sessions.start(
+            user, auth, client_address(), browser_label(), session=session.secret, is_sign_in=False
+        )
         response = see_other(account_url(done))
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)

@@ -42,7 +42,7 @@ class PasswordLogin:
             user = await self._rate_limiter.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
             if not matches or user is None or user.disabled:
-                await self._rate_limiter.record_failure(attempt)
+                await self._rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
             await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
