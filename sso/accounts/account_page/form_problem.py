@@ -1,7 +1,8 @@
 """Why a form of the account page was rejected."""
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -10,4 +11,5 @@ class FormProblem:
 
     text: str
     status: int = 422
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    field: str = "current_password"  # the field that gets the focus, in forms that distinguish them

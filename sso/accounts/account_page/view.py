@@ -12,6 +12,7 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.messages import retry_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.model import User
+from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.recent_authentication import WRONG_PASSWORD, RecentAuthentication, device_of
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session, SessionStore
@@ -26,7 +27,8 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
 from sso.web.request import client_address
 
-MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 1024
+
+NOT_REPEATED = FormProblem(_("The new passwords do not match."), field="repeat_password")
 
 
 class NotSignedIn(Exception):
@@ -80,12 +82,14 @@ class AccountView:
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
         """Checks the form for a new password and returns the new hash, or what is wrong."""
         current, new = form.get("current_password", ""), form.get("new_password", "")
-        if problem := password_problem(new, form.get("repeat_password", "")):
-            return problem
+        if new != form.get("repeat_password", ""):
+            return NOT_REPEATED
         origin = client_address(), device_of(session)
         try:
             with client_connection().cancel_on_disconnect():
                 password_hash = await self._password_login.new_password_hash(session.user, current, new, *origin)
+        except UnacceptablePassword as error:
+            return FormProblem(error.text, field="new_password")
         except RetryLater as error:
             return FormProblem(retry_message(error), error.status, error.headers)
         return password_hash or WRONG_PASSWORD
@@ -141,11 +145,12 @@ class AccountView:
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
             problem=problem.text if problem else None,
+            problem_field=problem.field if problem else "",
             opened=opened,
             page_title=_("Your account"),
             user=user,
             csrf=csrf_token(session.secret),
-            password_min=MIN_PASSWORD_LENGTH,
+            password_min=MIN_LENGTH,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
@@ -163,13 +168,3 @@ class AccountView:
             return {}
         codes = self._shown_codes.decrypt(session.user, sealed)
         return {"new_recovery_codes": codes, "sealed_recovery_codes": sealed} if codes else {}
-
-
-def password_problem(new: str, repeated: str) -> FormProblem | None:
-    if new != repeated:
-        return FormProblem(_("The new passwords do not match."))
-    if len(new) < MIN_PASSWORD_LENGTH:
-        return FormProblem(_("Your password must have at least %(count)s characters.", count=MIN_PASSWORD_LENGTH))
-    if len(new) > MAX_PASSWORD_LENGTH:
-        return FormProblem(_("Your password must have at most %(count)s characters.", count=MAX_PASSWORD_LENGTH))
-    return None
