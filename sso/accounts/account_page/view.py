@@ -27,7 +27,6 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
 from sso.web.request import client_address
 
-
 NOT_REPEATED = FormProblem(_("The new passwords do not match."), field="repeat_password")
 
 
