@@ -19,7 +19,11 @@ from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
 from sso.accounts.profile.pages import ProfileSection, profile_pages
 from sso.accounts.profile.store import ProfileStore
+from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
+from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
@@ -126,13 +130,17 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
+    shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
         s.password_login,
         s.sessions,
         s.known_devices,
+        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        shown,
         [
             ProfileSection(),
+            SecondFactorSection(s.recovery_codes),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
             HistorySection(s.history),
         ],
@@ -141,12 +149,15 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     app.register_blueprint(profile_pages(account, ProfileStore(s.database)))
     app.register_blueprint(history_pages(account, s.history))
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
+    app.register_blueprint(
+        account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
+    )
     app.register_blueprint(
         second_factor_pages(
-            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock), shown
         )
     )
+    app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

@@ -27,10 +27,6 @@ _LIST = Statement(
     """SELECT * FROM users WHERE :search = '' OR login ILIKE :pattern OR user_id = :search
     ORDER BY length(user_id), user_id LIMIT :limit OFFSET :offset"""
 )
-_SET_PASSWORD = Statement(
-    """UPDATE users SET password_hash = :password_hash
-    WHERE user_id = :user_id AND coalesce(CAST(:valid_from AS bigint), valid_from) = valid_from RETURNING user_id"""
-)
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
@@ -102,29 +98,6 @@ class UserStore:
         escaped = stored_login(search).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         rows = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", limit=limit, offset=offset)
         return [User.from_row(row) for row in rows]
-
-    async def set_password(
-        self,
-        user_id: str,
-        password_hash: str,
-        valid_from: int | None = None,
-        event: EventKind = EventKind.PASSWORD_CHANGED,
-    ) -> User | None:
-        """Changes the password, revokes everything issued before and returns the changed user.
-
-        ``valid_from`` is that of the user on which the change was based. If it differs by now, nothing is changed and
-        None is returned: a delayed change must not undo the one that revoked its session.
-        """
-
-        async def work(tx: Transaction) -> User | None:
-            values = {"user_id": user_id, "password_hash": password_hash, "valid_from": valid_from}
-            if await tx.value(_SET_PASSWORD, **values) is None:
-                return None
-            await revoke_everything(tx, user_id)
-            await record_event(tx, user_id, event)
-            return await get_user(tx, user_id)
-
-        return await self._database.transaction(work)
 
     async def rehash(self, user: User, new_hash: str) -> None:
         """Stores a new hash of the same password, made with the current parameters."""

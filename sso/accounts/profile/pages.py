@@ -6,8 +6,9 @@ from typing import Any
 
 from quart import Blueprint, Response
 
+from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import account_url
-from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.profile.choices import countries, languages
 from sso.accounts.profile.store import InvalidProfile, ProfileStore, chosen_language, parse_profile
 from sso.accounts.sessions import Session
@@ -41,9 +42,8 @@ def profile_pages(account: AccountView, profiles: ProfileStore) -> Blueprint:
             profile = parse_profile(session.user, form)
         except InvalidProfile as error:
             entered = {name: form.get(name, "") for name in ("nick", "lang", "country")}
-            return await account.show(
-                session, FormProblem(error.text), "profile", wrong_field=error.field, entered=entered
-            )
+            problem = FormProblem(error.text, field=error.field)
+            return await account.show(session, problem, "profile", entered=entered)
         await profiles.save(session.user.user_id, profile)
         return see_other(account_url("profile"))
 
