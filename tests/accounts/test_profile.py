@@ -31,8 +31,9 @@ def stored(server: Server, login: str) -> dict[str, str]:
 def test_profile_is_saved_and_shown(browser: Browser, server: Server, login: str) -> None:
     browser.follow(browser.submit("/account/profile", **FIELDS))
     assert stored(server, login) == FIELDS
-    assert browser.notice == "Your profile has been saved."
-    assert '<option value="AT" selected>Austria</option>' in browser.page.text
+    assert browser.notice
+    assert '<html lang="de">' in browser.page.text
+    assert '<option value="AT" selected>Österreich</option>' in browser.page.text
     assert '<option value="de" selected>Deutsch</option>' in browser.page.text
 
 
