@@ -37,6 +37,9 @@ from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
+from sso.personal_data.closed_account import KeepTickets
+from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
+from sso.personal_data.pages import DataSection, personal_data_pages
 from sso.services import SERVICE_NAME, Services
 from sso.web import pages
 from sso.web.access_log import AccessLog
@@ -127,8 +130,15 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
+    tickets = KeepTickets(s.keyring, s.users, s.database.clock)
+    closed = ClosedAccountPage(tickets, s.second_factors)
     app.register_blueprint(
-        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
+        login_pages(
+            visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion, closed
+        )
+    )
+    app.register_blueprint(
+        keep_pages(closed, tickets, s.deletion, s.password_login, s.second_factors, login_flows, completion)
     )
     shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
@@ -143,12 +153,14 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             SecondFactorSection(s.recovery_codes),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
             HistorySection(s.history),
+            DataSection(s.deletion),
         ],
         life_s,
         s.database.clock,
     )
     app.register_blueprint(profile_pages(account, ProfileStore(s.database)))
     app.register_blueprint(history_pages(account, s.history))
+    app.register_blueprint(personal_data_pages(account, s.database, s.deletion))
     app.register_blueprint(
         account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
     )

@@ -37,6 +37,8 @@ from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
 
@@ -62,6 +64,8 @@ class Services:
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     history: AccountHistory
+    deletion: AccountDeletion
+    erasure: AccountErasure
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -138,6 +142,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        deletion=AccountDeletion(database, outbox, SERVICE_NAME, settings.base_url, settings.deletion_days),
+        erasure=AccountErasure(database),
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,

@@ -30,7 +30,12 @@ _LIST = Statement(
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
-_SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
+# A disabled user cannot keep an account that is going to be deleted.
+_SET_DISABLED = Statement(
+    """UPDATE users SET disabled = :disabled,
+        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled' ELSE deletion_by END
+    WHERE user_id = :user_id"""
+)
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
 _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1

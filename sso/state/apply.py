@@ -41,6 +41,7 @@ _LOCK_APPLICATIONS = Statement(
     ORDER BY application_id FOR UPDATE"""
 )
 _NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
+_IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
 _LOCK_USER = Statement(
     select(users)
     .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
@@ -152,6 +153,8 @@ class Applier:
             raise DocumentError(f"users[{index}].login: belongs to another user_id")
         old = User.from_row(rows[0]) if rows else None
         user_id = old.user_id if old else part.user_id or await _unused_user_id(tx)
+        if old is None and await tx.value(_IS_ERASED, user_id=user_id):
+            raise DocumentError(f"users[{index}].user_id: belonged to a user who was erased; choose another one")
         values = self._user_values(part, old, user_id, hashes)
         if old is None:
             await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
@@ -170,6 +173,8 @@ class Applier:
     def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
         values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
         values["login_key"] = login_key(part.login)
+        if part.disabled is False:
+            values |= {"deletion_due": None, "deletion_by": None}  # an enabled account is not going to be deleted
         if old is not None and old.login_key != values["login_key"]:
             values.setdefault("email_verified", False)  # the new address is not verified yet
         if values["login_key"] in hashes:
@@ -234,13 +239,16 @@ async def _unused_user_id(tx: Transaction) -> str:
     while True:
         user_id: str = await tx.value(_NEXT_USER_ID)
         assert is_user_id(user_id)
-        if not await tx.rows(_LOCK_USER, user_id=user_id, login_key=""):
+        is_used = await tx.rows(_LOCK_USER, user_id=user_id, login_key="")
+        if not is_used and not await tx.value(_IS_ERASED, user_id=user_id):
             return user_id
 
 
 def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:
     """Returns the columns under their names in the audit trail, which blanks the secrets."""
-    return _rename(values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None})
+    return _rename(
+        values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None, "deletion_by": None}
+    )
 
 
 def _client_for_audit(values: dict[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
+from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import show_login_form
 from sso.accounts.login.messages import BLOCKED, WRONG_PASSWORD, retry_message, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.login.view import LoginCompletion, next_query
+from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import SessionStore
@@ -34,6 +34,7 @@ def login_pages(
     devices: KnownDevices,
     login_flows: LoginFlows,
     completion: LoginCompletion,
+    closed_account: ClosedAccountView,
 ) -> Blueprint:
     routes = Blueprint("login_pages", __name__)
 
@@ -88,6 +89,8 @@ def login_pages(
                 status=error.status,
                 headers=error.headers,
             )
+        except AccountClosed as closed:
+            return await closed_account.show(closed, flow, form.get("next"))
         if isinstance(outcome, SecondFactorRequired):
             return await ask_for_code(outcome.user, form.get("next"))
         return await finish_login(outcome, flow, form.get("next"))

@@ -1,10 +1,13 @@
 """The last steps of every login by page: the question for the second factor, and the new session."""
 
+from typing import Protocol
 from urllib.parse import quote
 
 from quart import Response
 
+from sso.accounts.errors import AccountClosed
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login.flow import LoginFlow
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
@@ -13,6 +16,11 @@ from sso.web import language
 from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, set_cookie
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
+
+
+class ClosedAccountView(Protocol):
+    async def show(self, closed: AccountClosed, flow: LoginFlow | None, next_path: str | None) -> Response:
+        """Returns the page that says when the account will be deleted, with a form that keeps it."""
 
 
 class LoginCompletion:
@@ -34,7 +42,12 @@ class LoginCompletion:
         return response
 
     async def start_session(self, signed_in: SignedIn) -> Session:
-        """Starts a session with a new secret and ends those of the cookies that the browser sent."""
+        """Starts a session with a new secret and ends those of the cookies that the browser sent.
+
+        Raises AccountClosed if the account is going to be deleted.
+        """
+        if signed_in.user.can_be_kept:
+            raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
         return await self._sessions.start(
             signed_in.user,
             signed_in.auth,
