@@ -16,6 +16,8 @@ from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.registration.challenge import build_challenge
+from sso.accounts.registration.pages import registration_pages
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
@@ -82,6 +84,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
+        REGISTRATION_OPEN=settings.registration == "open",
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
@@ -122,6 +125,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
+    challenge = build_challenge(s.settings, s.database, s.keyring)
+    app.register_blueprint(registration_pages(s.registration, challenge, visitor, login_flows, completion))
     account = AccountView(
         visitor,
         s.password_login,

@@ -8,7 +8,9 @@ from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.registration.wiring import Registration, build_registration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
@@ -54,6 +56,7 @@ class Services:
     second_factor_changes: SecondFactorChanges
     password_login: PasswordLogin
     known_devices: KnownDevices
+    registration: Registration
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     user_jwts: UserJwts
@@ -106,6 +109,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter)
+    links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -123,8 +128,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         hasher=hasher,
         second_factors=factors,
         second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
-        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
+        password_login=password_login,
         known_devices=KnownDevices(database, users, ring),
+        registration=build_registration(settings, database, ring, links, outbox, password_login, SERVICE_NAME),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s

@@ -18,6 +18,8 @@ TABLES = (
     "sign_ins",
     "email_codes",
     "mailed_links",
+    "registration_codes",
+    "used_puzzles",
     "known_factors",
     "throttle",
     "game_sessions",

@@ -66,6 +66,11 @@ class PasswordLogin:
         async with self._hashing(attempt):
             return await self._hasher.hash(new) if await self._confirm(user, current, attempt) else None
 
+    async def hash_password(self, account: str, password: str, address: Address) -> str:
+        """Returns the hash of the first password of an account. Raises LoginBusy."""
+        async with self._hashing(LoginAttempt(account, address)):
+            return await self._hasher.hash(password)
+
     async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
         await self._rate_limiter.admit(attempt)
         if await self._hasher.matches(user.password_hash, password):

@@ -1,0 +1,79 @@
+"""The second step of a registration: a link that shows the address, a nickname and a password become a user."""
+
+from dataclasses import dataclass
+
+from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.model import User, login_key
+from sso.accounts.registration import invitations, verification
+from sso.accounts.users import create_user, is_login_used
+from sso.core.net import Address
+from sso.db.database import Database
+from sso.db.transaction import Transaction
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+
+
+@dataclass(frozen=True)
+class LinkExpired:
+    """The link was used, has expired or was revoked."""
+
+
+@dataclass(frozen=True)
+class LoginTaken:
+    """There is a user with this address by now."""
+
+
+@dataclass(frozen=True)
+class RegistrationLink:
+    """A link of a mail or an invitation that can be used."""
+
+    secret: str
+    purpose: str
+    link: MailedLink
+
+    @property
+    def login(self) -> str:
+        login: str = self.link.data["login"]
+        return login
+
+    @property
+    def next_path(self) -> str:
+        next_path: str = self.link.data.get("next", "")
+        return next_path
+
+
+class RegistrationCompletion:
+    def __init__(self, database: Database, links: MailedLinks, password_login: PasswordLogin) -> None:
+        self._database = database
+        self._links = links
+        self._password_login = password_login
+
+    async def find(self, secret: str) -> RegistrationLink | None:
+        """Returns the link of this secret without using it, or None if it cannot be used."""
+        for purpose in (verification.PURPOSE, invitations.PURPOSE):
+            if link := await self._links.find(purpose, secret):
+                return RegistrationLink(secret, purpose, link)
+        return None
+
+    async def is_login_taken(self, link: RegistrationLink) -> bool:
+        return await is_login_used(self._database, link.login)
+
+    async def create_user(
+        self, link: RegistrationLink, nick: str, password: str, language: str, address: Address
+    ) -> User | LinkExpired | LoginTaken:
+        """Uses the link and creates the user, whose address is verified. Raises LoginBusy."""
+        password_hash = await self._password_login.hash_password(login_key(link.login), password, address)
+
+        async def work(tx: Transaction) -> User | LinkExpired | LoginTaken:
+            if await self._links.use(tx, link.purpose, link.secret) is None:
+                return LinkExpired()
+            user = await create_user(tx, link.login, password_hash, nick, language, email_verified=True)
+            if user is None:
+                return LoginTaken()
+            actor = AuditActor(user_id=user.user_id, address=str(address))
+            after = {"login": user.login, "nick": nick, "lang": language, "email_verified": True}
+            await audit.write(tx, actor, "user.register", user.user_id, None, after | {"by": link.purpose})
+            return user
+
+        return await self._database.transaction(work)
