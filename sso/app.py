@@ -21,6 +21,7 @@ from sso.accounts.registration.pages import registration_pages
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
+from sso.core.language import install_translations
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -32,7 +33,7 @@ from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
-from sso.web import language, pages
+from sso.web import pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
@@ -89,7 +90,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
-    language.install(app.jinja_env)
+    install_translations(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
     access_log = AccessLog(metrics, _request_tracing(services))
