@@ -137,7 +137,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         life_s,
         s.database.clock,
     )
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
+    app.register_blueprint(
+        account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
+    )
     app.register_blueprint(
         second_factor_pages(
             account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)

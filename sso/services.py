@@ -9,8 +9,9 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
-from sso.accounts.registration.wiring import Registration, build_registration
+from sso.accounts.registration.wiring import UserRegistration, build_registration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
@@ -55,8 +56,9 @@ class Services:
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
     password_login: PasswordLogin
+    password_changes: PasswordChanges
     known_devices: KnownDevices
-    registration: Registration
+    registration: UserRegistration
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     user_jwts: UserJwts
@@ -109,7 +111,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
-    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME)
     links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
@@ -129,6 +131,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factors=factors,
         second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
         password_login=password_login,
+        password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
         known_devices=KnownDevices(database, users, ring),
         registration=build_registration(settings, database, ring, links, outbox, password_login, SERVICE_NAME),
         session_tokens=tokens,

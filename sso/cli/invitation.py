@@ -1,8 +1,10 @@
 """sso user invite, sso user invitations"""
 
+from functools import partial
+
 import click
 
-from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.services import CommandServices
 
@@ -33,11 +35,12 @@ def invite(ctx: click.Context, address: str, days: int) -> None:
     login = _login(address)
 
     async def work(services: CommandServices) -> tuple[str, bool, bool]:
+        if await services.users.get_by_login(login):
+            raise CommandFailure(f"{login} already has an account")
         settings = services.settings
         sends_mail = settings.smtp_url is not None
-        link = await services.invitations.create(services.actor, login, days, sends_mail=sends_mail)
-        if link is None:
-            raise CommandFailure(f"{login} already has an account")
+        await write_audit_entry(services, "invitation.create", login, {"days": days, "mailed": sends_mail})
+        link = await services.invitations.create(login, days, sends_mail=sends_mail)
         return link, sends_mail, settings.registration == "closed"
 
     link, is_mailed, is_closed = with_services(ctx, work, with_permissions=False)
@@ -60,11 +63,7 @@ def invitations(ctx: click.Context, revoke: str | None, form: Format | None) -> 
       sso user invitations --revoke ann@example.com
     """
     if revoke is not None:
-        count = with_services(
-            ctx, lambda services: services.invitations.revoke(services.actor, revoke), with_permissions=False
-        )
-        if not count:
-            raise CommandFailure(f"there is no invitation {revoke}")
+        count = with_services(ctx, partial(_revoke, revoke), with_permissions=False)
         click.echo(f"{count} revoked")
         return
     found = with_services(ctx, lambda services: services.invitations.list(), with_permissions=False)
@@ -80,6 +79,19 @@ def invitations(ctx: click.Context, revoke: str | None, form: Format | None) -> 
             for invitation in found
         ],
     )
+
+
+async def _revoke(id_or_address: str, services: CommandServices) -> int:
+    from sso.accounts.model import login_key
+
+    key = login_key(id_or_address)
+    listed = await services.invitations.list()
+    revoked = [one for one in listed if one.id == id_or_address or login_key(one.login) == key]
+    if not revoked:
+        raise CommandFailure(f"there is no invitation {id_or_address}")
+    for invitation in revoked:
+        await write_audit_entry(services, "invitation.delete", invitation.login, {"id": invitation.id})
+    return await services.invitations.revoke([invitation.id for invitation in revoked])
 
 
 def _login(address: str) -> str:

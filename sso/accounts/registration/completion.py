@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.mailed_links import MailedLink, MailedLinks
-from sso.accounts.model import User, login_key
+from sso.accounts.model import User
 from sso.accounts.registration import invitations, verification
 from sso.accounts.users import create_user, is_login_used
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,8 @@ class RegistrationCompletion:
     async def create_user(
         self, link: RegistrationLink, nick: str, password: str, language: str, address: Address
     ) -> User | LinkExpired | LoginTaken:
-        """Uses the link and creates the user, whose address is verified. Raises LoginBusy."""
-        password_hash = await self._password_login.hash_password(login_key(link.login), password, address)
+        """Uses the link and creates the user, whose address is verified. Raises UnacceptablePassword or LoginBusy."""
+        password_hash = await self._password_login.hash_new_password(password, link.login, nick, address)
 
         async def work(tx: Transaction) -> User | LinkExpired | LoginTaken:
             if await self._links.use(tx, link.purpose, link.secret) is None:
@@ -71,9 +70,7 @@ class RegistrationCompletion:
             user = await create_user(tx, link.login, password_hash, nick, language, email_verified=True)
             if user is None:
                 return LoginTaken()
-            actor = AuditActor(user_id=user.user_id, address=str(address))
-            after = {"login": user.login, "nick": nick, "lang": language, "email_verified": True}
-            await audit.write(tx, actor, "user.register", user.user_id, None, after | {"by": link.purpose})
+            await record_event(tx, user.user_id, EventKind.REGISTERED)
             return user
 
         return await self._database.transaction(work)

@@ -6,18 +6,18 @@ from typing import Any, assert_never
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
-from sso.accounts.account_page.view import password_problem
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.pages import retry_message
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User, stored_login
 from sso.accounts.nickname import InvalidNickname, parse_nickname
+from sso.accounts.password_rules import UnacceptablePassword
 from sso.accounts.registration import view
 from sso.accounts.registration.challenge import RegistrationChallenge
 from sso.accounts.registration.completion import LinkExpired, LoginTaken, RegistrationLink
 from sso.accounts.registration.verification import was_requested_by
-from sso.accounts.registration.wiring import Registration
+from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.visitor import Visitor
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text, current_language, plural
@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 def registration_pages(
-    registration: Registration,
+    registration: UserRegistration,
     challenge: RegistrationChallenge,
     visitor: Visitor,
     login_flows: LoginFlows,
@@ -131,15 +131,14 @@ def registration_pages(
         except InvalidNickname as error:
             return await show_completion_form(link, form, problem=error.text, wrong="nick", status=422)
         password = form.get("password", "")
-        if problem := password_problem(password, password):
-            return await show_completion_form(link, form, problem=problem.text, wrong="password", status=422)
         try:
             with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
                 outcome = await completion.create_user(link, nick, password, current_language.get(), client_address())
+        except UnacceptablePassword as error:
+            return await show_completion_form(link, form, problem=error.text, wrong="password", status=422)
         except RetryLater as error:
-            problem_text = retry_message(error)
             return await show_completion_form(
-                link, form, problem=problem_text, status=error.status, headers=error.headers
+                link, form, problem=retry_message(error), status=error.status, headers=error.headers
             )
         match outcome:
             case User():

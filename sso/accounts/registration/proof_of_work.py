@@ -1,6 +1,6 @@
 """A challenge of hashing: the browser finds a number whose SHA-256 digest with the puzzle begins with zero bits.
 
-A puzzle is signed, expires, and is accepted once. ``static/proof_of_work.js`` solves it. A browser without JavaScript
+A puzzle is signed, expires, and is accepted once. ``static/proof-of-work.js`` solves it. A browser without JavaScript
 waits instead, ``WAIT_S`` seconds after the form was shown; such forms have a lower rate limit, because waiting costs a
 program nothing.
 """
@@ -124,7 +124,7 @@ def _render(puzzle: Puzzle, text: str, solution: str) -> Markup:
         '<div class="work" data-nonce="{nonce}" data-bits="{bits}" hidden>'
         '<label for="work">{label}</label><progress id="work" max="100" value="0"></progress></div>'
         '<noscript><p class="hint">{hint}</p></noscript>'
-        '<script src="/static/proof_of_work.js" defer></script>'
+        '<script src="/static/proof-of-work.js" defer></script>'
     ).format(
         text=text,
         solution=solution,

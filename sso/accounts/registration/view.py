@@ -5,9 +5,9 @@ from typing import Any
 
 from quart import Response
 
-from sso.accounts.account_page.view import MIN_PASSWORD_LENGTH
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.login.view import next_query
+from sso.accounts.password_rules import MIN_LENGTH
 from sso.accounts.registration.challenge import RegistrationChallenge
 from sso.accounts.registration.completion import RegistrationLink
 from sso.core.language import Text
@@ -55,7 +55,7 @@ async def show_completion_form(
         form_targets=flow.form_targets if flow else (),
         email=link.login,
         token=link.secret,
-        password_min=MIN_PASSWORD_LENGTH,
+        password_min=MIN_LENGTH,
         **details,
         **context,
     )

@@ -15,7 +15,7 @@ from sso.mail.outbox import Outbox
 
 
 @dataclass(frozen=True)
-class Registration:
+class UserRegistration:
     mode: str  # closed, open, invite
     verification: AddressVerification
     completion: RegistrationCompletion
@@ -31,8 +31,8 @@ def build_registration(
     outbox: Outbox,
     password_login: PasswordLogin,
     service_name: str,
-) -> Registration:
-    return Registration(
+) -> UserRegistration:
+    return UserRegistration(
         mode=settings.registration,
         verification=AddressVerification(database, keyring, links, outbox, service_name, settings.base_url),
         completion=RegistrationCompletion(database, links, password_login),
