@@ -19,6 +19,7 @@ from sso.accounts.login.view import LoginCompletion
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
+from sso.core.language import install_translations
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -33,7 +34,7 @@ from sso.services import SERVICE_NAME, Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.view import UpstreamView
-from sso.web import language, pages
+from sso.web import pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
@@ -90,7 +91,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
-    language.install(app.jinja_env)
+    install_translations(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
     access_log = AccessLog(metrics, _request_tracing(services))
@@ -138,7 +139,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         life_s,
         s.database.clock,
     )
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
+    app.register_blueprint(
+        account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
+    )
     app.register_blueprint(
         second_factor_pages(
             account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)

@@ -8,6 +8,7 @@ from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
@@ -54,6 +55,7 @@ class Services:
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
     password_login: PasswordLogin
+    password_changes: PasswordChanges
     known_devices: KnownDevices
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
@@ -125,7 +127,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         hasher=hasher,
         second_factors=factors,
         second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
-        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
+        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME),
+        password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
         known_devices=KnownDevices(database, users, ring),
         session_tokens=tokens,
         signed_in_games=SignedInGames(

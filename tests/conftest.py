@@ -12,6 +12,7 @@ from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.server import QUICK, Server, running, set_default_settings
+from tests.kit.tls_context import share_default_context
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if http := config.getoption("http"):
         set_default_settings(SSO_HTTP=http)
+    share_default_context()
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
 

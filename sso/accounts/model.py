@@ -34,6 +34,8 @@ class User:
     reg_time: datetime
     disabled: bool
     valid_from: int
+    deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
+    deletion_by: str | None  # "user", "operator" or "disabled"
 
     @property
     def second_factors(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.model import User
 from sso.core.ids import digest, record_id, secret_token
@@ -15,6 +16,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 CHALLENGE_S = 600
 MAX_SESSIONS = 50  # of one user; the oldest end
@@ -50,6 +52,9 @@ _START = """, replaced_sessions AS (
         INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
         SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth FROM valid_items
         RETURNING digest, created
+    ), new_events AS (
+        INSERT INTO account_events (user_id, kind, address, device, detail)
+        SELECT user_id, 'signed_in', address, device, jsonb_build_object('auth', auth) FROM valid_items WHERE is_sign_in
     )
     SELECT n, new_sessions.created FROM valid_items JOIN new_sessions USING (digest)"""
 # Runs after the new session is committed, so that the last of several concurrent logins sees all of their sessions.
@@ -74,7 +79,7 @@ _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
-_END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING id")
+_END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING device")
 _START_CHALLENGE = """, new_challenges AS (
         INSERT INTO login_challenges (digest, user_id, expires)
         SELECT digest, user_id, now() + make_interval(secs => life) FROM valid_items
@@ -125,6 +130,7 @@ class SessionStore:
                 "device": "text",
                 "auth": "text",
                 "visit": "bytea",
+                "is_sign_in": "bool",
             },
         )
         self._start_challenge = guarded_by_user(
@@ -141,10 +147,19 @@ class SessionStore:
         return Session(row["id"], User.from_row(row), row["created"], row["auth"], secret)
 
     async def start(
-        self, user: User, auth: str, address: Address, device: str, *, session: str = "", visit: str = ""
+        self,
+        user: User,
+        auth: str,
+        address: Address,
+        device: str,
+        *,
+        session: str = "",
+        visit: str = "",
+        is_sign_in: bool = True,
     ) -> Session:
         """Starts a session and ends those of the cookies that the browser sent (``session`` and ``visit``).
 
+        ``is_sign_in`` adds it to the user's history; a session that replaces another after a change is not a sign-in.
         Raises InvalidCredentials if the user was revoked since it was read.
         """
         if session:  # a statement of its own, because it may wait for a transaction that is ending the session
@@ -160,6 +175,7 @@ class SessionStore:
             device=device,
             auth=auth,
             visit=digest(visit) if visit else None,
+            is_sign_in=is_sign_in,
         )
         if row is None:
             raise InvalidCredentials
@@ -171,7 +187,7 @@ class SessionStore:
 
     async def end(self, user_id: str, session_id: str) -> bool:
         """Returns False if the user has no such session."""
-        return await self._database.value(_END, user_id=user_id, id=session_id) is not None
+        return await self._database.transaction(_end_session, user_id, session_id)
 
     async def start_challenge(self, user: User) -> str:
         """Returns the secret that lets this browser, and no other, send the second factor of the login."""
@@ -190,3 +206,11 @@ class SessionStore:
 
     async def drop_challenge(self, secret: str) -> None:
         await self._database.value(_DROP_CHALLENGE, digest=digest(secret))
+
+
+async def _end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
+    device = await tx.value(_END, user_id=user_id, id=session_id)
+    if device is None:
+        return False
+    await record_event(tx, user_id, EventKind.SESSION_ENDED, device=device)
+    return True

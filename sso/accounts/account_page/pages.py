@@ -7,6 +7,7 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import NOTICES, account_url
 from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -15,7 +16,12 @@ from sso.web.redirects import see_other
 
 
 def account_pages(
-    account: AccountView, users: UserStore, sessions: SessionStore, games: SignedInGames, sites: ConnectedSiteStore
+    account: AccountView,
+    users: UserStore,
+    password_changes: PasswordChanges,
+    sessions: SessionStore,
+    games: SignedInGames,
+    sites: ConnectedSiteStore,
 ) -> Blueprint:
     routes = Blueprint("account", __name__, url_prefix="/account")
 
@@ -33,7 +39,7 @@ def account_pages(
         password_hash = await account.new_password_hash(session, form)
         if isinstance(password_hash, FormProblem):
             return await account.show(session, password_hash, "password")
-        user = await users.set_password(session.user.user_id, password_hash, session.user.valid_from)
+        user = await password_changes.change(session.user, password_hash)
         return await account.restart_session(session, user, session.auth, "password") if user else see_other("/account")
 
     @routes.post("/sessions/end")

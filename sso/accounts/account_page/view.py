@@ -1,7 +1,8 @@
 """The account page: the session it belongs to, the checks of its forms, and its rendering."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from quart import Response
@@ -13,6 +14,7 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.pages import BLOCKED, WRONG_CODE, retry_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.model import User
+from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater
@@ -25,8 +27,6 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
 from sso.web.request import client_address
 
-MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 1024
-
 
 @dataclass(frozen=True)
 class FormProblem:
@@ -34,10 +34,12 @@ class FormProblem:
 
     text: str
     status: int = 422
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    field: str = "current_password"  # the field that gets the focus, in forms that distinguish them
 
 
 WRONG_PASSWORD = FormProblem(_("Your current password is incorrect."))
+NOT_REPEATED = FormProblem(_("The new passwords do not match."), field="repeat_password")
 
 
 class NotSignedIn(Exception):
@@ -97,19 +99,23 @@ class AccountView:
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
         """Checks the form for a new password and returns the new hash, or what is wrong."""
         current, new = form.get("current_password", ""), form.get("new_password", "")
-        if problem := password_problem(new, form.get("repeat_password", "")):
-            return problem
+        if new != form.get("repeat_password", ""):
+            return NOT_REPEATED
         origin = client_address(), _device_of(session)
         try:
             with client_connection().cancel_on_disconnect():
                 password_hash = await self._password_login.new_password_hash(session.user, current, new, *origin)
+        except UnacceptablePassword as error:
+            return FormProblem(error.text, field="new_password")
         except RetryLater as error:
             return FormProblem(retry_message(error), error.status, error.headers)
         return password_hash or WRONG_PASSWORD
 
     async def restart_session(self, session: Session, user: User, auth: str, done: str) -> Response:
         """Redirects to the page with a new session for this browser, after everything issued before was revoked."""
-        new = await self._sessions.start(user, auth, client_address(), browser_label(), session=session.secret)
+        new = await self._sessions.start(
+            user, auth, client_address(), browser_label(), session=session.secret, is_sign_in=False
+        )
         response = see_other(account_url(done))
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
@@ -141,26 +147,17 @@ class AccountView:
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
             problem=problem.text if problem else None,
+            problem_field=problem.field if problem else "",
             opened=opened,
             page_title=_("Your account"),
             user=user,
             csrf=csrf_token(session.secret),
-            password_min=MIN_PASSWORD_LENGTH,
+            password_min=MIN_LENGTH,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
             **context,
         )
-
-
-def password_problem(new: str, repeated: str) -> FormProblem | None:
-    if new != repeated:
-        return FormProblem(_("The new passwords do not match."))
-    if len(new) < MIN_PASSWORD_LENGTH:
-        return FormProblem(_("Your password must have at least %(count)s characters.", count=MIN_PASSWORD_LENGTH))
-    if len(new) > MAX_PASSWORD_LENGTH:
-        return FormProblem(_("Your password must have at most %(count)s characters.", count=MAX_PASSWORD_LENGTH))
-    return None
 
 
 def _device_of(session: Session) -> str:

@@ -4,6 +4,7 @@ A change contains the ``valid_from`` of the user on which it is based, and has n
 only one of several concurrent changes succeeds.
 """
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.second_factor.attempts import clear_attempts
 from sso.accounts.users import get_user, revoke_everything
@@ -48,20 +49,20 @@ class SecondFactorChanges:
 
     async def set_totp(self, user: User, totp_sealed: str | None, step: int = 0) -> User | None:
         """``step`` is the time step of the code that confirmed the secret; it is marked as used."""
-        change = APP_ON if totp_sealed else APP_OFF
+        change, event = (APP_ON, EventKind.TOTP_ADDED) if totp_sealed else (APP_OFF, EventKind.TOTP_REMOVED)
         values = {"totp_sealed": totp_sealed, "step": step, "valid_from": user.valid_from}
-        return await self._change(user, "totp", change, _SET_TOTP, **values)
+        return await self._change(user, "totp", change, event, _SET_TOTP, **values)
 
     async def set_email(self, user: User, on: bool) -> User | None:
-        change = MAIL_ON if on else MAIL_OFF
-        return await self._change(user, "email", change, _SET_EMAIL, on=on, valid_from=user.valid_from)
+        change, event = (MAIL_ON, EventKind.EMAIL_CODES_ON) if on else (MAIL_OFF, EventKind.EMAIL_CODES_OFF)
+        return await self._change(user, "email", change, event, _SET_EMAIL, on=on, valid_from=user.valid_from)
 
     async def reset(self, user: User) -> User | None:
         """Removes all second factors and their blocks, for an operator whose user has lost them."""
-        return await self._change(user, "", ALL_OFF, _RESET)
+        return await self._change(user, "", ALL_OFF, EventKind.FACTORS_RESET, _RESET)
 
     async def _change(
-        self, user: User, factor: str, change: Text, statement: Statement, **values: object
+        self, user: User, factor: str, change: Text, event: EventKind, statement: Statement, **values: object
     ) -> User | None:
         content = MailContent(Text(SUBJECT, service=self._service_name), (change, ADVICE))
 
@@ -71,6 +72,7 @@ class SecondFactorChanges:
             await revoke_everything(tx, user.user_id)
             await clear_attempts(tx, user.user_id, factor)
             await self._outbox.put(tx, user.login, content, user.lang)
+            await record_event(tx, user.user_id, event)
             return await get_user(tx, user.user_id)
 
         changed = await self._database.transaction(work)

@@ -6,6 +6,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -56,6 +57,11 @@ users = Table(
     bool_column("disabled"),
     # Unix seconds: tokens and sessions from before this moment are invalid (password changed, user disabled).
     Column("valid_from", BigInteger, nullable=False, server_default=text("0")),
+    # When the account will be erased. It is disabled until then.
+    timestamp_column("deletion_due", nullable=True),
+    # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
+    Column("deletion_by", Text),
+    Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 
 browser_sessions = Table(
@@ -164,6 +170,22 @@ mailed_links = Table(
     timestamp_column("expires"),
     Index("ix_mailed_links_user_id", "user_id"),
     expiry_index("mailed_links"),
+)
+
+# The security history of users (sso.accounts.history).
+account_events = Table(
+    "account_events",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    user_column(),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("kind", Text, nullable=False),
+    text_column("address"),
+    text_column("device"),
+    json_column("detail"),
+    Column("times", Integer, nullable=False, server_default=text("1")),  # failed attempts that share the row
+    timestamp_column("last_at", nullable=True),  # the last of them
+    Index("ix_account_events_user_id", "user_id", "id"),
 )
 
 outbox = Table(
