@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
@@ -105,6 +106,7 @@ class LinkedIdentities:
             if row["links"] >= MAX_LINKS:
                 raise IdentityTaken
             await self.insert(tx, user.user_id, provider, identity)
+            await record_event(tx, user.user_id, EventKind.IDENTITY_LINKED, name=provider.name)
             change = Text(LINKED, provider=provider.name, identity=identity.name or identity.subject)
             await self._notify(tx, User.from_row(row), LINKED_SUBJECT, change)
             return True
@@ -141,6 +143,7 @@ class LinkedIdentities:
                 return False
             if row["password_hash"] is None and row["links"] <= 1:
                 raise LastWayToSignIn  # the transaction is rolled back
+            await record_event(tx, user.user_id, EventKind.IDENTITY_UNLINKED, name=name)
             await self._notify(tx, User.from_row(row), UNLINKED_SUBJECT, Text(UNLINKED, provider=name))
             return True
 

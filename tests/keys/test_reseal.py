@@ -80,7 +80,7 @@ async def fill_access_keys(services: Services) -> None:
 
 
 async def fill_identity_providers(services: Services) -> None:
-    google = {"id": "google", "kind": "oidc", "issuer": "https://google.example", "client_id": "sso"}
+    google: dict[str, Any] = {"id": "google", "kind": "oidc", "issuer": "https://google.example", "client_id": "sso"}
     google |= {"client_secret": "a secret of the provider", "keep_tokens": True}
     await Applier(services.database, services.hasher, services.keyring).apply(parse({"identity_providers": [google]}))
 

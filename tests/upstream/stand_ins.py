@@ -6,7 +6,7 @@ import hmac
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -91,8 +91,8 @@ class CodeProvider:
             return 503, {}, b"down"
         if path == "/authorize":
             return self._authorize(query)
-        answers = {
-            "/.well-known/openid-configuration": lambda: self._metadata(),
+        answers: dict[str, Callable[[], dict[str, Any]]] = {
+            "/.well-known/openid-configuration": self._metadata,
             "/jwks": lambda: {"keys": [self._jwk()]},
             "/token": lambda: self._token(form, headers),
             "/userinfo": lambda: self._userinfo(headers),
