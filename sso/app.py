@@ -16,7 +16,11 @@ from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
+from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
@@ -127,12 +131,16 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
+    shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
         s.password_login,
         s.sessions,
         s.known_devices,
+        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        shown,
         [
+            SecondFactorSection(s.recovery_codes),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
             IdentitiesSection(s.upstream.links, s.upstream.provider_list),
         ],
@@ -144,9 +152,10 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     app.register_blueprint(
         second_factor_pages(
-            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock), shown
         )
     )
+    app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
     upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
     app.register_blueprint(
         upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, s.database.clock)
