@@ -37,6 +37,7 @@ from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
+from sso.upstream.recent_login import LinkLoginFlows
 from sso.upstream.view import UpstreamView
 from sso.web import pages
 from sso.web.access_log import AccessLog
@@ -127,7 +128,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
-    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, s.upstream.login_flows)
+    recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock)
+    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent))
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
@@ -137,7 +139,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.password_login,
         s.sessions,
         s.known_devices,
-        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        recent,
         shown,
         [
             SecondFactorSection(s.recovery_codes),
@@ -158,11 +160,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
     upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
     app.register_blueprint(
-        upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, s.database.clock)
+        upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, recent)
     )
-    app.register_blueprint(
-        identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links, s.database.clock)
-    )
+    app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

@@ -69,7 +69,7 @@ def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
 
     \b
     Example:
-      sso idp add google --kind oidc --name Google --issuer https://accounts.google.com --client-id 1234 --client-secret-stdin
+      sso idp add google --kind oidc --issuer https://accounts.google.com --client-id 1234 --client-secret-stdin
       sso idp add steam --kind steam
     """
     from sso.state.document import DocumentError, parse

@@ -6,16 +6,15 @@ from typing import Any
 
 from quart import Blueprint, Response
 
+from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.sections import time_ago
-from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.errors import TooManyAttempts
-from sso.accounts.login.pages import retry_message
+from sso.accounts.login.messages import retry_message
 from sso.accounts.sessions import Session
-from sso.db.clock import DatabaseClock
 from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities
 from sso.upstream.provider_store import ProviderList
-from sso.upstream.recent_login import ACCOUNT_PATH, CONTINUE_PATHS, is_recent
 from sso.upstream.sign_in import UpstreamSignIn
 from sso.upstream.view import UpstreamView
 from sso.web.language import _
@@ -49,35 +48,33 @@ class IdentitiesSection:
 
 
 def identity_pages(
-    account: AccountView, view: UpstreamView, sign_in: UpstreamSignIn, links: LinkedIdentities, clock: DatabaseClock
+    account: AccountView, view: UpstreamView, sign_in: UpstreamSignIn, links: LinkedIdentities
 ) -> Blueprint:
-    routes = Blueprint("identities", __name__, url_prefix=ACCOUNT_PATH)
+    routes = Blueprint("identities", __name__, url_prefix="/account/identities")
 
     @routes.errorhandler(NotSignedIn)
     async def redirect_to_login(_: NotSignedIn) -> Response:
         return see_other("/login?next=/account")
 
-    @routes.get("")
-    async def section() -> Response:
-        return see_other(CONTINUE_PATHS[ACCOUNT_PATH])
-
     @routes.post("/link")
     async def link() -> Response:
         session, form = await account.submitted_form()
-        if not is_recent(session, clock):
-            return see_other(f"/login?next={ACCOUNT_PATH}")
+        if problem := await account.confirm(session, form):
+            return await account.show(session, problem, "identities")
         try:
             await view.count_request()
         except TooManyAttempts as error:
-            return await account.show(session, FormProblem(retry_message(error), error.status, error.headers))
+            return await account.show(
+                session, FormProblem(retry_message(error), error.status, error.headers), "identities"
+            )
         provider = await sign_in.provider(form.get("provider", ""))
         return await view.redirect_to_provider(provider, "/account", session.user.user_id)
 
     @routes.post("/unlink")
     async def unlink() -> Response:
         session, form = await account.submitted_form()
-        if not is_recent(session, clock):
-            return see_other(f"/login?next={ACCOUNT_PATH}")
+        if problem := await account.confirm(session, form):
+            return await account.show(session, problem, "identities")
         try:
             unlinked = await links.unlink(session.user, form.get("id", ""))
         except LastWayToSignIn:

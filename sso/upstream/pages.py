@@ -10,14 +10,14 @@ from sso.accounts.account_page.notices import account_url
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn
+from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.visitor import Visitor
 from sso.core.language import Text
-from sso.db.clock import DatabaseClock
 from sso.upstream.attempts import BegunAttempt
 from sso.upstream.errors import AttemptExpired, InvalidAnswer, UpstreamError
 from sso.upstream.model import IdentityProvider
 from sso.upstream.pending_identities import PendingIdentities
-from sso.upstream.recent_login import LINK_PATH, is_recent
+from sso.upstream.recent_login import LINK_PATH
 from sso.upstream.sign_in import (
     AUTH,
     IdentityBelongsToOther,
@@ -44,7 +44,7 @@ def upstream_pages(
     pending_identities: PendingIdentities,
     completion: LoginCompletion,
     visitor: Visitor,
-    clock: DatabaseClock,
+    recent: RecentAuthentication,
 ) -> Blueprint:
     routes = Blueprint("upstream", __name__)
 
@@ -82,7 +82,8 @@ def upstream_pages(
             case UserIdentified(user, needs_code, next_path):
                 if needs_code:
                     return await completion.ask_for_code(user, next_path)
-                session = await completion.start_session(SignedIn(user, AUTH))
+                # The provider may not have asked anything, so important changes still ask for the password.
+                session = await completion.start_session(SignedIn(user, AUTH), authenticated=not user.password_hash)
                 # The login page continues the flow. A game still asks: a link must not confirm it by itself.
                 return completion.redirect(session, "/login" + next_query(next_path))
             case IdentityLinked():
@@ -115,7 +116,7 @@ def upstream_pages(
         session, pending = await visitor.session(), await pending_identities.get(read_cookie(UPSTREAM_COOKIE))
         if pending is None:
             return see_other("/account" if session else "/login")
-        if session is None or not is_recent(session, clock):
+        if session is None or not recent.is_recent(session):
             return see_other(f"/login?next={LINK_PATH}")
         provider = await sign_in.provider(pending.provider_id)
         return await page(
@@ -132,7 +133,7 @@ def upstream_pages(
     async def link() -> Response:
         form = await form_fields()
         session = await visitor.session()
-        if session is None or not is_recent(session, clock):
+        if session is None or not recent.is_recent(session):
             return see_other(f"/login?next={LINK_PATH}")
         check_csrf(session.secret, form.get("csrf"))
         pending = await pending_identities.use(read_cookie(UPSTREAM_COOKIE))

@@ -8,7 +8,7 @@ from quart import Response
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.flow import LoginFlows
 from sso.accounts.login.form import show_login_form
-from sso.accounts.login.pages import retry_message
+from sso.accounts.login.messages import retry_message
 from sso.core.language import Text
 from sso.db.rate_limit import RateLimiter
 from sso.upstream.attempts import BegunAttempt

@@ -15,7 +15,6 @@ from sso.upstream.oauth2 import OAuth2
 from sso.upstream.openid_connect import OpenIdConnect
 from sso.upstream.pending_identities import PendingIdentities
 from sso.upstream.provider_store import ProviderList, ProviderStore
-from sso.upstream.recent_login import RecentLoginFlows
 from sso.upstream.sign_in import UpstreamSignIn
 from sso.upstream.steam import Steam
 
@@ -27,7 +26,6 @@ class Upstream:
     links: LinkedIdentities
     pending: PendingIdentities
     sign_in: UpstreamSignIn
-    login_flows: RecentLoginFlows
     rate: RateLimiter
 
 
@@ -50,6 +48,5 @@ def build_upstream(
         links=links,
         pending=pending,
         sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
-        login_flows=RecentLoginFlows(database.clock),
         rate=RateLimiter(database, "upstream", settings.rate_upstream),
     )

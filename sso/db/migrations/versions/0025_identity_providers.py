@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0024"
-down_revision = "0023"
+revision = "0025"
+down_revision = "0024"
 oldest_program = "0020"
 
 
