@@ -43,14 +43,14 @@ def clean_environment(**settings: str) -> dict[str, str]:
 
 
 def run_sso(
-    folder: Path, *arguments: str, stdin: str = "", program: Sequence[str] = SSO, **settings: str
+    folder: Path, *arguments: str, stdin: str = "", program: Sequence[str] = (), **settings: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of the program in a folder."""
     environment = clean_environment(**settings)
-    if program == SSO and can_fork(environment):
+    if not program and can_fork(environment):
         return forked_program.run(arguments, env=environment, cwd=folder, stdin=stdin, timeout=COMMAND_S)
     return subprocess.run(
-        [*program, *arguments],
+        [*(program or SSO), *arguments],
         env=environment,
         cwd=folder,
         input=stdin,
@@ -62,7 +62,8 @@ def run_sso(
 
 
 class Server:
-    def __init__(self, folder: Path, settings: dict[str, str], program: Sequence[str] = SSO) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str], program: Sequence[str] = ()) -> None:
+        """Without a program, its processes are forked from one that has imported it (kit/forked_program.py)."""
         self.folder = folder
         self._program = program
         self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **SINGLE_NODE, **settings}
@@ -74,11 +75,11 @@ class Server:
         """Starts the server, with options of `sso serve`, and waits until it is ready."""
         self._log = (self.folder / "server.log").open("a")
         environment = clean_environment(**self.settings)
-        if self._program == SSO and can_fork(environment):
+        if not self._program and can_fork(environment):
             self.process = ForkedProcess(["serve", *options], env=environment, cwd=self.folder, stderr=self._log)
         else:
             self.process = subprocess.Popen(
-                [*self._program, "serve", *options],
+                [*(self._program or SSO), "serve", *options],
                 env=environment,
                 cwd=self.folder,
                 stdout=subprocess.PIPE,
