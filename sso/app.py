@@ -12,13 +12,21 @@ from werkzeug.exceptions import NotFound
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import SignedInSections
 from sso.accounts.account_page.view import AccountView
+from sso.accounts.history.pages import HistorySection, history_pages
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.profile.pages import ProfileSection, profile_pages
+from sso.accounts.profile.store import ProfileStore
+from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
+from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
+from sso.core.language import install_translations
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -30,7 +38,7 @@ from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
-from sso.web import language, pages
+from sso.web import pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
@@ -86,7 +94,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
-    language.install(app.jinja_env)
+    install_translations(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
     access_log = AccessLog(metrics, _request_tracing(services))
@@ -122,21 +130,34 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
+    shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
         s.password_login,
         s.sessions,
         s.known_devices,
-        [SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites)],
+        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        shown,
+        [
+            ProfileSection(),
+            SecondFactorSection(s.recovery_codes),
+            SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+            HistorySection(s.history),
+        ],
         life_s,
         s.database.clock,
     )
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
+    app.register_blueprint(profile_pages(account, ProfileStore(s.database)))
+    app.register_blueprint(history_pages(account, s.history))
+    app.register_blueprint(
+        account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
+    )
     app.register_blueprint(
         second_factor_pages(
-            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock), shown
         )
     )
+    app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

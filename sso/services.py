@@ -5,12 +5,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -52,10 +55,13 @@ class Services:
     hasher: Hasher
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
+    recovery_codes: RecoveryCodes
     password_login: PasswordLogin
+    password_changes: PasswordChanges
     known_devices: KnownDevices
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
+    history: AccountHistory
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -86,7 +92,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     outbox = Outbox(ring, bus, SERVICE_NAME)
-    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
+    recovery_codes = RecoveryCodes(database, ring, outbox, SERVICE_NAME)
+    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME, recovery_codes)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -122,13 +129,16 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
-        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
+        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, SERVICE_NAME),
+        recovery_codes=recovery_codes,
+        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME),
+        password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
         known_devices=KnownDevices(database, users, ring),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),

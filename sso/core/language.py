@@ -1,22 +1,35 @@
 """Translation of texts for users, and negotiation of their language.
 
-English is the source language: the English text is the key in the catalogues (``sso/languages``).
+English is the source language: the English text is the key in the gettext catalogues (``sso/languages``), and it is
+shown where a catalogue has no translation. ``scripts/translations`` updates the catalogues.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from gettext import GNUTranslations
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from jinja2 import Environment
 from markupsafe import escape
 
 SOURCE = "en"
-LANGUAGES = (SOURCE, "de", "es", "fr")
+LANGUAGES = (SOURCE, "de", "es", "fr", "ja", "ko", "pl", "pt-BR", "ru", "zh-Hans")
+"""The languages of the pages, as tags of BCP 47."""
+
 CATALOGUES = Path(__file__).parent.parent / "languages"
+DOMAIN = "sso"
+
+# Tags of the lookup, in lower case. Traditional Chinese is not simplified Chinese: its tags end the lookup.
+_BY_TAG: dict[str, str | None] = {
+    **{language.lower(): language for language in LANGUAGES},
+    "pt": "pt-BR",
+    "zh": "zh-Hans",
+    **dict.fromkeys(("zh-hant", "zh-tw", "zh-hk", "zh-mo"), None),
+}
 
 MAX_TAGS, MAX_TEXT = 32, 1024  # tags and characters in a list of languages; the rest is ignored
 TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*", re.ASCII)
@@ -45,43 +58,85 @@ class Text(str):
     source: str
     values: Mapping[str, Any]
 
-    def __new__(cls, source: str, **values: Any) -> "Text":
+    def __new__(cls, source: str, **values: Any) -> Self:
         self = super().__new__(cls, source % values if values else source)
         self.source = source
         self.values = values
         return self
 
     def __html__(self) -> str:
-        translated = escape(translate(self.source))
+        translated = escape(self._translate_source())
         return translated % self.values if self.values else translated
 
     def translated(self) -> str:
         """Returns the text in the user's language, without markup, for mails."""
-        translated = translate(self.source)
+        translated = self._translate_source()
         return translated % self.values if self.values else translated
+
+    def _translate_source(self) -> str:
+        return translate(self.source)
+
+
+class PluralText(Text):
+    """A text with a number of things, in the plural form that the user's language has for this number."""
+
+    forms: tuple[str, str, int]
+
+    def _translate_source(self) -> str:
+        return translate_plural(*self.forms)
 
 
 def plural(one: str, several: str, count: int) -> Text:
-    """Returns the singular or plural text for ``%(count)s`` things. Two forms suffice for the supported languages."""
-    return Text(one if count == 1 else several, count=count)
+    """Returns a text for ``%(count)s`` things. Other languages than English have their own rules and forms."""
+    text = PluralText(one if count == 1 else several, count=count)
+    text.forms = (one, several, count)
+    return text
+
+
+def install_translations(environment: Environment) -> None:
+    """Lets templates translate: ``{{ _("…") }}`` and ``{% trans %}…{% pluralize %}…{% endtrans %}``."""
+    environment.add_extension("jinja2.ext.i18n")
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.install_gettext_callables(translate, translate_plural, newstyle=True)  # type: ignore[attr-defined]
 
 
 def translate(source: str) -> str:
     """Returns the text in the user's language, or the source text if the catalogue does not have it."""
     language = current_language.get()
-    return source if language == SOURCE else catalogue(language).get(source, source)
+    # gettext translates "" to the header of the catalogue.
+    return catalogue(language).gettext(source) if source and language != SOURCE else source
+
+
+def translate_plural(one: str, several: str, count: int) -> str:
+    """Returns the form for this number in the user's language, or the English one if the catalogue does not have it."""
+    language = current_language.get()
+    if language == SOURCE:
+        return one if count == 1 else several
+    return catalogue(language).ngettext(one, several, count)
 
 
 @cache
-def catalogue(language: str) -> Mapping[str, str]:
-    """Returns the translations of the English texts."""
-    texts: dict[str, str] = tomllib.loads((CATALOGUES / f"{language}.toml").read_text())
-    return texts
+def catalogue(language: str) -> GNUTranslations:
+    """Loads the compiled catalogue of a supported language."""
+    with (messages_folder(language) / f"{DOMAIN}.mo").open("rb") as file:
+        return GNUTranslations(file)
+
+
+def messages_folder(language: str) -> Path:
+    """Returns the folder of the language's catalogue. gettext writes ``pt_BR`` for ``pt-BR``."""
+    return CATALOGUES / language.replace("-", "_") / "LC_MESSAGES"
 
 
 def first_supported(tags: Iterable[str]) -> str | None:
-    """Returns the first supported language: ``de`` for ``de-AT`` (the lookup of RFC 4647)."""
-    return next((language for tag in tags if (language := tag.lower().partition("-")[0]) in LANGUAGES), None)
+    """Returns the first supported language: ``de`` for ``de-AT``, ``zh-Hans`` for ``zh-CN``."""
+    return next((language for tag in tags if (language := _lookup(tag.lower()))), None)
+
+
+def _lookup(tag: str) -> str | None:
+    """Removes subtags from the end until a language is found (the lookup of RFC 4647)."""
+    while tag and tag not in _BY_TAG:
+        tag = tag.rpartition("-")[0]
+    return _BY_TAG.get(tag)
 
 
 def parse_ui_locales(text: str) -> Iterator[str]:

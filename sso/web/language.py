@@ -2,11 +2,10 @@
 
 Texts are marked for translation: in templates ``{{ _("Sign in") }}`` and
 ``{% trans site=site %}to <bdi>{{ site }}</bdi>{% endtrans %}``, in Python ``_("Sign in")`` and
-``_("Wait %(seconds)s seconds.", seconds=5)``, also in constants. The English text is the key in
-``sso/languages/*.toml``; a test reports missing translations.
+``_("Wait %(seconds)s seconds.", seconds=5)``, also in constants. The English text is the key in the
+catalogues (``sso/languages``); ``scripts/translations`` updates them.
 """
 
-from jinja2 import Environment
 from quart import g
 
 from sso.core.language import (
@@ -16,19 +15,10 @@ from sso.core.language import (
     first_supported,
     parse_accept_language,
     parse_ui_locales,
-    translate,
 )
 from sso.web.request import current_request
 
 _ = Text
-
-
-def install(environment: Environment) -> None:
-    environment.add_extension("jinja2.ext.i18n")
-    environment.policies["ext.i18n.trimmed"] = True
-    environment.install_gettext_callables(  # type: ignore[attr-defined]
-        translate, lambda one, several, count: translate(one if count == 1 else several), newstyle=True
-    )
 
 
 def use_ui_locales(ui_locales: str) -> None:

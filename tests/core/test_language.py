@@ -3,13 +3,16 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from sso.core.language import (
     LANGUAGES,
     Text,
+    catalogue,
     current_language,
     first_supported,
+    install_translations,
     parse_accept_language,
     parse_ui_locales,
     plural,
@@ -32,6 +35,16 @@ def german() -> Iterator[None]:
         ("zh-Hant-TW fr-CA de", "fr"),
         ("en-GB de", "en"),
         ("se", None),
+        ("pt", "pt-BR"),
+        ("pt-PT", "pt-BR"),
+        ("pt-br", "pt-BR"),
+        ("zh", "zh-Hans"),
+        ("zh-CN", "zh-Hans"),
+        ("zh-SG", "zh-Hans"),
+        ("zh-Hans-CN", "zh-Hans"),
+        ("zh-Hant", None),
+        ("zh-HK ko-KR", "ko"),
+        ("zhx", None),
         ("", None),
         ("deu", None),
         ("de_AT", None),
@@ -55,7 +68,9 @@ def test_first_supported_language_of_ui_locales_is_used(ui_locales: str, expecte
         ("de-CH, fr;q=0.9", "de"),
         ("fr;q=0.8, de;q=0.9", "de"),
         ("fr ; q=0.8 , es;Q=0.9", "es"),
-        ("ja, *;q=0.5", None),
+        ("se, *;q=0.5", None),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh-Hans"),
+        ("pt-PT, en", "pt-BR"),
         ("de;q=0, fr;q=0.1", "fr"),
         ("de;q=0.000", None),
         ("de;q=2, fr;q=0.1", "fr"),
@@ -95,9 +110,33 @@ def test_values_are_escaped_and_translated() -> None:
 
 
 @pytest.mark.usefixtures("german")
-def test_either_chooses_singular_or_plural() -> None:
+def test_plural_chooses_the_form_of_the_number() -> None:
     one, several = "%(count)s day ago", "%(count)s days ago"
     assert [escape(plural(one, several, count)) for count in (1, 2)] == ["vor 1 Tag", "vor 2 Tagen"]
+    assert [str(plural(one, several, count)) for count in (1, 2)] == ["1 day ago", "2 days ago"]
+    unknown = [plural("%(count)s elf", "%(count)s elves", count).translated() for count in (1, 2)]
+    assert unknown == ["1 elf", "2 elves"]
+
+
+@pytest.mark.usefixtures("german")
+def test_templates_have_plurals() -> None:
+    environment = Environment(autoescape=True)
+    install_translations(environment)
+    template = environment.from_string(
+        "{% trans count=days %}{{ count }} day ago{% pluralize %}{{ count }} days ago{% endtrans %}"
+    )
+    assert [template.render(days=days) for days in (1, 2)] == ["vor 1 Tag", "vor 2 Tagen"]
+
+
+@pytest.mark.parametrize(("language", "expected"), [("ru", [0, 1, 2, 2, 0, 1]), ("pl", [0, 1, 2, 2, 2, 1])])
+def test_each_language_has_its_own_plural_rule(language: str, expected: list[int]) -> None:
+    rule = catalogue(language).plural  # type: ignore[attr-defined]
+    assert [rule(count) for count in (1, 2, 5, 11, 21, 22)] == expected
+
+
+@pytest.mark.usefixtures("german")
+def test_empty_text_stays_empty() -> None:
+    assert Text("").translated() == ""
 
 
 @pytest.mark.usefixtures("german")

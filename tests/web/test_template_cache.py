@@ -8,8 +8,8 @@ import pytest
 from jinja2 import Environment, FileSystemLoader, Template
 
 import sso
-from sso.core.language import Text, current_language
-from sso.web import language, pages
+from sso.core.language import Text, current_language, install_translations
+from sso.web import pages
 from sso.web.template_cache import MAX_PAGES, _render_pieces, render_cached
 
 SPECIAL = ["", "plain", "\"'><script>&amp;%(x)s{{ 7 }}\\", "ünï ☃", "csrf", "%", "a" * 300]
@@ -19,7 +19,7 @@ SPECIAL = ["", "plain", "\"'><script>&amp;%(x)s{{ 7 }}\\", "ünï ☃", "csrf", 
 def signin() -> Template:
     folder = Path(sso.__file__).parent / "web" / "templates"
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True)
-    language.install(environment)
+    install_translations(environment)
     pages.install(environment)
     return environment.get_template("login.html")
 
