@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
@@ -14,6 +15,7 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.registration.wiring import UserRegistration, build_registration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -37,6 +39,7 @@ from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
+from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
 
@@ -55,16 +58,19 @@ class Services:
     hasher: Hasher
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
+    recovery_codes: RecoveryCodes
     password_login: PasswordLogin
     password_changes: PasswordChanges
     known_devices: KnownDevices
     registration: UserRegistration
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
+    history: AccountHistory
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
+    upstream: Upstream
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
@@ -91,7 +97,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     outbox = Outbox(ring, bus, SERVICE_NAME)
-    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
+    recovery_codes = RecoveryCodes(database, ring, outbox, SERVICE_NAME)
+    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME, recovery_codes)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -129,7 +136,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
+        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, SERVICE_NAME),
+        recovery_codes=recovery_codes,
         password_login=password_login,
         password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
         known_devices=KnownDevices(database, users, ring),
@@ -138,10 +146,12 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
+        upstream=build_upstream(settings, database, ring, outbox, SERVICE_NAME),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

@@ -20,6 +20,7 @@ TABLES = (
     "mailed_links",
     "registration_codes",
     "used_puzzles",
+    "used_passkey_challenges",
     "known_factors",
     "throttle",
     "game_sessions",
@@ -29,6 +30,9 @@ TABLES = (
     "oauth_access_tokens",
     "oauth_grants",
     "untrusted_proxies",
+    "upstream_attempts",
+    "upstream_nonces",
+    "pending_identities",
     "node_workers",
 )
 

@@ -27,6 +27,7 @@ async def show_login_form(
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
+        "next_query": next_query(next_path),
         "login": login,
         "register_url": f"/register{next_query(next_path)}" if is_open else "",
     }
@@ -37,6 +38,7 @@ async def show_login_form(
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
         action="/login",
+        providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,
     )
