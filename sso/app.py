@@ -20,6 +20,8 @@ from sso.accounts.login.view import LoginCompletion
 from sso.accounts.profile.pages import ProfileSection, profile_pages
 from sso.accounts.profile.store import ProfileStore
 from sso.accounts.recent_authentication import RecentAuthentication
+from sso.accounts.registration.challenge import build_challenge
+from sso.accounts.registration.pages import registration_pages
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
 from sso.accounts.second_factor.section import SecondFactorSection
@@ -41,6 +43,10 @@ from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
 from sso.personal_data.pages import DataSection, personal_data_pages
 from sso.services import SERVICE_NAME, Services
+from sso.upstream.account_pages import IdentitiesSection, identity_pages
+from sso.upstream.pages import upstream_pages
+from sso.upstream.recent_login import LinkLoginFlows
+from sso.upstream.view import UpstreamView
 from sso.web import pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
@@ -93,6 +99,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
+        REGISTRATION_OPEN=settings.registration == "open",
+        SIGN_IN_PROVIDERS=services.upstream.provider_list,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
@@ -129,7 +137,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
-    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
+    recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock)
+    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent))
     tickets = KeepTickets(s.keyring, s.users, s.database.clock)
     closed = ClosedAccountPage(tickets, s.second_factors)
     app.register_blueprint(
@@ -140,18 +149,21 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(
         keep_pages(closed, tickets, s.deletion, s.password_login, s.second_factors, login_flows, completion)
     )
+    challenge = build_challenge(s.settings, s.database, s.keyring)
+    app.register_blueprint(registration_pages(s.registration, challenge, visitor, login_flows, completion))
     shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
         s.password_login,
         s.sessions,
         s.known_devices,
-        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        recent,
         shown,
         [
             ProfileSection(),
             SecondFactorSection(s.recovery_codes),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+            IdentitiesSection(s.upstream.links, s.upstream.provider_list),
             HistorySection(s.history),
             DataSection(s.deletion),
         ],
@@ -170,6 +182,11 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
+    upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
+    app.register_blueprint(
+        upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, recent)
+    )
+    app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

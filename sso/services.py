@@ -9,8 +9,10 @@ from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.registration.wiring import UserRegistration, build_registration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes
@@ -39,6 +41,7 @@ from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
 
@@ -61,6 +64,7 @@ class Services:
     password_login: PasswordLogin
     password_changes: PasswordChanges
     known_devices: KnownDevices
+    registration: UserRegistration
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     history: AccountHistory
@@ -70,6 +74,7 @@ class Services:
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
+    upstream: Upstream
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
@@ -117,6 +122,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME)
+    links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -135,9 +142,10 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factors=factors,
         second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, SERVICE_NAME),
         recovery_codes=recovery_codes,
-        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME),
+        password_login=password_login,
         password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
         known_devices=KnownDevices(database, users, ring),
+        registration=build_registration(settings, database, ring, links, outbox, password_login, SERVICE_NAME),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
@@ -149,6 +157,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
+        upstream=build_upstream(settings, database, ring, outbox, SERVICE_NAME),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

@@ -8,6 +8,7 @@ import click
 from sso.cli import user_data
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
+from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
@@ -267,6 +268,8 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
 
 for data_command in (user_data.delete, user_data.restore, user_data.export):
     command.add_command(data_command)
+command.add_command(invite)
+command.add_command(invitations)
 
 
 def _listed(user: "User") -> Record:

@@ -8,9 +8,8 @@ from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key
 from sso.accounts.second_factor.codes import totp_purpose
-from sso.accounts.users import revoke_everything
+from sso.accounts.users import revoke_everything, unused_user_id
 from sso.core.encryption import Keyring
-from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
@@ -26,7 +25,16 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.seed import seed_central_application
 from sso.state.document import ClientPart, Document, UserPart
 from sso.state.location import DocumentError, with_location
-from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    access_keys,
+    applications,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
 from sso.state.summary import CHANGED, CREATED, UNCHANGED, ApplyCounts, ApplySummary
 
 APPLY_SECONDS = 600.0
@@ -40,7 +48,6 @@ _LOCK_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR UPDATE"""
 )
-_NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
 _IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
 _LOCK_USER = Statement(
     select(users)
@@ -99,6 +106,7 @@ class Applier:
             for index, client in enumerate(document.clients):
                 summary.location = f"clients[{index}]"
                 summary.record(summary.location, await self._apply_client(tx, client))
+            await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
             await self._apply_permission_sections(tx, summary, document)
             return summary.counts()
 
@@ -152,7 +160,7 @@ class Applier:
         if len(rows) > 1 or (rows and part.user_id and rows[0]["user_id"] != part.user_id):
             raise DocumentError(f"users[{index}].login: belongs to another user_id")
         old = User.from_row(rows[0]) if rows else None
-        user_id = old.user_id if old else part.user_id or await _unused_user_id(tx)
+        user_id = old.user_id if old else part.user_id or await unused_user_id(tx)
         if old is None and await tx.value(_IS_ERASED, user_id=user_id):
             raise DocumentError(f"users[{index}].user_id: belonged to a user who was erased; choose another one")
         values = self._user_values(part, old, user_id, hashes)
@@ -232,16 +240,6 @@ _PASSWORD_HASH = Statement(
         (users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key"))
     )
 )
-
-
-async def _unused_user_id(tx: Transaction) -> str:
-    """Returns the next user id that is not in use: documents may also name ids."""
-    while True:
-        user_id: str = await tx.value(_NEXT_USER_ID)
-        assert is_user_id(user_id)
-        is_used = await tx.rows(_LOCK_USER, user_id=user_id, login_key="")
-        if not is_used and not await tx.value(_IS_ERASED, user_id=user_id):
-            return user_id
 
 
 def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:

@@ -41,9 +41,10 @@ class LoginCompletion:
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user))
         return response
 
-    async def start_session(self, signed_in: SignedIn) -> Session:
+    async def start_session(self, signed_in: SignedIn, *, authenticated: bool = True) -> Session:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.
 
+        ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
         Raises AccountClosed if the account is going to be deleted.
         """
         if signed_in.user.can_be_kept:
@@ -55,6 +56,7 @@ class LoginCompletion:
             browser_label(),
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
+            authenticated=authenticated,
         )
 
     def redirect(self, session: Session, path: str) -> Response:
